@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::commands::{companion, final_answer, sub};
 use super::super::counterpart::voice::sessions::Seat;
-use super::super::counterpart::voice::{Counts, Person, Voice};
+use super::super::counterpart::voice::{self, Counts, Person, Voice};
 use super::super::counterpart::{Id, Permissions, Rules};
 use super::super::home::Home;
 use crate::harness::{Premises, Server, Watch};
@@ -117,7 +117,11 @@ pub async fn talking_during(person: &Person, packets: &[Vec<u8>], during: impl F
     person.talk(&packets[..1]).await;
 }
 
-/// Rules under which no connection ends because a machine is busy.
+/// Heartbeats as rare as Discord's, and patience with a busy machine.
 pub fn rules() -> Rules {
-    Rules { heartbeat_tolerance: Duration::from_secs(600), ..Rules::roomy() }
+    let long = Duration::from_secs(600);
+    let calls =
+        voice::Rules { heartbeat_tolerance: long, transition_timeout: Duration::from_secs(10), ..voice::Rules::default() };
+    let heartbeat_interval = Rules::default().heartbeat_interval;
+    Rules { heartbeat_interval, heartbeat_tolerance: long, interaction_deadline: long, voice: calls, ..Rules::roomy() }
 }

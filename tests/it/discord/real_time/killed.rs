@@ -12,8 +12,8 @@ use super::figures::{load, print};
 use super::story;
 use crate::harness::parameter;
 
-/// How many packets are heard between two kills.
-const BETWEEN: usize = 25;
+/// How many packets are heard between two kills: a connection that does not last for a second is followed by a pause.
+const BETWEEN: usize = 75;
 
 /// Packets of a companion as somebody heard them.
 pub struct Stream {

@@ -11,7 +11,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio_websockets::Connector;
 
 use super::super::counterpart::Id;
-use super::super::counterpart::voice::{Network, Person, Rules, VoiceServer};
+use super::super::counterpart::voice::{Network, Person, VoiceServer};
+use super::call::rules;
 use super::figures::load;
 
 const TEXT: &str = "Nobody had opened the window for a year, and when they did the whole room smelled of rain. \
@@ -34,7 +35,7 @@ struct Pair {
 impl Pair {
     async fn new() -> Self {
         let (guild, channel, bot, ana) = (Id(1), Id(2), Id(3), Id(4));
-        let voice = VoiceServer::start(Rules::quick());
+        let voice = VoiceServer::start(rules().voice);
         let grant = voice.grant(guild, channel, bot);
         let server = Server {
             endpoint: grant.endpoint.trim_start_matches("ws://").to_owned(),
