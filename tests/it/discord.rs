@@ -12,3 +12,4 @@ mod home;
 mod inbound_events;
 mod logged;
 mod outbound;
+mod real_time;

@@ -20,7 +20,7 @@ use crate::harness::{Premises, Server, Watch};
 const SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
 
 /// Opus packets of somebody who says one sentence, as Discord's clients send them (src/adapters/audio/opus/vectors/README.md).
-pub(super) fn sentence() -> Vec<Vec<u8>> {
+pub fn sentence() -> Vec<Vec<u8>> {
     let mut bytes: &[u8] = include_bytes!("../../../src/adapters/audio/opus/vectors/browser.vector");
     let mut take = |size: usize| {
         let (head, rest) = bytes.split_at_checked(2)?;

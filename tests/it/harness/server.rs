@@ -232,6 +232,14 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
+    /// Processor time so far.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("it runs");
+        // In ticks of 10 ms (proc_pid_stat(5)), behind the name, which may contain spaces.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        Duration::from_millis(fields.map(|ticks| 10 * ticks.parse::<u64>().expect("a number")).sum())
+    }
+
     /// Waits until the server has ended. Returns its status and its log.
     pub async fn ended(mut self) -> (ExitStatus, String) {
         let status = timeout(PATIENCE, self.child.wait()).await.expect("the server ends").expect("its status");

@@ -1,7 +1,7 @@
 //! Voice channels, and who is in them.
 
 use super::super::voice::sessions::Seat;
-use super::super::voice::{Person, VoiceServer};
+use super::super::voice::{Grant, Person, VoiceServer};
 use super::super::{Channel, Id, Kind, State};
 use super::Counterpart;
 
@@ -35,13 +35,21 @@ impl Counterpart {
     ///
     /// The person cannot join the channel.
     pub async fn call(&self, person: Id, channel: Id) -> Person {
-        let grant = self.with(|state| {
+        Person::join(self.admit(person, channel), 1).await
+    }
+
+    /// A person enters a voice channel, and is told with what a client connects to its voice server.
+    ///
+    /// # Panics
+    ///
+    /// The person cannot join the channel.
+    pub fn admit(&self, person: Id, channel: Id) -> Grant {
+        self.with(|state| {
             state.enter(person, channel);
             let guild = state.world.channels[&channel].guild.expect("a channel of a guild");
             let entered = state.world.voice_states[&(guild, person)].clone();
             state.grant_voice(&entered)
-        });
-        Person::join(grant, 1).await
+        })
     }
 
     /// A person leaves its call and its voice channel.

@@ -1,0 +1,24 @@
+//! Calls in real time: a client of another make, and trials that print figures. They are ignored in `cargo test`; docs/testing.md says how to run
+//! them.
+//!
+//! | where | what |
+//! | --- | --- |
+//! | [`call`] | a call with the real binary in it |
+//! | [`figures`] | how trials print what they measure |
+//! | [`story`] | a companion that speaks for minutes |
+//! | [`signal`] | what a call does to audio, and a bad network |
+//! | [`killed`] | the voice gateway is killed, and messages about the group are garbled |
+//! | [`interruptions`] | people talk into what a companion says |
+//! | [`fifty`] | fifty people in one call |
+//! | [`ten_calls`] | ten calls, of which one is cut |
+//! | [`other_make`] | people who are played by @discordjs/voice |
+
+mod call;
+mod fifty;
+mod figures;
+mod interruptions;
+mod killed;
+mod other_make;
+mod signal;
+mod story;
+mod ten_calls;
