@@ -317,12 +317,19 @@ impl State {
         match result {
             Recognised::Partial { text, started } => hearing.partial(user, &text, started),
             Recognised::Final(segment) => {
-                // What is said meanwhile waits in its order.
-                if let Err(error) = hearing.recognised(user, provider, &segment).await {
-                    tracing::error!(%error, "what a person said could not be put on record");
-                }
                 voice.found().finalised(segment.ended, segment.is_last);
-                if segment.is_last {
+                let is_last = segment.is_last;
+                // The sound is not repeated any more, so the words must get on record even if this actor dies meanwhile.
+                let (hearing, user, guard) = (hearing.clone(), user.clone(), voice.recording());
+                let recording = tokio::spawn(async move {
+                    let _guard = guard;
+                    if let Err(error) = hearing.recognised(&user, provider, &segment).await {
+                        tracing::error!(%error, "what a person said could not be put on record");
+                    }
+                });
+                // What is said meanwhile waits in its order. A panic was logged.
+                let _ = recording.await;
+                if is_last {
                     (stream.work, stream.quiet_since) = (None, Instant::now());
                     let number = self.streams;
                     self.myself.send_after(IDLE, move || RecognitionMessage::Idle(number));

@@ -707,7 +707,11 @@ async fn synthesise(
             Err(error) => {
                 work.fail(Trouble::SynthesisFailed.as_str());
                 if permit.failed(now, error) {
-                    tracing::warn!(provider = name, error = error.in_our_words(), "no voice can be made; what companions say is posted as text");
+                    tracing::warn!(
+                        provider = name,
+                        error = error.in_our_words(),
+                        "no voice can be made; what companions say is posted as text"
+                    );
                 }
             }
         }

@@ -160,3 +160,70 @@ impl SpeechService {
         check_key_sources(self.api_key.as_ref(), self.api_key_file.as_deref())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::settings::Settings;
+
+    fn problem(speech: Value) -> String {
+        Settings::overlay(json!({ "speech": speech })).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_table_that_is_named_like_a_protocol_needs_nothing_but_a_key() {
+        let services = json!({ "deepgram": {}, "flux": {}, "elevenlabs": {}, "cartesia": {}, "ears": { "api": "openai", "model": "whisper-1" } });
+        let speech = json!({ "services": services, "recognition": ["flux", "ears", "rehearsal"], "synthesis": "cartesia" });
+
+        let settings = Settings::overlay(json!({ "speech": speech })).expect("usable");
+
+        let resolved = |name: &str| settings.speech.services[name].resolved(name).expect("complete");
+        let found = ["deepgram", "flux", "elevenlabs", "cartesia", "ears"].map(|name| {
+            let Resolved { api, base_url, model } = resolved(name);
+            format!("{api} {base_url} {model}")
+        });
+        assert_eq!(
+            found,
+            [
+                "deepgram https://api.deepgram.com/ nova-3",
+                "flux https://api.deepgram.com/ flux-general-en",
+                "elevenlabs https://api.elevenlabs.io/ eleven_flash_v2_5",
+                "cartesia https://api.cartesia.ai/ sonic-3",
+                "openai https://api.openai.com/v1 whisper-1",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_way_out() {
+        for (speech, expected) in [
+            (json!({ "recognition": ["deepgram"] }), "add a table [speech.services.deepgram], or choose one of \"rehearsal\""),
+            (json!({ "recognition": [] }), "speech.recognition is empty"),
+            (json!({ "services": { "deepgram": {} }, "synthesis": "deepgram" }), "\"deepgram\" is no service that makes voices"),
+            (json!({ "services": { "ears": {} } }), "speech.services.ears.api is missing"),
+            (json!({ "services": { "openai": {} } }), "speech.services.openai.model is missing"),
+            (json!({ "services": { "rehearsal": { "api": "openai" } } }), "is the name of what is built in"),
+            (json!({ "services": { "Ears": { "api": "flux" } } }), "is not a name of 1 to 32 letters"),
+            (json!({ "services": { "flux": { "base_url": "ftp://x" } } }), "speech.services.flux.base_url must begin with http"),
+            (json!({ "services": { "flux": { "price": -1.0 } } }), "speech.services.flux.price"),
+            (json!({ "services": { "flux": { "max_concurrent": 0 } } }), "speech.services.flux.max_concurrent"),
+            (json!({ "services": { "flux": { "voice": "" } } }), "speech.services.flux.voice must be a name"),
+            (json!({ "guild_minutes_per_day": 0.0 }), "speech.guild_minutes_per_day"),
+        ] {
+            let found = problem(speech.clone());
+
+            assert!(found.contains(expected), "{speech}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_price_counts_minutes_or_characters() {
+        let table = SpeechService { price: Some(0.6), ..SpeechService::default() };
+
+        assert_eq!(table.price(Service::SpeechRecognition, "EUR"), Some(UnitPrice::per_minute(0.6, "EUR")));
+        assert_eq!(table.price(Service::SpeechSynthesis, "EUR"), Some(UnitPrice::per_million_characters(0.6, "EUR")));
+        assert_eq!(SpeechService::default().price(Service::SpeechSynthesis, "EUR"), None);
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::super::commands::words::{listed, verbatim};
+use super::super::commands::words::listed;
 use super::super::snowflake::Snowflake;
 use super::Shared;
 use super::kept::ToldPeople;
@@ -80,16 +80,17 @@ fn text(companions: &[Arc<str>], description: &Description) -> String {
         [_] => format!("The AI companion **{}** is", listed(companions)),
         _ => format!("The AI companions **{}** are", listed(companions)),
     };
-    let kept = match (recognises_words, &recognition.host) {
-        (true, Some(host)) => format!(
+    let hosts: Vec<_> = recognition.iter().filter_map(|service| service.host.clone()).collect();
+    let kept = match (recognises_words, hosts.as_slice()) {
+        (true, [_, ..]) => format!(
             "Audio is not recorded. It is sent to {} to recognise words; the words are kept like messages.",
-            verbatim(host)
+            listed(&hosts)
         ),
-        (true, None) => {
+        (true, []) => {
             "Audio is not recorded, and stays on the machine of the bot. The words in it are kept like messages.".to_owned()
         }
-        (false, Some(host)) => format!("Audio is not recorded. It is sent to {}; no words are recognised.", verbatim(host)),
-        (false, None) => {
+        (false, [_, ..]) => format!("Audio is not recorded. It is sent to {}; no words are recognised.", listed(&hosts)),
+        (false, []) => {
             "Audio is not recorded, and stays on the machine of the bot. That somebody speaks is noticed, but no words are."
                 .to_owned()
         }
@@ -106,8 +107,8 @@ mod tests {
     use crate::ports::call_room::SpeechService;
 
     fn description(host: Option<&str>, recognises_words: bool) -> Description {
-        let recognition = SpeechService { provider: "ears", host: host.map(Arc::from) };
-        let synthesis = SpeechService { provider: "voice", host: None };
+        let recognition = vec![SpeechService { provider: "ears", host: host.map(Arc::from) }];
+        let synthesis = vec![SpeechService { provider: "voice", host: None }];
         Description { recognition, recognises_words, synthesis, people: Vec::new() }
     }
 

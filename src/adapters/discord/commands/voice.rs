@@ -231,8 +231,8 @@ fn describe(status: &CallStatus) -> String {
     lines.push(format!("Companions: {}.", listed(companions.map(|companion| &companion.name))));
     if let Some(Description { recognition, recognises_words, synthesis, .. }) = speech {
         let words = if *recognises_words { "words are recognised" } else { "that somebody speaks is noticed, but no words are" };
-        lines.push(format!("Ears: {}; {words}.", service(recognition)));
-        lines.push(format!("Voices: {}.", service(synthesis)));
+        lines.push(format!("Ears: {}; {words}.", services(recognition)));
+        lines.push(format!("Voices: {}.", services(synthesis)));
     }
     let (packets, lost) = (call.counts.packets(), call.counts.lost());
     if packets > 0 {
@@ -245,11 +245,13 @@ fn describe(status: &CallStatus) -> String {
     lines.join("\n")
 }
 
-fn service(service: &SpeechService) -> String {
-    match &service.host {
+/// Services in their order; the later ones of recognition are asked if those before fail.
+fn services(services: &[SpeechService]) -> String {
+    let each = services.iter().map(|service| match &service.host {
         Some(host) => format!("{} at {}", name(service.provider), words::verbatim(host)),
         None => format!("{} on the machine of the bot", name(service.provider)),
-    }
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 fn duration(lasted: Duration) -> String {

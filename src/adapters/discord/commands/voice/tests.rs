@@ -15,9 +15,9 @@ fn status() -> CallStatus {
     };
     let service = |provider, host: Option<&str>| SpeechService { provider, host: host.map(Arc::from) };
     let speech = Description {
-        recognition: service("deepgram", Some("api.deepgram.com")),
+        recognition: vec![service("deepgram", Some("api.deepgram.com"))],
         recognises_words: true,
-        synthesis: service("rehearsal", None),
+        synthesis: vec![service("rehearsal", None)],
         people: Vec::new(),
     };
     let heard = ["Ana", "B*o"].map(Arc::from).to_vec();
