@@ -151,6 +151,9 @@ class HandOver(Machine):
     def lull(self):
         if self.waits_without_people():
             return self.default_lull  # H20: "5 s if nobody is connected"
+        return self.smallest_lull()
+
+    def smallest_lull(self):
         return min(self.companions.values(), default=self.default_lull)
 
     def waits_without_people(self):
@@ -443,7 +446,7 @@ class HandOver(Machine):
     # Early hand-over
 
     def early_on(self):
-        return self.address_timeout < self.lull()
+        return self.address_timeout < self.smallest_lull()
 
     def may_cause_early(self):
         return self.early_on() and bool(self.companions)  # H8
