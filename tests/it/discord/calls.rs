@@ -48,7 +48,6 @@ struct Scene {
 
 /// A voice channel of another guild, in which Aria is. The bot enters it by itself.
 struct Away {
-    guild: Id,
     channel: Id,
     zoe: Id,
 }
@@ -70,7 +69,7 @@ impl Scene {
         let away = |name: &&str| {
             let guild = home.discord.guild(name);
             let zoe = home.discord.member_with(guild, "Zoe", Permissions::MANAGE_CHANNELS);
-            Away { guild, channel: home.discord.voice_channel(guild, "harbour"), zoe }
+            Away { channel: home.discord.voice_channel(guild, "harbour"), zoe }
         };
         let away: Vec<Away> = names.iter().map(away).collect();
         let automatic: Vec<String> = away.iter().map(|away| away.channel).chain([harbour]).map(|id| id.to_string()).collect();

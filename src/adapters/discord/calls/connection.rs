@@ -154,6 +154,7 @@ impl CallConnection for Connection {
             let connection = Arc::new(connection);
             self.shared.opened(self.guild, self.channel, connection.clone());
             speaker.set_connection(Some(connection.clone()));
+            people.reconnected();
             let next = self.run(&mut people, &connection, events, &speaker, &*line, server, &mut changes).await;
             speaker.set_connection(None);
             connection.leave();
@@ -356,6 +357,11 @@ impl People {
         let Some(person) = Snowflake::new(heard.user).and_then(|user| self.here.get_mut(&user)) else { return };
         let number = person.numbers.of(heard.line, heard.number, Instant::now());
         person.line.hear(number, &heard.opus);
+    }
+
+    /// There is another connection to a voice server.
+    fn reconnected(&mut self) {
+        self.here.values_mut().for_each(|person| person.numbers.reconnected());
     }
 
     fn leave_all(&mut self) {

@@ -12,7 +12,8 @@ pub struct Numbers {
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    line: u64,
+    /// `None`: the connection over which it came has ended.
+    line: Option<u64>,
     /// What is added to its numbers.
     offset: u32,
     /// The newest number that was handed on, and when.
@@ -24,7 +25,7 @@ impl Numbers {
     /// The number of a packet that came now.
     pub fn of(&mut self, line: u64, number: u32, now: Instant) -> u32 {
         let offset = match self.current {
-            Some(current) if current.line == line => current.offset,
+            Some(current) if current.line == Some(line) => current.offset,
             Some(current) => {
                 let passed = now.saturating_duration_since(current.at).as_millis() / Duration::from_millis(20).as_millis();
                 let next = current.newest.wrapping_add(u32::try_from(passed).unwrap_or(u32::MAX).max(1));
@@ -34,11 +35,18 @@ impl Numbers {
         };
         let number = number.wrapping_add(offset);
         let is_newer =
-            self.current.is_none_or(|current| current.line != line || number.wrapping_sub(current.newest) < u32::MAX / 2);
+            self.current.is_none_or(|current| current.line != Some(line) || number.wrapping_sub(current.newest) < u32::MAX / 2);
         if is_newer {
-            self.current = Some(Stream { line, offset, newest: number, at: now });
+            self.current = Some(Stream { line: Some(line), offset, newest: number, at: now });
         }
         number
+    }
+
+    /// What comes now comes over another connection, whose streams are counted from the beginning again.
+    pub const fn reconnected(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.line = None;
+        }
     }
 }
 
@@ -56,5 +64,7 @@ mod tests {
         assert_eq!(numbers.of(2, 5, at(12)), 712, "ten frames later");
         assert_eq!(numbers.of(2, 6, at(13)), 713);
         assert_eq!(numbers.of(3, 9, at(13)), 714, "at once");
+        numbers.reconnected();
+        assert_eq!(numbers.of(3, 2, at(23)), 724, "over another connection");
     }
 }
