@@ -8,12 +8,14 @@ use tertulia::adapters::discord::voice::{Event, Options, Server, VoiceConnection
 use tertulia::adapters::speech::rehearsal::Voice;
 use tertulia::ports::audio::{Audio as _, SPOKEN_FRAME};
 use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
 use tokio_websockets::Connector;
 
 use super::super::counterpart::Id;
 use super::super::counterpart::voice::{Network, Person, VoiceServer};
-use super::call::rules;
+use super::call::{rules, talking_during};
 use super::figures::load;
+use crate::harness::{PATIENCE, parameter};
 
 const TEXT: &str = "Nobody had opened the window for a year, and when they did the whole room smelled of rain. \
     We talked about it until the lamp went out, and then we talked a little more.";
@@ -162,4 +164,40 @@ async fn of_audio_that_is_lost_and_reordered_everything_that_arrives_is_heard() 
     assert_eq!(listened.len() + pair.lost(), packets.len());
     let mut said = packets.iter();
     assert!(listened.iter().all(|heard| said.any(|packet| packet == heard)), "in order, and as they were said");
+}
+
+/// `cargo test --release --test it -- --ignored --nocapture joins_and_leaves` prints the figures. `CHANGES` sets how many.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes half a minute"]
+async fn joins_and_leaves_during_speech_cost_no_frame() {
+    let mut pair = Pair::new().await;
+    let packets = encoded(&Voice::of("aria", 1.0).speak(TEXT).collect::<Vec<Frame>>());
+    let (guild, channel, guest) = (Id(1), pair.channel, Id(5));
+    let sent = |voice: &VoiceServer| voice.counts(channel, pair.bot).sent;
+
+    let before = sent(&pair.voice);
+    let changing = async {
+        for _ in 0..parameter("CHANGES", 25) {
+            let person = pair.voice.join(guild, channel, guest).await;
+            pair.voice.grouped(channel, 3).await;
+            person.leave().await;
+            pair.voice.grouped(channel, 2).await;
+        }
+    };
+    let mut heard = 0;
+    let mut talking = std::pin::pin!(talking_during(&pair.ana, &packets, changing));
+    let mut is_over = false;
+    while !is_over || heard < sent(&pair.voice) - before {
+        tokio::select! {
+            () = &mut talking, if !is_over => is_over = true,
+            event = timeout(PATIENCE, pair.events.recv()) => match event {
+                Ok(Some(Event::Heard(packet))) => heard += usize::from(packet.user == pair.ana.seat.user.0),
+                Ok(event) => assert!(!matches!(event, Some(Event::Resuming | Event::Ended(_)) | None), "{event:?}"),
+                Err(_) => break,
+            },
+        }
+    }
+    let sent = sent(&pair.voice) - before;
+    println!("load {}; {heard} of {sent} packets heard: {:?}", load(), pair.connection.counts());
+    assert_eq!(heard, sent);
 }
