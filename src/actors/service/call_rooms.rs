@@ -32,18 +32,7 @@ impl CallRooms for ActorBackend {
     async fn describe(&self, room: &RoomId) -> Result<Description, Refused> {
         let channel_key = self.room_of(room)?.0;
         self.check_writable(room)?;
-        let speech = &self.context.speech;
-        let companions = self.context.memberships.present(&channel_key.channel).into_keys();
-        let voices = companions.map(|companion| {
-            let companion = self.context.memberships.companion(&channel_key.channel, &companion);
-            speech.synthesis.of(companion.and_then(|companion| companion.voice.provider.clone()).as_deref()).description()
-        });
-        Ok(Description {
-            recognition: each_once(speech.recognition.all().map(|provider| provider.description())),
-            recognises_words: speech.recognition.first().recognises_words(),
-            synthesis: each_once(voices),
-            people: self.context.calls.get(&channel_key.channel).map(|call| call.people()).unwrap_or_default(),
-        })
+        Ok(PlatformCalls::describe(self, &channel_key.channel))
     }
 
     async fn admits(&self, room: &RoomId, from: &str) -> Result<(), Refused> {
@@ -91,5 +80,19 @@ impl PlatformCalls for ActorBackend {
 
     fn has_companions(&self, channel: &ChannelId) -> bool {
         !self.context.memberships.present(channel).is_empty()
+    }
+
+    fn describe(&self, channel: &ChannelId) -> Description {
+        let (speech, memberships) = (&self.context.speech, &self.context.memberships);
+        let voices = memberships.present(channel).into_keys().map(|companion| {
+            let companion = memberships.companion(channel, &companion);
+            speech.synthesis.of(companion.and_then(|companion| companion.voice.provider).as_deref()).description()
+        });
+        Description {
+            recognition: each_once(speech.recognition.all().map(|provider| provider.description())),
+            recognises_words: speech.recognition.first().recognises_words(),
+            synthesis: each_once(voices),
+            people: self.context.calls.get(channel).map(|call| call.people()).unwrap_or_default(),
+        }
     }
 }
