@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::backend::refused::Refused;
-use super::call_room::{Line, Listener};
+use super::call_room::{Description, Line, Listener};
 use super::inbound_events::ChannelRef;
 use crate::domain::id::ChannelId;
 use crate::domain::message::Author;
@@ -22,6 +22,9 @@ pub trait PlatformCalls: Send + Sync + 'static {
 
     /// Whether a companion is in the channel.
     fn has_companions(&self, channel: &ChannelId) -> bool;
+
+    /// The services that hear and speak in the channel, and who is in its call.
+    fn describe(&self, channel: &ChannelId) -> Description;
 }
 
 /// A platform's connection to one call.

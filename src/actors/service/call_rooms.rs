@@ -22,13 +22,7 @@ impl CallRooms for ActorBackend {
     async fn describe(&self, room: &RoomId) -> Result<Description, Refused> {
         let channel_key = self.room_of(room)?.0;
         self.check_writable(room)?;
-        let speech = &self.context.speech;
-        Ok(Description {
-            recognition: SpeechService { provider: speech.recognition.provider(), host: speech.recognition.host() },
-            recognises_words: speech.recognition.recognises_words(),
-            synthesis: SpeechService { provider: speech.synthesis.provider(), host: speech.synthesis.host() },
-            people: self.context.calls.get(&channel_key.channel).map(|call| call.people()).unwrap_or_default(),
-        })
+        Ok(PlatformCalls::describe(self, &channel_key.channel))
     }
 
     async fn admits(&self, room: &RoomId, from: &str) -> Result<(), Refused> {
@@ -76,5 +70,15 @@ impl PlatformCalls for ActorBackend {
 
     fn has_companions(&self, channel: &ChannelId) -> bool {
         !self.context.memberships.present(channel).is_empty()
+    }
+
+    fn describe(&self, channel: &ChannelId) -> Description {
+        let speech = &self.context.speech;
+        Description {
+            recognition: SpeechService { provider: speech.recognition.provider(), host: speech.recognition.host() },
+            recognises_words: speech.recognition.recognises_words(),
+            synthesis: SpeechService { provider: speech.synthesis.provider(), host: speech.synthesis.host() },
+            people: self.context.calls.get(channel).map(|call| call.people()).unwrap_or_default(),
+        }
     }
 }

@@ -232,31 +232,6 @@ impl Shared {
         self.is_back.load(Ordering::Relaxed) && self.automatic.contains(&channel) && self.calls.has_companions(&channel.channel())
     }
 
-    fn keep_changes(self: &Arc<Self>, guild: Snowflake) {
-        let is_changed = self.guilds.lock().get(&guild).is_some_and(|entry| entry.kept != entry.to_keep());
-        if is_changed {
-            let shared = self.clone();
-            tokio::spawn(async move { shared.keep(guild).await });
-        }
-    }
-
-    async fn come_back(self: &Arc<Self>) {
-        for (guild, kept) in self.kept().await {
-            let mut guilds = self.guilds.lock();
-            let entry = guilds.entry(guild).or_insert_with(Entry::new);
-            let entered = kept.entered.filter(|channel| self.automatic.contains(channel));
-            entry.voice.restore(kept.asked, entered, kept.dismissed, Instant::now());
-            entry.told = entry.told.or(kept.told);
-            entry.kept = kept;
-        }
-        self.is_back.store(true, Ordering::Relaxed);
-        let known: Vec<_> = self.guilds.lock().keys().copied().collect();
-        for guild in known {
-            // What is refused is logged.
-            let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
-        }
-    }
-
     fn begin(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         let channel_ref = ChannelRef { guild: guild.guild(), channel: channel.channel(), parent: None };
         self.calls.begin(&channel_ref, Arc::new(Connection::new(self.clone(), guild, channel)))?;

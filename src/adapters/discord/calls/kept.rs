@@ -1,9 +1,13 @@
 //! What of a guild's calls the next process has to know, as a note.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::super::snowflake::Snowflake;
-use super::Shared;
+use super::{Entry, Shared};
 
 /// The notes of all guilds begin so.
 const NOTE: &str = "voice/";
@@ -34,19 +38,46 @@ pub struct ToldPeople {
 }
 
 impl Shared {
+    /// Has the note of a guild brought up to date, if something has changed.
+    pub(super) fn keep_changes(self: &Arc<Self>, guild: Snowflake) {
+        let is_changed = self.guilds.lock().get(&guild).is_some_and(|entry| entry.kept != entry.to_keep());
+        if is_changed {
+            let shared = self.clone();
+            tokio::spawn(async move { shared.keep(guild).await });
+        }
+    }
+
+    /// Goes on where the process before was.
+    pub(super) async fn come_back(self: &Arc<Self>) {
+        for (guild, kept) in self.kept().await {
+            let mut guilds = self.guilds.lock();
+            let entry = guilds.entry(guild).or_insert_with(Entry::new);
+            let entered = kept.entered.filter(|channel| self.automatic.contains(channel));
+            entry.voice.restore(kept.asked, entered, kept.dismissed, Instant::now());
+            entry.told = entry.told.or(kept.told);
+            entry.kept = kept;
+        }
+        self.is_back.store(true, Ordering::Relaxed);
+        let known: Vec<_> = self.guilds.lock().keys().copied().collect();
+        for guild in known {
+            // What is refused is logged.
+            let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
+        }
+    }
+
     /// Brings the note of a guild up to date.
     pub(super) async fn keep(&self, guild: Snowflake) {
         // One after the other, so that the newest is written last.
         let _turn = self.keeping.lock().await;
-        let kept = {
+        let (kept, before) = {
             let mut guilds = self.guilds.lock();
             let Some(entry) = guilds.get_mut(&guild) else { return };
             let kept = entry.to_keep();
             if entry.kept == kept {
                 return;
             }
-            entry.kept = kept.clone();
-            kept
+            let before = std::mem::replace(&mut entry.kept, kept.clone());
+            (kept, before)
         };
         let value = (kept != Kept::default()).then(|| serde_json::to_vec(&kept)).transpose();
         let written = match value {
@@ -54,12 +85,15 @@ impl Shared {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
-            tracing::warn!(%guild, error, "a restart will not know in which voice channel the bot belongs");
+            tracing::warn!(%guild, error, "a restart may not know in which voice channel the bot belongs; the next change is kept again");
+            if let Some(entry) = self.guilds.lock().get_mut(&guild) {
+                entry.kept = before;
+            }
         }
     }
 
     /// What the process before has kept, by guild.
-    pub(super) async fn kept(&self) -> Vec<(Snowflake, Kept)> {
+    async fn kept(&self) -> Vec<(Snowflake, Kept)> {
         let notes = match self.notes.all(None, NOTE).await {
             Ok(notes) => notes,
             Err(error) => {

@@ -69,7 +69,7 @@ impl Shared {
         let id = RoomId::of(&channel.channel()).ok_or_else(|| Refused::NotFound("no room".to_owned()))?;
         let room = self.backend.rooms.get(&id).await?;
         let names: Vec<_> = room.companions.iter().map(|companion| companion.name.clone()).collect();
-        Ok(text(&names, &self.backend.calls.describe(&id).await?))
+        Ok(text(&names, &self.calls.describe(&channel.channel())))
     }
 }
 

@@ -9,6 +9,7 @@ use super::super::snowflake::Snowflake;
 use super::super::voice::{Counts, VoiceConnection};
 use super::guild::By;
 use super::{Calls, Entry, Shared};
+use crate::ports::call_room::Description;
 
 /// The connection to a call.
 pub struct Live {
@@ -51,6 +52,11 @@ impl Calls {
     /// Where the bot is in a guild. `None`: it belongs in no call.
     pub fn status(&self, guild: Snowflake) -> Option<Status> {
         self.0.guilds.lock().get_mut(&guild)?.status()
+    }
+
+    /// The services that hear and speak in a channel.
+    pub fn speech(&self, channel: Snowflake) -> Description {
+        self.0.calls.describe(&channel.channel())
     }
 
     /// Waits until the bot is in the call of a channel, until it is known why not, or until the time is over.

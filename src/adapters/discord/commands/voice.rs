@@ -26,7 +26,7 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(15);
 struct CallStatus {
     call: Status,
     room: Option<Room>,
-    speech: Option<Description>,
+    speech: Description,
     /// The people who are listened to, with what is worth knowing of them.
     heard: Vec<Arc<str>>,
     /// The number of people who opted out.
@@ -95,17 +95,12 @@ impl CommandHandler {
             return Ok("The companions are in the call of a voice channel that you do not see.".to_owned());
         }
         let room = self.room_of(&at, at.channel).await?;
-        let speech = match &room {
-            // The answer leaves out what cannot be told now.
-            Some(room) => self.backend.calls.describe(&room.id).await.ok(),
-            None => None,
-        };
+        let speech = calls.speech(call.channel);
         let guild_id = at.guild_id();
         let is_ignored = |user: Snowflake| self.opt_outs.is_ignored(&guild_id, &user.person());
         let (ignored, heard): (Vec<_>, Vec<_>) = call.people.iter().partition(|participant| is_ignored(participant.user));
-        let heard = heard.into_iter().map(|participant| match participant.is_muted {
-            true => format!("{} (muted)", participant.name).into(),
-            false => participant.name.clone(),
+        let heard = heard.into_iter().map(|participant| {
+            if participant.is_muted { format!("{} (muted)", participant.name).into() } else { participant.name.clone() }
         });
         let (heard, ignored) = (heard.collect(), ignored.len());
         Ok(describe(&CallStatus { is_stage: at.is_stage(), call, room, speech, heard, ignored }))
@@ -229,11 +224,10 @@ fn describe(status: &CallStatus) -> String {
     lines.push(format!("Heard: {}.{opted_out}", listed(heard)));
     let companions = room.iter().flat_map(|room| &room.companions);
     lines.push(format!("Companions: {}.", listed(companions.map(|companion| &companion.name))));
-    if let Some(Description { recognition, recognises_words, synthesis, .. }) = speech {
-        let words = if *recognises_words { "words are recognised" } else { "that somebody speaks is noticed, but no words are" };
-        lines.push(format!("Ears: {}; {words}.", service(recognition)));
-        lines.push(format!("Voices: {}.", service(synthesis)));
-    }
+    let Description { recognition, recognises_words, synthesis, .. } = speech;
+    let words = if *recognises_words { "words are recognised" } else { "that somebody speaks is noticed, but no words are" };
+    lines.push(format!("Ears: {}; {words}.", service(recognition)));
+    lines.push(format!("Voices: {}.", service(synthesis)));
     let (packets, lost) = (call.counts.packets(), call.counts.lost());
     if packets > 0 {
         let share = lost as f64 * 100.0 / (packets + lost) as f64;

@@ -68,7 +68,7 @@ async fn commands_bring_companions_into_a_call_tell_who_is_heard_and_send_them_o
     assert_eq!(answer, "Enter a voice channel first, or name one: `/tertulia voice join where:…`");
     let (anas_call, kims_call) = (discord.call(ana, scene.harbour).await, discord.call(kim, scene.harbour).await);
     let answer = scene.ask(kim, voice("join", json!([]))).await;
-    assert_eq!(answer, format!("No companion is in {place} yet. Add one first: `/tertulia join where:{place}`"));
+    assert_eq!(answer, format!("No companion is in {place} yet. Add one first: `/tertulia join` where:{place}"));
     scene.add_aria().await;
     let answer = scene.ask(ana, voice("join", json!([]))).await;
     assert!(answer.contains(&format!("**Manage Channels** in {place}")), "{answer}");
@@ -201,7 +201,7 @@ async fn calls_in_several_guilds_go_on_side_by_side() {
     let away = discord.guild("Away");
     let (attic, zoe) = (discord.voice_channel(away, "attic"), discord.member_with(away, "Zoe", Permissions::MANAGE_CHANNELS));
     scene.add_aria().await;
-    final_answer(discord, zoe, attic, sub("join", json!([companion("ben")]))).await;
+    final_answer(discord, zoe, attic, sub("join", json!([companion("bruno")]))).await;
     discord.enter(scene.kim, scene.harbour);
     discord.enter(zoe, attic);
 
@@ -210,7 +210,7 @@ async fn calls_in_several_guilds_go_on_side_by_side() {
     let there = final_answer(discord, zoe, attic, voice("join", json!([]))).await;
 
     assert!(here.contains(&format!("<#{}>", scene.harbour)), "{here}");
-    assert!(there.starts_with(&format!("In the call of <#{attic}> now: Ben.")), "{there}");
+    assert!(there.starts_with(&format!("In the call of <#{attic}> now: Bruno.")), "{there}");
     discord.bot_called(scene.harbour).await;
     discord.bot_called(attic).await;
     let status = scene.ask(scene.kim, voice("status", json!([]))).await;

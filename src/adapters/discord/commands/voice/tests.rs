@@ -21,7 +21,7 @@ fn status() -> CallStatus {
         people: Vec::new(),
     };
     let heard = ["Ana", "B*o"].map(Arc::from).to_vec();
-    CallStatus { call, room: None, speech: Some(speech), heard, ignored: 1, is_stage: false }
+    CallStatus { call, room: None, speech, heard, ignored: 1, is_stage: false }
 }
 
 #[test]
