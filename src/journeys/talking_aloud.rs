@@ -18,7 +18,7 @@ use super::abroad::channel_ref;
 use super::calling;
 use super::world::{World, room};
 use crate::actors::calls::Speech;
-use crate::actors::calls::providers::{Limits, Provider, Recognisers, Voices};
+use crate::actors::calls::providers::{Limits, Provider, Recognisers, RecognitionProvider, VoiceProvider, Voices};
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
@@ -189,10 +189,7 @@ async fn world_with(overlay: serde_json::Value) -> World {
 }
 
 /// What recognises speech, in order, and what makes voices.
-fn speech_of(
-    recognition: impl IntoIterator<Item = Arc<Provider<dyn SpeechRecognition>>>,
-    synthesis: Arc<Provider<dyn SpeechSynthesis>>,
-) -> Speech {
+fn speech_of(recognition: impl IntoIterator<Item = RecognitionProvider>, synthesis: VoiceProvider) -> Speech {
     let mut recognition = recognition.into_iter();
     let first = recognition.next().expect("at least one");
     let (recognition, synthesis) = (Recognisers::new(first, recognition), Voices::new(synthesis, []));

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::actors::calls::Speech;
-use crate::actors::calls::providers::{Limits, Provider, Recognisers, Voices};
+use crate::actors::calls::providers::{Limits, Provider, Recognisers, RecognitionProvider, VoiceProvider, Voices};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::adapters::audio::ear::OpusAudio;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
@@ -52,7 +53,7 @@ pub fn speech(settings: &Settings) -> Result<Speech, Problem> {
     Ok(Speech { audio: Arc::new(OpusAudio), recognition, synthesis })
 }
 
-fn recogniser(settings: &Settings, name: &str) -> Result<Arc<Provider<dyn SpeechRecognition>>, Problem> {
+fn recogniser(settings: &Settings, name: &str) -> Result<RecognitionProvider, Problem> {
     let Some(table) = settings.speech.services.get(name) else { return Ok(Provider::unlimited(Arc::new(RehearsedSpeech))) };
     within(name, || {
         let (api, at) = at(settings, name, table)?;
@@ -66,7 +67,7 @@ fn recogniser(settings: &Settings, name: &str) -> Result<Arc<Provider<dyn Speech
     })
 }
 
-fn voice(settings: &Settings, name: &str) -> Result<Arc<Provider<dyn SpeechSynthesis>>, Problem> {
+fn voice(settings: &Settings, name: &str) -> Result<VoiceProvider, Problem> {
     let Some(table) = settings.speech.services.get(name) else { return Ok(Provider::unlimited(Arc::new(RehearsedSpeech))) };
     within(name, || {
         let (api, at) = at(settings, name, table)?;

@@ -88,6 +88,11 @@ impl<S: ?Sized> Provider<S> {
     }
 }
 
+/// A provider of recognition.
+pub type RecognitionProvider = Arc<Provider<dyn SpeechRecognition>>;
+/// A provider of voices.
+pub type VoiceProvider = Arc<Provider<dyn SpeechSynthesis>>;
+
 /// Work that a provider does: a stream, or a sentence. Dropping it says nothing about the provider.
 pub struct Permit<S: ?Sized> {
     provider: Arc<Provider<S>>,
@@ -137,20 +142,17 @@ impl<S: ?Sized> Drop for Permit<S> {
 /// Who recognises speech, in order of preference. There is at least one.
 #[derive(Clone)]
 pub struct Recognisers {
-    first: Arc<Provider<dyn SpeechRecognition>>,
-    others: Arc<[Arc<Provider<dyn SpeechRecognition>>]>,
+    first: RecognitionProvider,
+    others: Arc<[RecognitionProvider]>,
 }
 
 impl Recognisers {
-    pub fn new(
-        first: Arc<Provider<dyn SpeechRecognition>>,
-        others: impl IntoIterator<Item = Arc<Provider<dyn SpeechRecognition>>>,
-    ) -> Self {
+    pub fn new(first: RecognitionProvider, others: impl IntoIterator<Item = RecognitionProvider>) -> Self {
         Self { first, others: others.into_iter().collect() }
     }
 
     /// All of them, in order.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Provider<dyn SpeechRecognition>>> {
+    pub fn all(&self) -> impl Iterator<Item = &RecognitionProvider> {
         [&self.first].into_iter().chain(&*self.others)
     }
 
@@ -168,7 +170,7 @@ impl Recognisers {
     }
 
     /// Whether a stream that began now would be at another provider that is preferred to this one.
-    pub fn prefers_another(&self, to: &Arc<Provider<dyn SpeechRecognition>>, now: Moment) -> bool {
+    pub fn prefers_another(&self, to: &RecognitionProvider, now: Moment) -> bool {
         self.all()
             .take_while(|provider| !Arc::ptr_eq(provider, to))
             .any(|provider| provider.allows_work(now) && provider.places.available_permits() > 0)
@@ -178,20 +180,17 @@ impl Recognisers {
 /// Who makes the companions' voices, by the names that companions' files use.
 #[derive(Clone)]
 pub struct Voices {
-    usual: Arc<Provider<dyn SpeechSynthesis>>,
-    named: Arc<BTreeMap<Arc<str>, Arc<Provider<dyn SpeechSynthesis>>>>,
+    usual: VoiceProvider,
+    named: Arc<BTreeMap<Arc<str>, VoiceProvider>>,
 }
 
 impl Voices {
-    pub fn new(
-        usual: Arc<Provider<dyn SpeechSynthesis>>,
-        named: impl IntoIterator<Item = (Arc<str>, Arc<Provider<dyn SpeechSynthesis>>)>,
-    ) -> Self {
+    pub fn new(usual: VoiceProvider, named: impl IntoIterator<Item = (Arc<str>, VoiceProvider)>) -> Self {
         Self { usual, named: Arc::new(named.into_iter().collect()) }
     }
 
     /// The provider of this name, or the usual one.
-    pub fn of(&self, name: Option<&str>) -> &Arc<Provider<dyn SpeechSynthesis>> {
+    pub fn of(&self, name: Option<&str>) -> &VoiceProvider {
         name.and_then(|name| self.named.get(name)).unwrap_or(&self.usual)
     }
 }
@@ -263,7 +262,7 @@ mod tests {
         Moment::ZERO + Duration::from_secs(secs)
     }
 
-    fn provider(name: &'static str, most: usize) -> Arc<Provider<dyn SpeechRecognition>> {
+    fn provider(name: &'static str, most: usize) -> RecognitionProvider {
         Provider::new(Arc::new(Named(name)), Limits { most, cool_down: COOL_DOWN, price: None })
     }
 

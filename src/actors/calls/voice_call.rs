@@ -14,7 +14,7 @@ use super::hearing::Hearing;
 use super::joined::Joined;
 use super::playback::{Patience, Playback, Progress};
 use super::presence;
-use super::providers::Provider;
+use super::providers::VoiceProvider;
 use super::recognition::{self, Recognition};
 use super::rehearsed;
 use super::services::Work;
@@ -678,7 +678,7 @@ impl CallChild {
 
 /// Has a sentence said. Each piece is handed on; none tells that it is all.
 async fn synthesise(
-    provider: Arc<Provider<dyn SpeechSynthesis>>,
+    provider: VoiceProvider,
     sentence: Sentence,
     clock: Arc<dyn Clock>,
     mut work: Work,

@@ -12,6 +12,9 @@ pub struct Metrics {
     lost: u64,
 }
 
+/// Reads one of the counts.
+type Count = fn(&Counts) -> u64;
+
 impl Metrics {
     pub fn new(instruments: Instruments) -> Self {
         Self { instruments, added: Counts::default(), lost: 0 }
@@ -23,9 +26,9 @@ impl Metrics {
         if before == *counts {
             return;
         }
-        let new = |count: fn(&Counts) -> u64| count(counts).saturating_sub(count(&before));
+        let new = |count: Count| count(counts).saturating_sub(count(&before));
         let instruments = &self.instruments;
-        let packets: [(&str, fn(&Counts) -> u64); 5] = [
+        let packets: [(_, Count); 5] = [
             ("received", Counts::packets),
             ("late", |counts| counts.late + counts.duplicates),
             ("refused", |counts| counts.plain_refused + counts.unauthenticated),
@@ -41,7 +44,7 @@ impl Metrics {
         let lost = counts.lost().saturating_sub(self.lost);
         self.lost += lost;
         instruments.discord_voice_packets.add(lost, ["lost"]);
-        let frames: [(&str, fn(&Counts) -> u64); 3] =
+        let frames: [(_, Count); 3] =
             [("sent", |counts| counts.sent), ("held", |counts| counts.held), ("dropped", |counts| counts.frames_dropped)];
         for (fate, count) in frames {
             let more = new(count);
