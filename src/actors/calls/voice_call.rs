@@ -40,7 +40,7 @@ use crate::ports::call_room::{End, Packet, Told, Trouble, View};
 use crate::ports::clock::Clock;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::platform_call::Ended;
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::ports::speech_synthesis::{Piece, Sentence};
 use crate::settings::speech::BUILT_IN;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;

@@ -7,6 +7,7 @@ use tertulia::adapters::audio::ear::OpusAudio;
 use tertulia::adapters::discord::voice::{Event, Options, Server, VoiceConnection};
 use tertulia::adapters::speech::rehearsal::Voice;
 use tertulia::ports::audio::{Audio as _, SPOKEN_FRAME};
+use tertulia::telemetry::instruments::Instruments;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 use tokio_websockets::Connector;
@@ -47,7 +48,7 @@ impl Pair {
             channel: channel.0,
             user: bot.0,
         };
-        let options = Options { connector: Arc::new(Connector::Plain), is_plain: true };
+        let options = Options { connector: Arc::new(Connector::Plain), is_plain: true, instruments: Instruments::noop() };
         let encoder = OpusAudio.encoder().expect("an encoder");
         let (connection, events) = VoiceConnection::open(server, encoder, options);
         voice.members(channel, 1).await;
