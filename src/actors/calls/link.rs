@@ -136,7 +136,9 @@ mod tests {
         let (link, (ended, mut ends)) = (Arc::new(Link::new(Arc::new(Brief))), mpsc::unbounded_channel());
         let run = || {
             let ended = ended.clone();
-            link.run(Arc::new(Nobody), move || drop(ended.send(())));
+            link.run(Arc::new(Nobody), move || {
+                let _ = ended.send(());
+            });
         };
 
         run();
