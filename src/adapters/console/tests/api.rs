@@ -364,7 +364,8 @@ async fn the_page_is_told_where_voices_go_before_a_call() {
 
     let recognition = json!({ "provider": "deepgram", "host": "ears.example" });
     let synthesis = json!([{ "provider": "rehearsal", "host": null }]);
-    let expected = json!({ "recognition": recognition, "recognises_words": true, "synthesis": synthesis, "people": [] });
+    let expected =
+        json!({ "recognition": recognition, "fallbacks": [], "recognises_words": true, "synthesis": synthesis, "people": [] });
     assert_eq!(described, (200, expected));
 }
 

@@ -70,7 +70,8 @@ fn messages_before_the_session_is_described_are_followed_in_their_order() {
     world.describe(Mode::Aes256Gcm, 0);
     world.hear(50, 1, &[1, 2, 3]);
 
-    assert_eq!(world.events.drain(..).take(3).collect::<Vec<_>>(), [Event::Connected, Event::EndToEnd(false), Event::Left(2)]);
+    let expected = [Event::Connected, Event::EndToEnd(false), Event::Here(1), Event::Here(2), Event::Left(2)];
+    assert_eq!(world.events.drain(..).take(5).collect::<Vec<_>>(), expected);
     world.hear(50, 2, &[4, 5, 6]);
     assert_eq!(world.said(), [(3, vec![4, 5, 6])]);
 }

@@ -12,7 +12,7 @@ fn a_resume_replays_what_was_missed_and_nothing_twice() {
     world.number = 9;
     world.tell_numbered(11, json!({"user_ids": ["1"]}));
     world.close(Some(4015));
-    assert_eq!(world.events.drain(..).collect::<Vec<_>>(), [Event::Resuming]);
+    assert_eq!(world.events.drain(..).collect::<Vec<_>>(), [Event::Here(1), Event::Resuming]);
     world.open_socket();
     assert_eq!(
         world.told(7),
