@@ -4,6 +4,8 @@
 pub(in crate::adapters) mod address;
 pub(in crate::adapters) mod body;
 pub(in crate::adapters) mod failure;
+#[cfg(test)]
+pub(in crate::adapters) mod fuzz;
 pub(in crate::adapters) mod http;
 pub(in crate::adapters) mod sse;
 pub(in crate::adapters) mod web_socket;

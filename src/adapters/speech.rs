@@ -6,6 +6,8 @@ mod conformance;
 pub mod deepgram;
 pub mod elevenlabs;
 pub mod flux;
+#[cfg(test)]
+mod fuzz;
 pub mod openai;
 pub mod rehearsal;
 pub mod rehearsed;

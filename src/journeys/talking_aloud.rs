@@ -1,5 +1,7 @@
 //! Voice calls of a platform that carries audio: people talk, companions answer aloud, and actors die meanwhile.
 
+mod answer_time;
+mod daily_limits;
 mod greeting;
 mod while_written;
 

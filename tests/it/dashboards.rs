@@ -1,6 +1,5 @@
 //! The dashboards and alerts of `dashboards/`: they are complete, name existing metrics, and, against a real Prometheus, find series.
 
-mod call;
 mod evening;
 mod links;
 mod prometheus;

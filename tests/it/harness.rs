@@ -3,6 +3,7 @@
 //! Nothing here waits for a length of time: each wait is for a line, an event, an answer or the end of a process. [`PATIENCE`] only ends a wait
 //! for something that never comes.
 
+pub mod call;
 mod collector;
 mod files;
 pub mod hostile;

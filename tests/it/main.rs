@@ -18,3 +18,4 @@ mod kills;
 mod operating;
 mod processes;
 mod second;
+mod speech;

@@ -25,6 +25,7 @@ use crate::domain::service::Service;
 use crate::ports::call_room::{Trouble, View};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
+use crate::settings::speech::BUILT_IN;
 use crate::telemetry::plain::Plain;
 
 /// The sounds that a stream can be behind.
@@ -191,9 +192,8 @@ impl State {
         let number = self.streams + 1;
         let Arguments { user, hearing, .. } = &self.arguments;
         let context = hearing.context();
-        let (now, guild, settings) = (context.clock.now(), &hearing.call.channel_ref().guild, &context.settings.speech);
-        let is_used_up = context.calls.allowances().is_used_up(settings, guild, Service::SpeechRecognition, now);
-        let permit = context.speech.recognition.begin(now, !is_used_up);
+        let is_used_up = self.is_used_up();
+        let permit = context.speech.recognition.begin(context.clock.now(), !is_used_up);
         let Some(permit) = permit else {
             return Err(if is_used_up { Trouble::RecognitionUsedUp } else { Trouble::RecognitionFull });
         };
@@ -288,12 +288,24 @@ impl State {
         }
     }
 
-    /// The next utterance goes to a provider that is preferred, if one works again.
-    fn leave_substitute(&mut self) {
+    /// Whether the guild gets no more of what costs something today.
+    fn is_used_up(&self) -> bool {
+        let hearing = &self.arguments.hearing;
+        let (context, guild) = (hearing.context(), &hearing.call.channel_ref().guild);
+        let (settings, now) = (&context.settings.speech, context.clock.now());
+        context.calls.allowances().is_used_up(settings, guild, Service::SpeechRecognition, now)
+    }
+
+    /// The next utterance goes to a provider that is preferred, if one works again, and to none that the guild may not use any more.
+    fn leave_provider(&mut self) {
         let context = self.arguments.hearing.context();
         let is_silent = self.arguments.voice.found().is_silent();
-        let prefers = |stream: &Stream| context.speech.recognition.prefers_another(stream.permit.provider(), context.clock.now());
-        if is_silent && self.stream.as_ref().is_some_and(prefers) {
+        let leaves = |stream: &Stream| {
+            let provider = stream.permit.provider();
+            let prefers_another = context.speech.recognition.prefers_another(provider, context.clock.now());
+            prefers_another || self.is_used_up() && provider.service().provider() != BUILT_IN
+        };
+        if is_silent && self.stream.as_ref().is_some_and(leaves) {
             self.stream = None;
             self.streams += 1;
         }
@@ -333,7 +345,7 @@ impl State {
                     (stream.work, stream.quiet_since) = (None, Instant::now());
                     let number = self.streams;
                     self.myself.send_after(IDLE, move || RecognitionMessage::Idle(number));
-                    self.leave_substitute();
+                    self.leave_provider();
                 }
             }
         }

@@ -129,6 +129,11 @@ impl Found {
 
     /// A final covers the sound up to this moment. It is the last one of an utterance, or more are to come.
     pub(super) fn finalised(&mut self, upto: Moment, is_last: bool) {
+        // The silence that ended an utterance lies after the moment, and before its end in the queue: nothing of it is to be recognised.
+        let is_over = |sound: &Sound| matches!(sound, Sound::Ended(stretch) if stretch.ended <= upto);
+        if is_last && let Some(end) = self.taken.iter().rposition(is_over) {
+            self.taken.drain(..=end);
+        }
         self.taken.retain(|sound| end_of(sound).is_some_and(|end| end > upto));
         self.awaits_words &= !is_last || self.speech.is_talking();
     }

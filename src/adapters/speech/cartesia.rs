@@ -4,6 +4,8 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+pub(crate) mod fuzz;
 mod link;
 mod making;
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 pub(in crate::adapters::speech) mod fake;
+#[cfg(test)]
+pub(crate) mod fuzz;
 pub(super) mod query;
 pub(super) mod results;
 pub(super) mod stream;

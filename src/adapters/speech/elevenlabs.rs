@@ -4,6 +4,8 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+pub(crate) mod fuzz;
 mod making;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 //! Ears at Deepgram: recognition by turns, version 2 (the models Flux).
 
 #[cfg(test)]
+pub(crate) mod fuzz;
+#[cfg(test)]
 mod tests;
 mod turns;
 

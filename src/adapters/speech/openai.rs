@@ -12,6 +12,8 @@ mod upload;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
+pub(crate) mod fuzz;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

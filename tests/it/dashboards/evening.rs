@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::call::Page;
+use crate::harness::call::Page;
 use crate::harness::model::{Answer, Model, prompt};
 use crate::harness::{Collector, Premises, Server, Watch};
 

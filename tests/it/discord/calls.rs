@@ -13,27 +13,12 @@ use super::commands::{companion, final_answer, rules, sub};
 use super::counterpart::voice::Person;
 use super::counterpart::{Id, Permissions, Rules};
 use super::home::Home;
+use crate::harness::call::sentence;
 use crate::harness::model::Model;
 use crate::harness::{Premises, Server, Watch};
 
 /// The frame that stands for silence.
 const SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
-
-/// Opus packets of somebody who says one sentence, as Discord's clients send them (src/adapters/audio/opus/vectors/README.md).
-pub fn sentence() -> Vec<Vec<u8>> {
-    let mut bytes: &[u8] = include_bytes!("../../../src/adapters/audio/opus/vectors/browser.vector");
-    let mut take = |size: usize| {
-        let (head, rest) = bytes.split_at_checked(2)?;
-        let (taken, rest) = rest.split_at(size * usize::from(u16::from_le_bytes([head[0], head[1]])));
-        bytes = rest;
-        Some(taken.to_vec())
-    };
-    let mut packets = Vec::new();
-    while let (Some(packet), Some(_)) = (take(1), take(2)) {
-        packets.push(packet);
-    }
-    packets
-}
 
 /// A guild in which Aria is in two voice channels. The bot enters the harbour by itself.
 struct Scene {

@@ -9,14 +9,11 @@ use super::MAX_ANSWER_BYTES;
 use super::answer::PartialAnswer;
 use super::wire::{MAX_TOOL_CALLS, Piece};
 use crate::adapters::endpoint::body::MAX_ERROR_BYTES;
-use crate::adapters::endpoint::failure::{Broken, Failures};
+use crate::adapters::endpoint::failure::Broken;
+use crate::adapters::endpoint::fuzz::{check_error, failures};
 use crate::adapters::endpoint::sse::Events;
-use crate::fuzzing::{is_bounded, is_plain_line, texts};
+use crate::fuzzing::{is_bounded, texts};
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer, Request};
-
-const KEY: &str = "sk-0123456789abcdef";
-/// The longest message of an error.
-const MAX_MESSAGE: usize = 800;
 
 pub(crate) fn streams() -> Vec<Vec<u8>> {
     texts(&[
@@ -126,19 +123,6 @@ fn check_answer(answer: Result<Answer, Broken>, bytes: &[u8]) {
         }
         Err(broken) => check_error(&failures().in_answer(broken), bytes),
     }
-}
-
-/// Checks that an error is bounded, on one line, and contains no part of the key.
-fn check_error(error: &NoAnswer, input: &[u8]) {
-    let message = error.to_string();
-    assert!(is_bounded(&message, MAX_MESSAGE) && is_plain_line(&message), "{message:?}");
-    // A partial key in the input cannot be recognised as a key.
-    let has_other_halves = String::from_utf8_lossy(input).replace(KEY, "").contains(&KEY[..8]);
-    assert!(has_other_halves || !message.contains(&KEY[..8]), "the message contains the key: {message}");
-}
-
-fn failures() -> Failures {
-    Failures::new("http://here".into(), Some(KEY.to_owned().into()))
 }
 
 fn request() -> Request {

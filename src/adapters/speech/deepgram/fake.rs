@@ -102,6 +102,10 @@ pub struct Book {
     pub frames: u64,
     /// The codes with which it ended connections.
     pub ends: Vec<u16>,
+    /// Version 1: the texts of the next utterances without marks.
+    pub texts_to_hear: VecDeque<&'static str>,
+    /// Every upgrade is refused with this from now on.
+    pub refuses: Option<(u16, &'static str)>,
 }
 
 /// A shared book.
@@ -353,7 +357,7 @@ impl Fake {
                 let (habits, books) = (habits.clone(), shared.clone());
                 tokio::spawn(async move {
                     let mut asked = String::new();
-                    let refuses = habits.refuses;
+                    let refuses = books.open().refuses.or(habits.refuses);
                     #[expect(clippy::result_large_err, reason = "the crate's callback is so")]
                     let check = |request: &Request, response: Response| match refusal(request, refuses) {
                         Some(refusal) => Err(refusal),

@@ -323,6 +323,8 @@ async fn send(socket: &mut WebSocketStream<TcpStream>, message: &Value) -> Optio
 async fn close(socket: &mut WebSocketStream<TcpStream>, code: u16, reason: &str) {
     let reason: String = reason.chars().take(120).collect();
     let _ = socket.close(Some(CloseFrame { code: code.into(), reason: reason.into() })).await;
+    // Unread messages would reset the connection before the client has read what was sent.
+    let _ = tokio::time::timeout(INACTIVITY, async { while let Some(Ok(_)) = socket.next().await {} }).await;
 }
 
 fn refusal(status: u16, body: &Value) -> ErrorResponse {

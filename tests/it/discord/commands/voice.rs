@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::calls::sentence;
 use super::super::counterpart::{Author, Id, Kind, Permissions};
 use super::super::home::Home;
 use super::{at, companion, final_answer, me, rules, sub, switch, until};
+use crate::harness::call::sentence;
 use crate::harness::{Premises, Server};
 
 fn voice(name: &str, options: Value) -> Value {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, interval, sleep};
 
-use super::super::calls::sentence;
 use super::super::counterpart::Id;
 use super::super::counterpart::voice::Person;
 use super::call::{Call, rules};
 use super::figures::{load, print};
 use super::story;
+use crate::harness::call::sentence;
 use crate::harness::{Premises, Server, parameter};
 
 const PEOPLE: usize = 50;

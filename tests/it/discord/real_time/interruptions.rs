@@ -11,12 +11,12 @@ use tertulia::domain::voice::speech::{HOP, Pulse, Speech, VOICED_SCORE};
 use tertulia::ports::audio::Audio as _;
 use tokio::time::{Instant, timeout};
 
-use super::super::calls::sentence;
 use super::super::counterpart::voice::Person;
 use super::super::counterpart::{Id, voice};
 use super::call::{Call, rules};
 use super::figures::{load, print};
 use super::story;
+use crate::harness::call::sentence;
 use crate::harness::parameter;
 
 const FRAME: Duration = Duration::from_millis(20);

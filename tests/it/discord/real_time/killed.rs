@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::calls::sentence;
 use super::super::counterpart::Id;
 use super::super::counterpart::voice::Person;
 use super::call::{Call, rules, talking_during};
 use super::figures::{load, print};
 use super::story;
+use crate::harness::call::sentence;
 use crate::harness::parameter;
 
 /// How many packets are heard between two kills: a connection that does not last for a second is followed by a pause.

@@ -13,10 +13,10 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::super::calls::sentence;
 use super::super::counterpart::voice::{self, Mode, Speaking};
 use super::super::counterpart::{Counterpart, Id, Rules};
 use super::call::{Call, rules};
+use crate::harness::call::sentence;
 use crate::harness::{PATIENCE, Premises};
 
 /// What is not louder than this is not audible: −50 dBFS.

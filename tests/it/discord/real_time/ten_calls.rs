@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::super::calls::sentence;
 use super::super::commands::{companion, final_answer, sub};
 use super::super::counterpart::voice::Person;
 use super::super::counterpart::{Id, Permissions};
@@ -14,6 +13,7 @@ use super::call::{packets_received, receives, rules};
 use super::figures::load;
 use super::killed::Stream;
 use super::story;
+use crate::harness::call::sentence;
 use crate::harness::parameter;
 
 const CALLS: usize = 10;

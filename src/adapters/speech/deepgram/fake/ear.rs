@@ -11,6 +11,8 @@ use super::{Frame, Session, Version, seconds, text};
 const INTERIM: u64 = 25;
 /// How late an answer to `Finalize` is.
 const LATE: Duration = Duration::from_millis(1_600);
+/// Less audio without marks is no utterance.
+const SHORTEST: u64 = 25;
 /// No more `Finalize` in a row have no answer.
 const MOST_UNANSWERED: u32 = 2;
 
@@ -45,12 +47,18 @@ impl Ear {
         let known: Vec<_> =
             self.words.iter().filter(|word| word.is_recognised).map(|word| (word.number, word.start, word.end)).collect();
         let numbers: Vec<_> = known.iter().map(|(number, ..)| *number).collect();
-        let transcript: Vec<_> = numbers.iter().map(|number| text(*number)).collect();
+        let is_unmarked = is_final && self.has_voice && self.words.is_empty() && self.frames - self.begin >= SHORTEST;
+        let unmarked = if is_unmarked { session.books.open().texts_to_hear.pop_front() } else { None };
+        let known = unmarked.map_or_else(
+            || known.into_iter().map(|(number, start, end)| (text(number), start, end)).collect(),
+            |text| spread(text, self.begin, self.frames),
+        );
+        let transcript: Vec<_> = known.iter().map(|(text, ..)| text.clone()).collect();
         let words: Vec<_> = known
             .into_iter()
-            .map(|(number, start, end)| {
+            .map(|(text, start, end)| {
                 let (start, end) = (session.shifted(start), session.shifted(end));
-                json!({"word": text(number), "start": start, "end": end.max(start), "confidence": 0.9})
+                json!({"word": text, "start": start, "end": end.max(start), "confidence": 0.9})
             })
             .collect();
         let confidence = if words.is_empty() { 0.0 } else { 0.98 };
@@ -71,6 +79,13 @@ impl Ear {
         let (result, words) = self.result((true, speech_final, false), session);
         session.send(&result, words);
     }
+}
+
+/// The words of a text, one after the other between two frames.
+fn spread(text: &str, from: u64, to: u64) -> Vec<(String, u64, u64)> {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let at = |word: usize| from + (to - from) * word as u64 / words.len() as u64;
+    words.iter().enumerate().map(|(number, word)| ((*word).to_owned(), at(number), at(number + 1))).collect()
 }
 
 impl Version for Ear {

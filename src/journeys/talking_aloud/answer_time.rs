@@ -1,0 +1,115 @@
+//! How long it takes from the end of speech to the first sound of the answer, with services that take as long as measured ones.
+
+use tokio::time::sleep;
+
+use super::*;
+use crate::domain::voice::speech::HANGOVER;
+use crate::ports::speech_recognition::Segment;
+use crate::settings::Settings;
+
+const RECOGNITION: Duration = Duration::from_millis(300);
+const DECISION: Duration = Duration::from_millis(400);
+const FIRST_SENTENCE: Duration = Duration::from_millis(500);
+const FIRST_AUDIO: Duration = Duration::from_millis(200);
+const QUESTION: &str = "Aria, how are you?";
+const ANSWERS: usize = 30;
+
+/// Returns the question for each stretch of speech.
+struct SlowEars;
+
+#[async_trait]
+impl SpeechRecognition for SlowEars {
+    fn provider(&self) -> &'static str {
+        "slow"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("ears.example".into())
+    }
+
+    fn recognises_words(&self) -> bool {
+        true
+    }
+
+    fn has_partials(&self) -> bool {
+        true
+    }
+
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
+        while let Some(sound) = sounds.recv().await {
+            let Sound::Ended(stretch) = sound else { continue };
+            sleep(RECOGNITION).await;
+            let segment = Segment {
+                id: stretch.started.as_micros().to_string().into(),
+                text: QUESTION.into(),
+                is_verbatim: true,
+                started: stretch.started,
+                ended: stretch.ended,
+                voiced: None,
+                no_speech: None,
+                confidence: None,
+                is_last: true,
+            };
+            // Who left needs no words.
+            let _ = results.send(Recognised::Final(segment)).await;
+        }
+        Ok(())
+    }
+}
+
+struct SlowMouth;
+
+impl SpeechSynthesis for SlowMouth {
+    fn provider(&self) -> &'static str {
+        "slow"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("mouth.example".into())
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        stream::once(sleep(FIRST_AUDIO)).flat_map(move |()| RehearsedSpeech.say(sentence.clone())).boxed()
+    }
+}
+
+/// Virtual time: what the machine itself takes is not in it, and what anything waits for is.
+#[tokio::test(start_paused = true)]
+async fn an_answer_waits_for_services_and_settings_and_hardly_for_anything_else() {
+    let world = world_of(Arc::new(SlowEars), Arc::new(SlowMouth), json!({})).await;
+    world.side.set_delay(DECISION);
+    world.main.set_delay(FIRST_SENTENCE);
+    let mut ana = Caller::enter(&world, "ana").await;
+    let mut times = Vec::new();
+
+    for round in 0..ANSWERS {
+        // Ends of speech differ in where they lie between ticks.
+        world.pass(0.003 * round as f64).await;
+        ana.talk(&world, 60, 1).await;
+        let ended = world.context.clock.now();
+        let heard = ana.page.packets.lock().len();
+        while ana.page.packets.lock().len() == heard {
+            ana.line.hear(ana.next, &[0]);
+            ana.next += 1;
+            for _ in 0..20 {
+                world.pass(0.001).await;
+            }
+            assert!(world.context.clock.now().since(ended) < Duration::from_secs(30), "{:?}", ana.page.seen());
+        }
+        times.push(world.context.clock.now().since(ended));
+        ana.listen(&world, 12.0).await;
+    }
+
+    times.sort();
+    let address_timeout = Settings::overlay(json!({})).unwrap().voice.address_timeout();
+    // Recognition goes on within the timeout. Nothing else waits: who addresses a companion is answered without `voice.turn_delay_secs`.
+    let expected = address_timeout.max(HANGOVER + RECOGNITION) + DECISION + FIRST_SENTENCE + FIRST_AUDIO;
+    let median = times[ANSWERS / 2];
+    let ours = median.saturating_sub(expected);
+    println!(
+        "end of speech to first sound: p50 {median:?}, {:?} to {:?}; {expected:?} without ours",
+        times[0],
+        times[ANSWERS - 1]
+    );
+    assert!(ours < Duration::from_millis(100), "{ours:?} of {median:?}");
+}

@@ -1,0 +1,91 @@
+//! A guild has a limit for what services recognise and speak in a day: people are told, and typed words are answered in writing.
+
+use super::*;
+
+/// A voice that costs something.
+struct Paid;
+
+impl SpeechSynthesis for Paid {
+    fn provider(&self) -> &'static str {
+        "paid"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("mouth.example".into())
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        RehearsedSpeech.say(sentence)
+    }
+}
+
+/// A stream is closed when nobody has talked for so many seconds.
+const IDLE_SECS: f64 = 35.0;
+
+/// How often somebody was told that no more is recognised today.
+fn refusals(person: &Caller) -> usize {
+    person.page.seen().iter().filter(|view| **view == View::Trouble(Trouble::RecognitionUsedUp)).count()
+}
+
+/// Aria's answers, and whether each was spoken.
+async fn answers(world: &World) -> Vec<(String, bool)> {
+    let messages = world.recorded("lobby", "message").await.into_iter().filter(|message| message["from"] == "aria");
+    messages.map(|message| (message["text"].as_str().unwrap().to_owned(), message["modality"] == "voice")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_has_used_its_minutes_is_told_once_and_can_type() {
+    let limit = json!({ "speech": { "guild_minutes_per_day": 0.015 } });
+    let world = world_of(Arc::<Counting>::default(), Arc::new(RehearsedSpeech), limit).await;
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    ana.say_something(&world).await;
+    world.pass(IDLE_SECS).await;
+    assert_eq!((segments(&world).await.len(), refusals(&ana)), (1, 0));
+    ana.say_something(&world).await;
+    ana.say_something(&world).await;
+    world.pass(IDLE_SECS).await;
+
+    assert_eq!((segments(&world).await.len(), refusals(&ana)), (1, 1));
+    world.say("lobby", "Aria, are you there?").await;
+    ana.listen(&world, 10.0).await;
+    let history = world.history("lobby").await;
+    assert_eq!(history.last(), Some(&("aria".to_owned(), "Hello there.".to_owned())), "{history:?}");
+    drop(ana);
+
+    let world = world.crash().await;
+    let mut ana = Caller::enter(&world, "ana").await;
+    ana.say_something(&world).await;
+    world.pass(IDLE_SECS).await;
+
+    assert_eq!((segments(&world).await.len(), refusals(&ana)), (1, 1), "what was used is counted from the record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guild_that_has_used_its_characters_is_answered_in_writing() {
+    let limit = json!({ "speech": { "guild_characters_per_day": "Hello there.".len() } });
+    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Paid), limit).await;
+    let ana = Caller::enter(&world, "ana").await;
+    let ask = async |world: &World, ana: &Caller| {
+        ana.line.tell(Told::Say("Aria, how are you?".into()));
+        ana.listen(world, 15.0).await;
+    };
+
+    ask(&world, &ana).await;
+    let heard = ana.page.packets.lock().len();
+    ask(&world, &ana).await;
+
+    let answer = |is_spoken| ("Hello there.".to_owned(), is_spoken);
+    assert_eq!(answers(&world).await, [answer(true), answer(false)]);
+    assert!(heard > 0 && ana.page.packets.lock().len() == heard, "nothing was spoken");
+    drop(ana);
+
+    let world = world.crash().await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
+    let ana = Caller::enter(&world, "ana").await;
+    ask(&world, &ana).await;
+
+    assert_eq!(answers(&world).await, [answer(true), answer(false), answer(false)], "what was used is counted from the record");
+    assert!(ana.page.packets.lock().is_empty());
+}
