@@ -10,6 +10,7 @@ use tertulia::adapters::audio::opus::Decoder;
 use tertulia::domain::moment::Moment;
 use tertulia::domain::voice::speech::{HOP, Pulse, Speech, VOICED_SCORE};
 use tertulia::ports::audio::{self, Audio as _};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::super::calls::sentence;
@@ -246,33 +247,37 @@ async fn interrupt(call: &mut Call, listener: &mut Listener<'_>, story: &Story, 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten minutes"]
 async fn a_companion_is_interrupted_while_nobody_else_speaks() {
-    let call = Call::begin(rules(), story::premises().await).await;
+    let mut call = Call::begin(rules(), story::premises().await).await;
 
-    trials(call).await;
+    trials(&mut call).await;
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture interrupted_beside` prints the figures. `TRIALS` sets how many.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten minutes"]
 async fn a_companion_is_interrupted_beside_twenty_open_microphones() {
-    let call = Call::begin(rules(), story::premises().await).await;
+    let mut call = Call::begin(rules(), story::premises().await).await;
+    let mut others = JoinSet::new();
     let microphones = sentence()[..SPOKEN.start].to_vec();
     for number in 0..20 {
         let user = call.home.discord.member(call.home.guild, &format!("person{number}"));
         let person = call.home.discord.call(user, call.channel).await;
         call.home.discord.voice().set_deafened(call.channel, user, true);
         let microphones = microphones.clone();
-        tokio::spawn(async move {
+        others.spawn(async move {
             loop {
                 person.talk(&microphones).await;
             }
         });
     }
 
-    trials(call).await;
+    trials(&mut call).await;
+
+    // They cannot outlive the call.
+    others.shutdown().await;
 }
 
-async fn trials(mut call: Call) {
+async fn trials(call: &mut Call) {
     let ana = call.home.discord.call(call.home.ana, call.channel).await;
     call.home.discord.bot_called(call.channel).await;
     let voice = |state: &voice::Voice| state.groups.get(&call.channel).filter(|group| group.is_settled()).map(|_| ());
@@ -284,7 +289,7 @@ async fn trials(mut call: Call) {
     for trial in 0..parameter("TRIALS", 100) as usize {
         let kind = KINDS[trial % KINDS.len()];
         let said = ear.hear(SPEECH[kind], trial);
-        outcomes.push((kind, interrupt(&mut call, &mut listener, &story, &said).await));
+        outcomes.push((kind, interrupt(call, &mut listener, &story, &said).await));
     }
 
     println!("load {before} to {}", load());
