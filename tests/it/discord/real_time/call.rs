@@ -62,6 +62,14 @@ impl Call {
         self.home.discord.voice().until("more audio", said).await;
     }
 
+    /// Waits until the bot was sent so many packets. Returns how many it was sent, and how many reached the call.
+    pub async fn settled(&self, sent: usize) -> (usize, usize) {
+        let bot = Seat { channel: self.channel, user: self.home.bot };
+        let is_sent = |voice: &Voice| voice.counts.get(&bot).map(|counts| counts.sent).filter(|count| *count >= sent);
+        let sent = self.home.discord.voice().until("the packets", is_sent).await;
+        (sent, self.receives(sent).await)
+    }
+
     /// How many packets of people have reached the call.
     pub async fn packets_received(&self) -> usize {
         packets_received(&self.server).await

@@ -1,14 +1,16 @@
-//! People interrupt a companion with speech of 0.3, 2 and 5 seconds: when it is quieter, when it pauses, and how it goes on.
+//! People interrupt a companion with speech of 0.3, 2 and 4.7 seconds: when it is quieter, when it pauses, and how it goes on.
 //!
 //! What arrives is compared with what the built-in voice says, through the same codec: a packet whose level is lower is ducked.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tertulia::adapters::audio::ear::OpusAudio;
 use tertulia::adapters::audio::opus::Decoder;
 use tertulia::domain::moment::Moment;
 use tertulia::domain::voice::speech::{HOP, Pulse, Speech, VOICED_SCORE};
-use tertulia::ports::audio::Audio as _;
+use tertulia::ports::audio::{self, Audio as _};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::super::counterpart::voice::Person;
@@ -22,17 +24,19 @@ use crate::harness::parameter;
 const FRAME: Duration = Duration::from_millis(20);
 /// The packets of the sentence from its first word to its last.
 const SPOKEN: std::ops::Range<usize> = 14..155;
-/// The packets in 0.3, 2 and 5 s, and which of them follow each other.
-const SPEECH: [usize; 3] = [15, 100, 250];
+/// The packets in 0.3, 2 and 4.7 s, and which of them follow each other.
+const SPEECH: [usize; 3] = [15, 100, 235];
 const KINDS: [usize; 10] = [0, 1, 2, 0, 1, 0, 0, 1, 0, 0];
 /// The voiced time, and the packets in which it makes a reply pause (docs/design/voice.md A-25): by itself, and if the companion is tolerant.
 const INSISTS: [(Duration, usize); 2] = [(Duration::from_millis(500), 50), (Duration::from_secs(2), 150)];
+/// The verdicts with which a reply ends.
+const CUTS: [&str; 4] = ["stop_word", "addressed", "many_words", "took_too_long"];
 /// What is at least as loud as this is speech: −45 dBFS.
 const LOUD: f64 = 184.0;
 /// The packets by which the position in the story is found.
 const FOUND_BY: usize = 100;
-/// A packet with less of the level that it should have is ducked. The first one has two thirds.
-const DUCKED: f64 = 0.8;
+/// A packet with less of the level that it should have is ducked. The first one has five sixths, because the codec is behind by 6.5 ms.
+const DUCKED: f64 = 0.88;
 
 /// The story as it is heard at full level.
 struct Story {
@@ -130,15 +134,23 @@ struct Said {
     insisted: [Option<usize>; 2],
 }
 
-impl Said {
+/// Hears Ana as the server does, to know what is right.
+struct Ear {
+    ear: Box<dyn audio::Ear>,
+    /// The number of the next packet. Numbers count what was sent.
+    next: u32,
+}
+
+impl Ear {
     /// So many packets of speech without a pause, from the first or the second word on.
-    fn new(packets: usize, trial: usize) -> Self {
+    fn hear(&mut self, packets: usize, trial: usize) -> Said {
         let begin = [0, 31][trial % 2];
         let packets: Vec<Vec<u8>> = sentence()[SPOKEN].iter().cycle().skip(begin).take(packets).cloned().collect();
-        let mut said = Self { packets, first: None, onset: None, insisted: [None; 2] };
-        let (mut ear, mut speech, mut voiced) = (OpusAudio.ear().expect("an ear"), Speech::default(), Vec::new());
+        let mut said = Said { packets, first: None, onset: None, insisted: [None; 2] };
+        let (mut speech, mut voiced) = (Speech::default(), Vec::new());
         for (at, packet) in said.packets.iter().enumerate() {
-            let heard = ear.hear(at as u32, packet).expect("Opus");
+            let heard = self.ear.hear(self.next, packet).expect("Opus");
+            self.next += 1;
             let mut sum = Duration::ZERO;
             for hop in heard.hops {
                 let from = Moment::from_micros(hop.from * 1_000_000 / 16_000);
@@ -175,8 +187,10 @@ struct Outcome {
 }
 
 async fn interrupt(call: &mut Call, listener: &mut Listener<'_>, story: &Story, said: &Said) -> Outcome {
-    // Two seconds at full level before it.
-    while listener.speech().len() < FOUND_BY + 20 {
+    // More than two seconds at full level before it, and what was told of the last one.
+    listener.read();
+    let heard = listener.heard.len();
+    while listener.speech().len() < FOUND_BY + 20 || listener.heard.len() < heard + FOUND_BY + 20 {
         if !listener.more(Duration::from_secs(4)).await {
             call.home.discord.say(call.home.ana, call.channel, story::ASK);
         }
@@ -184,16 +198,27 @@ async fn interrupt(call: &mut Call, listener: &mut Listener<'_>, story: &Story, 
     let speech = listener.speech();
     let before = &speech[speech.len() - FOUND_BY..];
     let (position, from) = (story.find(before), listener.heard.len());
+    // The search has taken its time.
+    listener.read();
+    while timeout(Duration::from_millis(1), call.watch.next()).await.is_ok() {}
     let begun = Instant::now();
     let at = |packet: usize| begun + FRAME * packet as u32;
     let (ana, mut outcome) = (listener.ana, Outcome::default());
     let interrupted = async {
-        let interrupted = call.watch.event("interrupted").await;
-        outcome.verdict = interrupted["verdict"].as_str().unwrap_or_default().to_owned();
-        let is_cut = ["stop_word", "addressed", "many_words", "took_too_long"].contains(&&*outcome.verdict);
-        if is_cut {
-            let cut = call.watch.event_that("statement", |event| event["companion"] == "aria" || event["from"] == "aria").await;
-            outcome.words = Some((cut["text"].as_str().unwrap_or_default().split_whitespace().count(), 0));
+        let (mut statements, mut cut) = (BTreeMap::new(), None);
+        while outcome.words.is_none() {
+            let event = call.watch.next().await.expect("the server runs");
+            let ticket = event["ticket"].to_string();
+            if event["event"] == "statement" {
+                statements.insert(ticket, event["text"].as_str().unwrap_or_default().split_whitespace().count());
+            } else if event["event"] == "interrupted" {
+                outcome.verdict = event["verdict"].as_str().unwrap_or_default().to_owned();
+                if !CUTS.contains(&&*outcome.verdict) {
+                    break;
+                }
+                cut = Some(ticket);
+            }
+            outcome.words = cut.as_ref().and_then(|ticket| statements.get(ticket)).map(|words| (*words, 0));
         }
     };
     tokio::join!(ana.talk(&said.packets), interrupted);
@@ -222,44 +247,49 @@ async fn interrupt(call: &mut Call, listener: &mut Listener<'_>, story: &Story, 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten minutes"]
 async fn a_companion_is_interrupted_while_nobody_else_speaks() {
-    let call = Call::begin(rules(), story::premises().await).await;
+    let mut call = Call::begin(rules(), story::premises().await).await;
 
-    trials(call).await;
+    trials(&mut call).await;
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture interrupted_beside` prints the figures. `TRIALS` sets how many.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten minutes"]
 async fn a_companion_is_interrupted_beside_twenty_open_microphones() {
-    let call = Call::begin(rules(), story::premises().await).await;
+    let mut call = Call::begin(rules(), story::premises().await).await;
+    let mut others = JoinSet::new();
     let microphones = sentence()[..SPOKEN.start].to_vec();
     for number in 0..20 {
         let user = call.home.discord.member(call.home.guild, &format!("person{number}"));
         let person = call.home.discord.call(user, call.channel).await;
         call.home.discord.voice().set_deafened(call.channel, user, true);
         let microphones = microphones.clone();
-        tokio::spawn(async move {
+        others.spawn(async move {
             loop {
                 person.talk(&microphones).await;
             }
         });
     }
 
-    trials(call).await;
+    trials(&mut call).await;
+
+    // They cannot outlive the call.
+    others.shutdown().await;
 }
 
-async fn trials(mut call: Call) {
+async fn trials(call: &mut Call) {
     let ana = call.home.discord.call(call.home.ana, call.channel).await;
     call.home.discord.bot_called(call.channel).await;
     let voice = |state: &voice::Voice| state.groups.get(&call.channel).filter(|group| group.is_settled()).map(|_| ());
     call.home.discord.voice().until("the group", voice).await;
     ana.until("a key", |noted| noted.can_encrypt.then_some(())).await;
     let (story, mut listener) = (Story::new(), Listener::new(&ana, call.home.bot));
+    let mut ear = Ear { ear: OpusAudio.ear().expect("an ear"), next: 0 };
     let (before, mut outcomes) = (load(), Vec::new());
     for trial in 0..parameter("TRIALS", 100) as usize {
         let kind = KINDS[trial % KINDS.len()];
-        let said = Said::new(SPEECH[kind], trial);
-        outcomes.push((kind, interrupt(&mut call, &mut listener, &story, &said).await));
+        let said = ear.hear(SPEECH[kind], trial);
+        outcomes.push((kind, interrupt(call, &mut listener, &story, &said).await));
     }
 
     println!("load {before} to {}", load());

@@ -76,8 +76,8 @@ impl<'a> Guests<'a> {
 async fn a_gateway_killed_while_people_speak_costs_no_frame() {
     let call = Call::begin(rules(), story::premises().await).await;
     let ana = call.enter().await;
-    ana.talk(&sentence()).await;
-    let (sent, received) = (call.counts(call.home.bot).sent, call.packets_received().await);
+    let said = ana.talk(&sentence()).await;
+    let (sent, received) = call.settled(said).await;
     let mut guests = Guests::of(&call);
 
     let mut resumed = Vec::new();
