@@ -82,7 +82,7 @@ async fn a_key_a_model_or_a_voice_that_is_wrong_is_named_with_the_way_out() {
         ("deepgram", "no-such", "refused", "No such model"),
         ("hearing", "no-such", "unknown_model", "check base_url"),
         ("cartesia", cartesia::UNKNOWN, "unknown_model", "check base_url"),
-        ("elevenlabs", elevenlabs::UNKNOWN, "refused", "model"),
+        ("elevenlabs", elevenlabs::UNKNOWN, "unknown_model", "check base_url"),
         ("openai", "no-such", "unknown_model", "check base_url"),
     ]
     .map(|(name, value, error, words)| (format!("{name}.model"), value, error, words));
