@@ -62,22 +62,14 @@ impl Call {
         self.home.discord.voice().until("more audio", said).await;
     }
 
-    /// Waits until the bot was sent so many packets. Returns how many it was sent, and how many reached the call.
-    pub async fn settled(&self, sent: usize) -> (usize, usize) {
-        let bot = Seat { channel: self.channel, user: self.home.bot };
-        let is_sent = |voice: &Voice| voice.counts.get(&bot).map(|counts| counts.sent).filter(|count| *count >= sent);
-        let sent = self.home.discord.voice().until("the packets", is_sent).await;
-        (sent, self.receives(sent).await)
+    /// How many packets the bot was sent, and how many reached the call, once none is under way.
+    pub async fn settled(&self) -> (usize, usize) {
+        settled(&self.server, || self.counts(self.home.bot).sent).await
     }
 
     /// How many packets of people have reached the call.
     pub async fn packets_received(&self) -> usize {
         packets_received(&self.server).await
-    }
-
-    /// Waits until so many have, if they do. Returns how many.
-    pub async fn receives(&self, packets: usize) -> usize {
-        receives(&self.server, packets).await
     }
 
     /// Cuts the bot's connection to the voice gateway, and waits until it has resumed. Returns how long that took.
@@ -96,19 +88,25 @@ impl Call {
 }
 
 /// How many packets of people have reached a server's calls.
-pub async fn packets_received(server: &Server) -> usize {
+async fn packets_received(server: &Server) -> usize {
     let received = server.measured("tertulia_voice_packets_total").await;
     received.iter().filter(|(labels, _)| labels.contains("received")).map(|(_, count)| *count as usize).sum()
 }
 
-/// Waits until so many have, if they do. Returns how many.
-pub async fn receives(server: &Server, packets: usize) -> usize {
-    for _ in 0..200 {
-        if packets_received(server).await >= packets {
-            break;
+/// How many packets the bot was sent, and how many reached a server's calls, once none is under way.
+pub async fn settled(server: &Server, sent: impl Fn() -> usize) -> (usize, usize) {
+    loop {
+        let (before, mut received) = (sent(), 0);
+        for _ in 0..200 {
+            received = packets_received(server).await;
+            if received >= before {
+                break;
+            }
+        }
+        if sent() == before {
+            return (before, received);
         }
     }
-    packets_received(server).await
 }
 
 /// Somebody says the same again and again while something else happens, and then to its end.

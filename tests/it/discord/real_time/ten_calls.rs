@@ -6,11 +6,10 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::super::commands::{companion, final_answer, sub};
-use super::super::counterpart::voice::sessions::Seat;
-use super::super::counterpart::voice::{Person, Voice};
+use super::super::counterpart::voice::Person;
 use super::super::counterpart::{Id, Permissions};
 use super::super::home::Home;
-use super::call::{receives, rules};
+use super::call::{rules, settled};
 use super::figures::load;
 use super::killed::Stream;
 use super::story;
@@ -44,12 +43,7 @@ async fn of_ten_calls_the_other_nine_lose_no_frame_while_one_is_cut() {
         people.push(person);
     }
     let sent = || channels.iter().map(|channel| discord.voice().counts(*channel, bot).sent).sum::<usize>();
-    let seat = |channel: &Id| Seat { channel: *channel, user: bot };
-    let is_sent =
-        |voice: &Voice| channels.iter().all(|channel| voice.counts.get(&seat(channel)).is_some_and(|counts| counts.sent > 0));
-    discord.voice().until("the packets", |voice| is_sent(voice).then_some(())).await;
-    let sent_before = CALLS;
-    let received_before = receives(&server, CALLS).await;
+    let before = settled(&server, sent).await;
 
     // In every second call a person speaks, in the others a companion. One of these is cut.
     let (listeners, speakers): (Vec<_>, Vec<_>) = people.into_iter().enumerate().partition(|(number, _)| number % 2 == 0);
@@ -75,8 +69,8 @@ async fn of_ten_calls_the_other_nine_lose_no_frame_while_one_is_cut() {
         talk.await.expect("a person");
     }
 
-    let sent = sent() - sent_before;
-    let received = receives(&server, received_before + sent).await - received_before;
+    let after = settled(&server, sent).await;
+    let (sent, received) = (after.0 - before.0, after.1 - before.1);
     println!("load {}; {cuts} cuts; {received} of {sent} packets of people reached companions", load());
     for (number, person) in listeners.iter().enumerate() {
         let Stream { heard, lost, skipped, longest_wait } = Stream::of(person, bot);
