@@ -71,7 +71,7 @@ export function explainObstacle(obstacle) {
 export function explainRecognition() {
   dialog(
     'Your voice is not turned into words',
-    el('p', null, 'This server has no speech recognition. It notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”. Whoever runs it can connect a service or a local server (', el('code', null, 'speech.recognition'), ').'),
+    el('p', null, 'This server has no speech recognition. It notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”. Its operator can connect a service or a local server (', el('code', null, 'speech.recognition'), ').'),
     el('p', null, 'Typed words are understood. Type them below, with “Say aloud”: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
   );
 }
