@@ -3,6 +3,7 @@
 mod answer_time;
 mod daily_limits;
 mod greeting;
+mod refused;
 mod while_written;
 
 use std::sync::Arc;

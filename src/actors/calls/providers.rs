@@ -45,7 +45,7 @@ impl<S: ?Sized> Provider<S> {
     /// As [`Self::new`], with the voice of companions that choose none.
     pub fn with_voice(service: Arc<S>, limits: Limits, voice: Option<Arc<str>>) -> Arc<Self> {
         let Limits { most, cool_down, price } = limits;
-        // One failure is enough: a provider that answered before, and then fails, is tried once more (`Permit::ended`).
+        // One failure is enough: a provider that answered before, and then fails, is tried once more (`Permit::failed`).
         Arc::new(Self {
             service,
             voice,
@@ -134,6 +134,7 @@ impl<S: ?Sized> Permit<S> {
 impl<S: ?Sized> Drop for Permit<S> {
     fn drop(&mut self) {
         if !self.is_over {
+            // The moment does not matter to what says nothing.
             self.provider.breaker.lock().ended(Moment::ZERO, self.is_probe, Verdict::Unknown);
         }
     }

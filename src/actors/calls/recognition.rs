@@ -1,7 +1,8 @@
 //! Has the words of one person recognised, and hands them to the channel. What is final is on record before anything else happens.
 //!
 //! The sound since the last final is shared ([`Voice`]), so that a new stream gets it again. Segments have ids, so that none
-//! counts twice. If too many people talk for a stream each, the sound waits ([`Streams`](super::streams::Streams)).
+//! counts twice. If too many people talk for a stream each, the sound waits ([`Streams`](super::streams::Streams)). What no service recognises for
+//! half a minute is given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const BEHIND: Duration = Duration::from_secs(5);
 /// How long a stream is kept for a person who says nothing. Providers limit the streams at a time, and close idle ones.
 const IDLE: Duration = Duration::from_secs(30);
+/// How old sound becomes that no service recognises.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
 
 pub struct Recognition;
 
@@ -55,7 +58,7 @@ pub struct State {
     /// The number of the newest stream.
     streams: u64,
     has_failed: bool,
-    /// Others need the streams more.
+    /// Whether there is no stream for this person, which the person was told.
     waits: bool,
     /// Whether [`RecognitionMessage::Again`] will come.
     will_retry: bool,
@@ -128,6 +131,7 @@ impl Actor for Recognition {
             RecognitionMessage::Result(..) | RecognitionMessage::Ended(..) => {}
             RecognitionMessage::Again => {
                 (state.has_failed, state.will_retry) = (false, false);
+                state.give_up_old_sound();
                 state.send();
             }
             RecognitionMessage::Idle(stream) if stream == state.streams => state.close_if_idle(),
@@ -309,6 +313,12 @@ impl State {
             self.stream = None;
             self.streams += 1;
         }
+    }
+
+    /// A service may refuse the same sound again and again.
+    fn give_up_old_sound(&self) {
+        let now = self.arguments.hearing.context().clock.now();
+        self.arguments.voice.found().forget_before(now - GIVEN_UP_AFTER);
     }
 
     fn close_if_idle(&mut self) {

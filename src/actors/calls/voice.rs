@@ -122,6 +122,13 @@ impl Found {
         sounds
     }
 
+    /// Forgets sound that ended before this moment.
+    pub(super) fn forget_before(&mut self, moment: Moment) {
+        for sounds in [&mut self.taken, &mut self.fresh] {
+            sounds.retain(|sound| end_of(sound).is_some_and(|end| end >= moment));
+        }
+    }
+
     /// Whether there is nothing for a recogniser.
     pub(super) fn is_silent(&self) -> bool {
         self.fresh.is_empty() && self.taken.is_empty()
