@@ -14,4 +14,5 @@ pub mod rehearsed;
 pub mod service;
 mod spoken_audio;
 mod synthesis_service;
+pub mod trial;
 mod word_times;

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::actors::calls::Speech;
@@ -14,20 +12,14 @@ use crate::actors::membership::memberships::CompanionSet;
 use crate::adapters::audio::ear::OpusAudio;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::adapters::speech::service::At;
-use crate::adapters::speech::{cartesia, deepgram, elevenlabs, flux, openai};
-use crate::domain::moment::Moment;
+use crate::adapters::speech::{cartesia, deepgram, elevenlabs, flux, openai, trial};
 use crate::domain::service::Service;
-use crate::domain::voice::speech::Stretch;
-use crate::ports::audio::HEARD_RATE;
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_recognition::{Expectation, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::ports::speech_recognition::SpeechRecognition;
+use crate::ports::speech_synthesis::SpeechSynthesis;
 use crate::settings::models::seconds;
 use crate::settings::speech::{BUILT_IN, Resolved, SpeechApi, SpeechService};
 use crate::settings::{Problem, Settings};
-
-/// How much silence a recogniser is tried with.
-const SILENCE: Duration = Duration::from_millis(300);
 
 /// The services in force.
 ///
@@ -128,37 +120,13 @@ pub async fn try_services(settings: &Settings, companions: &CompanionSet) -> Res
         }
         let began = Instant::now();
         let outcome = match service {
-            Service::SpeechRecognition => try_recogniser(&**recogniser(settings, name)?.service()).await,
-            Service::SpeechSynthesis | Service::LanguageModel => try_voice(&*voice(settings, name)?, settings).await,
+            Service::SpeechRecognition => trial::try_recognition(&**recogniser(settings, name)?.service()).await,
+            Service::SpeechSynthesis | Service::LanguageModel => {
+                let provider = voice(settings, name)?;
+                trial::try_voice(&**provider.service(), provider.voice().cloned()).await
+            }
         };
         tried.push(Tried { name: name.clone(), service, outcome, took: began.elapsed() });
     }
     Ok(tried)
-}
-
-async fn try_recogniser(recogniser: &dyn SpeechRecognition) -> Result<(), NoAnswer> {
-    let expectation = Expectation { language: "en".into(), names: Vec::new() };
-    let (sounds, taken) = mpsc::channel(2);
-    let (results, mut returned) = mpsc::channel(16);
-    let from = Moment::ZERO + Duration::from_secs(1);
-    let samples: Arc<[i16]> = vec![0; HEARD_RATE as usize * SILENCE.as_millis() as usize / 1_000].into();
-    // There is room for both.
-    let _ = sounds.try_send(Sound::Audio { from, samples });
-    let _ = sounds.try_send(Sound::Ended(Stretch { started: from, ended: from + SILENCE, voiced: SILENCE }));
-    drop(sounds);
-    let ignoring = async { while returned.recv().await.is_some() {} };
-    tokio::join!(recogniser.listen(expectation, taken, results), ignoring).0
-}
-
-async fn try_voice(provider: &Provider<dyn SpeechSynthesis>, settings: &Settings) -> Result<(), NoAnswer> {
-    let (companion, text, language) = ("trial".into(), "Hello.".into(), settings.speech.language.clone());
-    let service = provider.service();
-    let mut pieces = service.say(Sentence { companion, text, language, voice: provider.voice().cloned(), speed: 1.0 });
-    while let Some(piece) = pieces.next().await {
-        if let Piece::Audio(_) = piece? {
-            return Ok(());
-        }
-    }
-    let endpoint = service.host().unwrap_or_else(|| service.provider().into());
-    Err(NoAnswer::Refused { endpoint, detail: "it sent no audio for a word".to_owned() })
 }

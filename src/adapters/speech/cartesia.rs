@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::link::{End, Link, Listening, Opener};
 use super::service::At;
-use super::synthesis_service::{Sockets, check};
+use super::synthesis_service::Sockets;
 use crate::domain::voice::heard::word_ranges;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
@@ -65,14 +65,6 @@ impl Cartesia {
             prefix: format!("{:016x}", u64::from_ne_bytes(random)),
             contexts: AtomicU64::new(0),
         })))
-    }
-
-    /// Has one word spoken.
-    ///
-    /// # Errors
-    /// The address, the key or the model is wrong.
-    pub async fn check(&self) -> Result<(), NoAnswer> {
-        check(self, &self.0.opener.sockets.failures).await
     }
 
     /// How many messages came that belong to no sentence, such as those that were on their way when it was cancelled.

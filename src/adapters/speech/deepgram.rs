@@ -22,7 +22,7 @@ use hyper::Uri;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::Url;
 use secrecy::ExposeSecret;
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use self::results::Listening;
 use self::stream::{Protocol, run};
@@ -53,15 +53,6 @@ impl Deepgram {
     /// The address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
         Ok(Self { model: at.model.clone(), partial_results: at.partial_results, connections: Connections::new(at)? })
-    }
-
-    /// Whether address, key and model work.
-    ///
-    /// # Errors
-    /// They do not.
-    pub async fn check(&self) -> Result<(), NoAnswer> {
-        let expectation = Expectation { language: "".into(), names: Vec::new() };
-        self.connections.check(self.url(&expectation), &mut Listening::default()).await
     }
 
     fn url(&self, expectation: &Expectation) -> Url {
@@ -158,13 +149,6 @@ impl Connections {
             socket = self.open(url) => socket?,
         };
         run(socket, protocol, sounds, results, &self.failures, CLOSING).await
-    }
-
-    /// Opens a connection and closes it again.
-    pub async fn check(&self, url: Url, protocol: &mut impl Protocol) -> Result<(), NoAnswer> {
-        let (_, sounds) = mpsc::channel(1);
-        let (results, _returned) = mpsc::channel(1);
-        self.listen(url, protocol, sounds, &results).await
     }
 
     async fn open(&self, url: Url) -> Result<WebSocket, NoAnswer> {

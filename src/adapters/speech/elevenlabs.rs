@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::making::{Made, Making};
 use super::service::At;
-use super::synthesis_service::{Sockets, check, language_code};
+use super::synthesis_service::{Sockets, language_code};
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::web_socket::{Received, WebSocket};
 use crate::domain::voice::heard::word_ranges;
@@ -54,14 +54,6 @@ impl ElevenLabs {
     pub fn new(at: At) -> Result<Self, Problem> {
         let sockets = Sockets::new(&at, KEY_HEADER)?;
         Ok(Self(Arc::new(Service { sockets, model: at.model, timeout: at.timeout })))
-    }
-
-    /// Has one word spoken.
-    ///
-    /// # Errors
-    /// The address, the key or the model is wrong.
-    pub async fn check(&self) -> Result<(), NoAnswer> {
-        check(self, &self.0.sockets.failures).await
     }
 }
 

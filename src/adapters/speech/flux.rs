@@ -41,15 +41,6 @@ impl Flux {
         Ok(Self { connections: Connections::new(at)?, model, partial_results, ends_turns: AtomicBool::new(true) })
     }
 
-    /// Whether address, key and model work.
-    ///
-    /// # Errors
-    /// They do not.
-    pub async fn check(&self) -> Result<(), NoAnswer> {
-        let expectation = Expectation { language: "".into(), names: Vec::new() };
-        self.connections.check(self.url(&expectation), &mut Listening::new(false, false)).await
-    }
-
     fn url(&self, expectation: &Expectation) -> Url {
         let mut url = query::beneath(&self.connections.base_url, "v2/listen");
         let rate = HEARD_RATE.to_string();

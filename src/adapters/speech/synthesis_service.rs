@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
@@ -15,7 +14,6 @@ use crate::adapters::endpoint::failure::{Broken, Failures};
 use crate::adapters::endpoint::http::Http;
 use crate::adapters::endpoint::web_socket::WebSocket;
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::settings::Problem;
 
 /// The longest message that is accepted. The audio of a sentence may come in one.
@@ -74,21 +72,6 @@ impl Sockets {
         }
         WebSocket::open(&self.http, &self.failures, to, headers, MAX_MESSAGE_BYTES, patience).await
     }
-}
-
-/// Has a word spoken, by the voice that is used where none is chosen.
-///
-/// # Errors
-/// The address, the key or the model is wrong, or there is no audio.
-pub(super) async fn check(synthesis: &impl SpeechSynthesis, failures: &Failures) -> Result<(), NoAnswer> {
-    let sentence = Sentence { companion: "check".into(), text: "Yes.".into(), language: "en".into(), voice: None, speed: 1.0 };
-    let mut pieces = synthesis.say(sentence);
-    while let Some(piece) = pieces.next().await {
-        if let Piece::Audio(_) = piece? {
-            return Ok(());
-        }
-    }
-    Err(failures.in_answer(Broken::Unreadable("it has no audio".to_owned())))
 }
 
 /// The language by its code in ISO 639-1, if its name begins with one.

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::fake::{Does, Fake, KEY, UNKNOWN};
 use super::*;
 use crate::adapters::speech::conformance::conformance;
+use crate::adapters::speech::trial::try_voice;
 
 fn at(fake: &Fake) -> At {
     At {
@@ -255,11 +256,11 @@ async fn dropping_the_stream_cancels_its_context() {
 }
 
 #[tokio::test]
-async fn a_check_speaks_one_word() {
+async fn a_trial_speaks_one_word() {
     let fake = Fake::new([]).await;
     let service = Cartesia::new(at(&fake)).unwrap();
 
-    assert_eq!(service.check().await, Ok(()));
+    assert_eq!(try_voice(&service, None).await, Ok(()));
     assert_eq!(fake.received()[0][0]["transcript"], "Yes.");
     assert_eq!((service.provider(), service.host()), ("cartesia", None));
 }

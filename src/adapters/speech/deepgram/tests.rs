@@ -17,6 +17,7 @@ use crate::adapters::endpoint::failure::Failures;
 use crate::adapters::endpoint::web_socket::{Received, WebSocket};
 use crate::adapters::speech::conformance::conformance;
 use crate::adapters::speech::service::At;
+use crate::adapters::speech::trial::try_recognition;
 use crate::domain::moment::Moment;
 use crate::domain::voice::speech::Stretch;
 use crate::ports::language_model::NoAnswer;
@@ -273,7 +274,9 @@ async fn errors_of_the_service_are_told_apart() {
 async fn a_refused_upgrade_says_why() {
     let refused = async |habits: Habits, model: &str, key: &str| {
         let fake = Fake::new(habits).await;
-        Deepgram::new(at(&fake.url, model, key)).unwrap().check().await.map_err(|error| (error.code(), error.to_string()))
+        try_recognition(&Deepgram::new(at(&fake.url, model, key)).unwrap())
+            .await
+            .map_err(|error| (error.code(), error.to_string()))
     };
     let with = |refuses| Habits { refuses: Some(refuses), ..quick() };
 

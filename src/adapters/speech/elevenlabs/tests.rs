@@ -6,6 +6,7 @@ use serde_json::json;
 use super::fake::{Fake, KEY, Then, Times, UNKNOWN};
 use super::*;
 use crate::adapters::speech::conformance::conformance;
+use crate::adapters::speech::trial::try_voice;
 
 const MODEL: &str = "eleven_flash_v2_5";
 
@@ -196,15 +197,15 @@ async fn dropping_the_stream_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_check_speaks_one_word() {
+async fn a_trial_speaks_one_word() {
     let fake = Fake::new([]).await;
 
     let service = ElevenLabs::new(at(&fake)).unwrap();
 
-    assert_eq!(service.check().await, Ok(()));
+    assert_eq!(try_voice(&service, None).await, Ok(()));
     assert_eq!(fake.connections()[0].messages[1]["text"], "Yes. ");
     let wrong = ElevenLabs::new(At { model: UNKNOWN.into(), ..at(&fake) }).unwrap();
-    assert_eq!(wrong.check().await.map_err(|error| error.code()), Err("unknown_model"));
+    assert_eq!(try_voice(&wrong, None).await.map_err(|error| error.code()), Err("unknown_model"));
     assert_eq!((service.provider(), service.host()), ("elevenlabs", None));
     let real = ElevenLabs::new(At { base_url: "https://api.elevenlabs.io".parse().unwrap(), ..at(&fake) }).unwrap();
     assert_eq!(real.host().as_deref(), Some("api.elevenlabs.io"));

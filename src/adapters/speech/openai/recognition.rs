@@ -21,7 +21,6 @@ use crate::adapters::endpoint::sse::Events;
 use crate::adapters::speech::service::At;
 use crate::adapters::speech::synthesis_service::language_code;
 use crate::domain::text::{first_bytes, spaced};
-use crate::ports::audio::HEARD_RATE;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 use crate::settings::Problem;
@@ -38,8 +37,6 @@ const MAX_PROMPT_BYTES: usize = 300;
 const MAX_NAME_BYTES: usize = 40;
 /// The size limit of an answer, with the figures of all segments.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
-/// What shows whether a server works: 0.2 s of silence. OpenAI refuses less than 0.1 s.
-const SILENCE: [i16; HEARD_RATE as usize / 5] = [0; HEARD_RATE as usize / 5];
 
 /// Ears at an OpenAI-compatible server: `POST /audio/transcriptions`.
 pub struct OpenAiRecognition {
@@ -76,14 +73,6 @@ impl OpenAiRecognition {
             is_verbose: AtomicBool::new(!is_gpt),
             server: Server::new(at, "audio/transcriptions")?,
         })
-    }
-
-    /// Checks the address, the key and the model with a request of 0.2 s of silence.
-    ///
-    /// # Errors
-    /// They do not work.
-    pub async fn check(&self) -> Result<(), NoAnswer> {
-        self.transcript(&SILENCE, &Told { language: None, prompt: None }, |_| {}).await.map(drop)
     }
 
     async fn recognised(

@@ -14,7 +14,6 @@ use crate::adapters::endpoint::body::{MAX_ERROR_BYTES, is_json, media_type, whol
 use crate::adapters::endpoint::failure::{Broken, message_in};
 use crate::adapters::endpoint::http::Arriving;
 use crate::adapters::speech::service::At;
-use crate::domain::id::CompanionId;
 use crate::ports::audio::SPOKEN_RATE;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
@@ -60,16 +59,6 @@ impl OpenAiSynthesis {
     /// The address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
         Ok(Self { server: Arc::new(Server::new(at, "audio/speech")?) })
-    }
-
-    /// Checks the address, the key and the model by having one word said, of which the beginning is enough.
-    ///
-    /// # Errors
-    /// They do not work.
-    pub async fn check(&self) -> Result<(), NoAnswer> {
-        let companion = CompanionId::from("check");
-        let sentence = Sentence { companion, text: "Yes.".into(), language: "en".into(), voice: None, speed: 1.0 };
-        self.say(sentence).next().await.unwrap_or(Err(self.server.broken(no_audio()))).map(drop)
     }
 }
 

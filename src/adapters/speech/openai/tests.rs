@@ -9,6 +9,7 @@ use super::fake::{Fake, KEY, Trap};
 use super::{OpenAiRecognition, OpenAiSynthesis};
 use crate::adapters::speech::conformance::conformance;
 use crate::adapters::speech::service::At;
+use crate::adapters::speech::trial::{try_recognition, try_voice};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::SpeechSynthesis as _;
 
@@ -68,11 +69,11 @@ fn check_failure(error: &NoAnswer, code: &str, part: &str) {
 }
 
 #[tokio::test]
-async fn a_check_tells_what_is_wrong() {
+async fn a_trial_tells_what_is_wrong() {
     let fake = Fake::new([]).await;
     let wrong_key = |at| At { key: Some("sk-wrong".to_owned().into()), ..at };
-    let hears = |at| async { OpenAiRecognition::new(at).expect("usable").check().await };
-    let says = |at| async { OpenAiSynthesis::new(at).expect("usable").check().await };
+    let hears = |at| async { try_recognition(&OpenAiRecognition::new(at).expect("usable")).await };
+    let says = |at| async { try_voice(&OpenAiSynthesis::new(at).expect("usable"), None).await };
 
     assert_eq!((hears(at(&fake, "whisper-1")).await, says(at(&fake, "tts-1")).await), (Ok(()), Ok(())));
     assert_eq!(hears(at(&fake, "gpt-4o-transcribe")).await, Ok(()));
