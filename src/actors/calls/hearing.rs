@@ -56,11 +56,13 @@ impl Hearing {
         memberships.language(self.call.channel()).unwrap_or_else(|| settings.speech.language.clone())
     }
 
-    /// The names that are likely to be said: those of the companions in the room, and then of the people in the call.
+    /// The names that are likely to be said: those of the companions in the room, and then of the people in the call
+    /// who have not opted out.
     pub fn names(&self) -> Vec<Arc<str>> {
         let (memberships, channel) = (&self.context().memberships, self.call.channel());
         let companions = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
-        let people = self.call.people().into_iter().filter_map(|person| self.call.author(&person.user));
+        let people = self.call.people().into_iter().filter(|person| !self.is_opted_out(&person.user));
+        let people = people.filter_map(|person| self.call.author(&person.user));
         let companions = companions.flat_map(|companion| [companion.name].into_iter().chain(companion.aliases));
         companions.chain(people.map(|author| author.name)).collect()
     }

@@ -46,6 +46,8 @@ use crate::ports::platform_call::{Ended, PlatformCalls};
 /// How often Discord is asked where somebody is, and how long after the voice server has named the person. The wait doubles each time.
 const MOST_LOOKUPS: u32 = 4;
 const LOOKUP_AFTER: Duration = Duration::from_secs(1);
+/// How often the bot looks whether it still belongs where it is.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// What the calls need.
 pub struct Dependencies {
@@ -97,6 +99,8 @@ struct Entry {
     /// Why the bot is not where it belongs.
     trouble: Option<String>,
     told: Option<ToldPeople>,
+    /// Whether they are being told.
+    is_telling: bool,
     /// What is in the note.
     kept: Kept,
 }
@@ -129,8 +133,17 @@ impl Calls {
     /// `READY`, `RESUMED`: commands can be sent. The bot comes back into the calls of the process before. Must be called within a runtime.
     pub fn connected(&self) {
         if !self.0.comes_back.swap(true, Ordering::Relaxed) {
-            let shared = self.0.clone();
-            tokio::spawn(async move { shared.come_back().await });
+            let (shared, calls) = (self.0.clone(), Arc::downgrade(&self.0));
+            tokio::spawn(async move {
+                shared.come_back().await;
+                drop(shared);
+                // Companions may come and go without a command of Discord.
+                loop {
+                    sleep(LOOK_EVERY).await;
+                    let Some(shared) = calls.upgrade() else { return };
+                    shared.look_again();
+                }
+            });
         }
     }
 
@@ -162,9 +175,9 @@ impl Calls {
         self.change(guild, |_, voice| *voice = GuildVoice::default());
     }
 
-    /// A companion was added to a channel of the guild: the bot enters a call by itself, if it belongs there now.
-    pub fn companion_added(&self, guild: Snowflake) {
-        self.change(guild, |shared, voice| voice.look_again(|channel| shared.is_automatic(channel), Instant::now()));
+    /// Companions came into channels of the guild, or left them: the bot enters the call in which it belongs now, and leaves one that has none.
+    pub fn companions_changed(&self, guild: Snowflake) {
+        self.0.look_again_in(guild);
     }
 
     /// Enters a channel, because somebody asked for it.
@@ -214,16 +227,45 @@ impl Shared {
         begun
     }
 
+    /// Looks again in which calls the bot belongs.
+    fn look_again(self: &Arc<Self>) {
+        let known: Vec<_> = self.guilds.lock().keys().copied().collect();
+        known.into_iter().for_each(|guild| self.look_again_in(guild));
+    }
+
+    fn look_again_in(self: &Arc<Self>, guild: Snowflake) {
+        // What is refused is logged.
+        let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
+    }
+
     /// The call in which the bot belongs is refused.
     fn give_up(&self, guild: Snowflake, refused: &Refused) {
-        let mut guilds = self.guilds.lock();
-        let Some(entry) = guilds.get_mut(&guild) else { return };
-        entry.voice.give_up();
-        entry.changes.send_replace(());
-        let trouble = Some(refused.to_string());
-        if entry.trouble != trouble {
-            tracing::warn!(%guild, %refused, "a voice channel is not entered");
-            entry.trouble = trouble;
+        let is_stray = {
+            let mut guilds = self.guilds.lock();
+            let Some(entry) = guilds.get_mut(&guild) else { return };
+            entry.voice.give_up();
+            entry.changes.send_replace(());
+            let trouble = Some(refused.to_string());
+            if entry.trouble != trouble {
+                tracing::warn!(%guild, %refused, "a voice channel is not entered");
+                entry.trouble = trouble;
+            }
+            // A moderator has moved it there. Of a call that was begun, the connection leaves.
+            let is_stray = entry.voice.place().is_some_and(|(place, _)| entry.begun != Some(place));
+            if is_stray {
+                entry.voice.forget_session();
+            }
+            is_stray
+        };
+        if is_stray {
+            self.go(guild);
+        }
+    }
+
+    /// Leaves the voice channel in which the bot is.
+    fn go(&self, guild: Snowflake) {
+        if let Err(unsent) = self.send(guild, None) {
+            tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
         }
     }
 
@@ -252,26 +294,43 @@ impl Shared {
         self.guilds.lock().get(&guild).map(|entry| entry.changes.subscribe())
     }
 
-    /// Whether the bot does not belong in a channel any more. Then it leaves the channel, if it is still there.
+    /// The core has ended the call of a channel.
+    fn end_call(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
+        let is_wanted = |entry: &mut Entry| entry.voice.wanted(Instant::now()).is_some_and(|wanted| wanted.channel == channel);
+        if self.guilds.lock().get_mut(&guild).is_some_and(is_wanted) {
+            self.leave(guild);
+        }
+        self.is_over(guild, channel);
+    }
+
+    /// Whether the bot does not belong in a channel any more: it is wanted elsewhere or nowhere, or the last companion has left. Then the bot leaves
+    /// the channel, if it is still there.
     fn is_over(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> bool {
+        let has_companions = self.calls.has_companions(&channel.channel());
         let leaves = {
             let mut guilds = self.guilds.lock();
             let Some(entry) = guilds.get_mut(&guild) else { return true };
-            if entry.voice.wanted(Instant::now()).is_some_and(|wanted| wanted.channel == channel) {
-                return false;
+            let wanted = entry.voice.wanted(Instant::now());
+            if wanted.is_some_and(|wanted| wanted.channel == channel) {
+                if has_companions {
+                    return false;
+                }
+                entry.voice.give_up();
             }
             if entry.begun == Some(channel) {
                 (entry.begun, entry.is_connected, entry.since, entry.live) = (None, false, None, None);
             }
             entry.told = entry.told.filter(|told| told.channel != channel);
-            let leaves = entry.voice.place().is_some_and(|(place, _)| place == channel);
+            // Whoever enters another channel gives this one up by that.
+            let is_elsewhere = wanted.is_some_and(|wanted| wanted.channel != channel);
+            let leaves = !is_elsewhere && entry.voice.place().is_some_and(|(place, _)| place == channel);
             if leaves {
                 entry.voice.forget_session();
             }
             leaves
         };
-        if leaves && let Err(unsent) = self.send(guild, None) {
-            tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
+        if leaves {
+            self.go(guild);
         }
         self.keep_changes(guild);
         true
@@ -395,8 +454,10 @@ impl Shared {
         });
     }
 
-    fn set_trouble(&self, guild: Snowflake, ended: &Ended) {
-        if let (Ended::Lost { detail, .. }, Some(entry)) = (ended, self.guilds.lock().get_mut(&guild)) {
+    fn set_trouble(&self, guild: Snowflake, channel: Snowflake, ended: &Ended) {
+        let mut guilds = self.guilds.lock();
+        let entry = guilds.get_mut(&guild).filter(|entry| entry.begun == Some(channel));
+        if let (Ended::Lost { detail, .. }, Some(entry)) = (ended, entry) {
             (entry.is_connected, entry.trouble) = (false, Some(detail.clone()));
             entry.changes.send_replace(());
         }
@@ -419,6 +480,7 @@ impl Entry {
             live: None,
             trouble: None,
             told: None,
+            is_telling: false,
             kept: Kept::default(),
         }
     }
@@ -426,6 +488,6 @@ impl Entry {
     fn to_keep(&self) -> Kept {
         let (wanted, dismissed) = self.voice.wanted_and_dismissed();
         let by = |by| wanted.filter(|wanted| wanted.by == by).map(|wanted| wanted.channel);
-        Kept { asked: by(By::Command), entered: by(By::Setting), dismissed, told: self.told }
+        Kept { asked: by(By::Command), entered: by(By::Setting), dismissed, told: self.told.filter(|_| !self.is_telling) }
     }
 }

@@ -218,13 +218,7 @@ fn tell_calls(calls: &Calls, kind: &str, text: &str) -> Result<(), Unreadable> {
         "GUILD_CREATE" => {
             let guild: wire::Guild = read(text)?;
             if !guild.unavailable {
-                calls.guild_reported(guild.id, &guild.voice_states);
-            }
-        }
-        "GUILD_DELETE" => {
-            let guild: wire::GuildDeleted = read(text)?;
-            if !guild.is_outage() {
-                calls.guild_gone(guild.id);
+                calls.guild_reported(guild.id, &guild.in_voice());
             }
         }
         "CHANNEL_DELETE" => {

@@ -1,6 +1,6 @@
 //! The bot's connection to the call of one voice channel: enters it, tells the core who is there and what they say, and plays what companions say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +56,9 @@ struct People {
     call: Arc<dyn PlatformCall>,
     here: BTreeMap<Snowflake, Person>,
     entering: FuturesUnordered<Entering>,
-    /// Those who are being reported.
+    /// Those who are being reported. They may leave, and come back, meanwhile.
+    reported: BTreeSet<Snowflake>,
+    /// Those of them who are still here.
     awaited: BTreeMap<Snowflake, Present>,
     /// Those for whom there was no room. They are reported again when somebody leaves.
     refused: BTreeSet<Snowflake>,
@@ -131,7 +133,8 @@ fn lost(detail: String) -> Ended {
 impl CallConnection for Connection {
     async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended {
         let Some(mut changes) = self.shared.subscribe(self.guild) else { return Ended::Over };
-        let speaker = Arc::new(Speaker::default());
+        let (shared, guild, channel) = (self.shared.clone(), self.guild, self.channel);
+        let speaker = Arc::new(Speaker::new(move || shared.end_call(guild, channel)));
         let line = call.attach(speaker.clone());
         let mut people = People::new(call);
         loop {
@@ -142,7 +145,7 @@ impl CallConnection for Connection {
                     return Ended::Over;
                 }
                 Err(ended) => {
-                    self.shared.set_trouble(self.guild, &ended);
+                    self.shared.set_trouble(self.guild, self.channel, &ended);
                     return ended;
                 }
             };
@@ -160,7 +163,10 @@ impl CallConnection for Connection {
             connection.leave();
             match next {
                 Next::AnotherServer => {}
-                Next::End(ended) => return ended,
+                Next::End(ended) => {
+                    self.shared.set_trouble(self.guild, self.channel, &ended);
+                    return ended;
+                }
             }
         }
     }
@@ -181,9 +187,15 @@ impl Connection {
         let mut is_connected = false;
         // Those whom the voice server names.
         let mut named = BTreeSet::new();
+        let mut unknown = VecDeque::new();
         let mut lookups: FuturesUnordered<LookingUp> = FuturesUnordered::new();
         changes.mark_changed();
         loop {
+            while lookups.len() < MOST_LOOKUPS
+                && let Some(user) = unknown.pop_front()
+            {
+                lookups.push(self.look_up(user));
+            }
             let alone_until = self.shared.alone_until(self.guild);
             let heard_at = speaker.next_heard();
             tokio::select! {
@@ -199,10 +211,9 @@ impl Connection {
                     Some(Event::Here(user)) => {
                         if let Some(user) = Snowflake::new(user)
                             && named.insert(user)
-                            && lookups.len() < MOST_LOOKUPS
                             && !self.shared.knows(self.guild, user)
                         {
-                            lookups.push(self.look_up(user));
+                            unknown.push_back(user);
                         }
                     }
                     Some(Event::Left(user)) => _ = Snowflake::new(user).map(|user| named.remove(&user)),
@@ -237,9 +248,6 @@ impl Connection {
                 () = sleep_until(alone_until.unwrap_or_else(Instant::now)), if alone_until.is_some() => {
                     // Looks at the time by itself.
                     changes.mark_changed();
-                }
-                () = speaker.ended() => {
-                    self.shared.leave(self.guild);
                 }
             }
         }
@@ -304,6 +312,7 @@ impl People {
             call,
             here: BTreeMap::new(),
             entering: FuturesUnordered::new(),
+            reported: BTreeSet::new(),
             awaited: BTreeMap::new(),
             refused: BTreeSet::new(),
         }
@@ -330,14 +339,18 @@ impl People {
                     person.is_muted = present.is_muted;
                     person.line.tell(Told::Muted(present.is_muted));
                 }
-            } else if !self.refused.contains(&user) && self.awaited.insert(user, present.clone()).is_none() {
-                let author = Author { id: user.person().as_str().into(), name: present.name, role: Role::Person };
-                self.entering.push(enter(self.call.clone(), user, author).boxed());
+            } else if !self.refused.contains(&user) {
+                if self.reported.insert(user) {
+                    let author = Author { id: user.person().as_str().into(), name: present.name.clone(), role: Role::Person };
+                    self.entering.push(enter(self.call.clone(), user, author).boxed());
+                }
+                self.awaited.insert(user, present);
             }
         }
     }
 
     fn entered(&mut self, user: Snowflake, line: Option<Arc<dyn Line>>) {
+        self.reported.remove(&user);
         let present = self.awaited.remove(&user);
         let Some(line) = line else {
             self.refused.insert(user);

@@ -98,6 +98,7 @@ impl GuildVoice {
         if Some(state.user_id) == bot {
             self.update_own(state, now);
         } else {
+            let before = self.channel_of(state.user_id);
             let is_bot = state.member.user.as_ref().is_some_and(|user| user.bot == Some(true));
             match state.channel_id.filter(|_| !is_bot) {
                 Some(channel) => {
@@ -108,6 +109,9 @@ impl GuildVoice {
                     self.people.insert(state.user_id, Present { channel, name, is_muted: state.is_muted() });
                 }
                 None => drop(self.people.remove(&state.user_id)),
+            }
+            if before.is_some() && before == self.dismissed {
+                self.end_dismissal();
             }
         }
     }
@@ -165,12 +169,14 @@ impl GuildVoice {
         for state in states.iter().filter(|state| Some(state.user_id) != bot) {
             self.note(state, bot, now);
         }
+        self.end_dismissal();
         self.settle(is_automatic, now);
     }
 
     /// A voice channel is gone.
     pub fn remove_channel(&mut self, channel: Snowflake) {
         self.people.retain(|_, present| present.channel != channel);
+        self.dismissed = self.dismissed.filter(|dismissed| *dismissed != channel);
         self.wanted = self.wanted.filter(|wanted| wanted.channel != channel);
     }
 
@@ -184,6 +190,12 @@ impl GuildVoice {
     /// The bot belongs in no channel. It enters this one by itself only after everybody has left it.
     pub fn leave(&mut self) {
         self.dismissed = self.wanted.take().map(|wanted| wanted.channel).or(self.dismissed);
+        self.end_dismissal();
+    }
+
+    /// Whoever sent the bot out is obeyed until everybody has left.
+    fn end_dismissal(&mut self) {
+        self.dismissed = self.dismissed.filter(|dismissed| self.people(*dismissed).next().is_some());
     }
 
     /// The bot does not enter the channel in which it belongs. It may look again at any time.
@@ -263,7 +275,6 @@ impl GuildVoice {
 
     /// Decides whether the bot enters a channel by itself, and since when it is alone.
     fn settle(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
-        self.dismissed = self.dismissed.filter(|dismissed| self.people(*dismissed).next().is_some());
         if self.wanted.is_none() {
             let is_wanted = |channel: &Snowflake| Some(*channel) != self.dismissed && is_automatic(*channel);
             let channel = self.people.values().map(|present| present.channel).find(is_wanted);
@@ -347,6 +358,10 @@ mod tests {
         home.0.replace(&people, Some(id(BOT)), |channel| channel == id(HARBOUR), home.1);
         assert_eq!(home.wanted(), None);
         assert_eq!(home.0.wanted_and_dismissed(), (None, Some(id(HARBOUR))));
+        // A session that was resumed tells only who moves.
+        let mut resumed = Home::new();
+        resumed.0.restore(None, None, Some(id(HARBOUR)), resumed.1);
+        assert_eq!(resumed.moves(3, ATTIC).moves(4, HARBOUR).wanted(), None);
         assert_eq!(home.moves(4, 0).moves(4, HARBOUR).wanted(), Some(HARBOUR));
 
         for (asked, entered, by) in [(Some(id(ATTIC)), None, By::Command), (None, Some(id(ATTIC)), By::Setting)] {

@@ -49,7 +49,10 @@ impl Shared {
 
     /// Goes on where the process before was.
     pub(super) async fn come_back(self: &Arc<Self>) {
-        for (guild, kept) in self.kept().await {
+        let kept = self.kept().await;
+        let were_called: Vec<_> =
+            kept.iter().filter(|(_, kept)| kept.asked.or(kept.entered).is_some()).map(|(guild, _)| *guild).collect();
+        for (guild, kept) in kept {
             let mut guilds = self.guilds.lock();
             let entry = guilds.entry(guild).or_insert_with(Entry::new);
             let entered = kept.entered.filter(|channel| self.automatic.contains(channel));
@@ -58,10 +61,13 @@ impl Shared {
             entry.kept = kept;
         }
         self.is_back.store(true, Ordering::Relaxed);
-        let known: Vec<_> = self.guilds.lock().keys().copied().collect();
-        for guild in known {
-            // What is refused is logged.
-            let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
+        self.look_again();
+        for guild in were_called {
+            let is_wanted = |entry: &mut Entry| entry.voice.wanted(Instant::now()).is_some();
+            if !self.guilds.lock().get_mut(&guild).is_some_and(is_wanted) {
+                // A session that was resumed would keep the bot in a call in which it does not belong any more.
+                self.go(guild);
+            }
         }
     }
 

@@ -32,11 +32,12 @@ impl Shared {
             if entry.told.is_some_and(|told| told.channel == channel && at.saturating_sub(told.at) < HOLDS_SECS) {
                 return;
             }
-            entry.told = Some(ToldPeople { channel, at });
+            (entry.told, entry.is_telling) = (Some(ToldPeople { channel, at }), true);
         }
         let shared = self.clone();
         tokio::spawn(async move {
             shared.post_notice(guild, channel, at).await;
+            shared.guilds.lock().entry(guild).and_modify(|entry| entry.is_telling = false);
             shared.keep(guild).await;
         });
     }

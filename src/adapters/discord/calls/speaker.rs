@@ -5,21 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::super::voice::{Sent, VoiceConnection};
+use crate::ports::audio::SPOKEN_FRAME;
 use crate::ports::call_room::{End, Listener, Packet, Told, View};
 
 /// From when a frame leaves this machine to when people hear it.
 const HEARD_AFTER: Duration = Duration::from_millis(200);
 const FRAME: Duration = Duration::from_millis(20);
+/// The frames that wait for a connection at most: the core gives a reply up earlier.
+const MOST_UNSENT: usize = 500;
 
 /// What the core plays a call with.
-#[derive(Default)]
 pub struct Speaker {
     playing: Mutex<Playing>,
-    ended: Notify,
+    /// Called when the core has ended the call.
+    on_end: Box<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -32,19 +34,28 @@ struct Playing {
     before: u32,
     /// The frames of the reply that were sent.
     sent: u32,
+    /// The frames of the reply that were not sent yet, oldest first. The next connection sends them if this one ends.
+    unsent: VecDeque<Box<[i16; SPOKEN_FRAME]>>,
     /// The positions that will have been heard, oldest first.
     positions: VecDeque<(Instant, Told)>,
 }
 
 impl Speaker {
-    /// From now on this connection plays. `None`: none does.
-    pub fn set_connection(&self, connection: Option<Arc<VoiceConnection>>) {
-        self.playing.lock().connection = connection;
+    pub fn new(on_end: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { playing: Mutex::default(), on_end: Box::new(on_end) }
     }
 
-    /// The core has ended the call.
-    pub async fn ended(&self) {
-        self.ended.notified().await;
+    /// From now on this connection plays, beginning with what the one before has not sent. `None`: none does.
+    pub fn set_connection(&self, connection: Option<Arc<VoiceConnection>>) {
+        let mut playing = self.playing.lock();
+        if let Some(connection) = &connection {
+            // It counts from 0.
+            playing.from = playing.position();
+            (playing.before, playing.sent) = (0, 0);
+            let frames: Vec<_> = playing.unsent.iter().map(|frame| **frame).collect();
+            drop(connection.play(playing.reply.into(), frames));
+        }
+        playing.connection = connection;
     }
 
     /// So much of a reply was sent.
@@ -54,8 +65,11 @@ impl Speaker {
         if sent.reply != u64::from(reply) {
             return;
         }
+        let newly_sent = sent.frames.saturating_sub(playing.sent) as usize;
+        let newly_sent = newly_sent.min(playing.unsent.len());
+        playing.unsent.drain(..newly_sent);
         playing.sent = sent.frames;
-        let position = playing.from + FRAME * sent.frames.saturating_sub(playing.before);
+        let position = playing.position();
         playing.positions.push_back((now + HEARD_AFTER, Told::Played { reply, position }));
     }
 
@@ -72,25 +86,37 @@ impl Speaker {
     }
 }
 
+impl Playing {
+    /// The position up to which the reply was sent.
+    fn position(&self) -> Duration {
+        self.from + FRAME * self.sent.saturating_sub(self.before)
+    }
+
+    fn flush(&mut self) {
+        self.unsent.clear();
+        self.connection.iter().for_each(|connection| connection.flush());
+    }
+}
+
 impl Listener for Speaker {
     fn show(&self, view: &View) {
         let mut playing = self.playing.lock();
         let duck = |playing: &Playing, on| playing.connection.iter().for_each(|connection| connection.duck(on));
-        let flush = |playing: &Playing| playing.connection.iter().for_each(|connection| connection.flush());
         match view {
             View::Speaking { reply, from, .. } => {
                 (playing.reply, playing.from, playing.before, playing.sent) = (*reply, *from, 0, 0);
                 playing.positions.clear();
+                playing.unsent.clear();
                 duck(&playing, false);
             }
             View::Duck(_, on) => duck(&playing, *on),
-            View::Flush(_) => flush(&playing),
+            View::Flush(_) => playing.flush(),
             View::Resume(_, from) => {
                 (playing.from, playing.before) = (*from, playing.sent);
                 duck(&playing, false);
             }
             View::Cut { .. } => {
-                flush(&playing);
+                playing.flush();
                 duck(&playing, false);
             }
             View::Done(_) => duck(&playing, false),
@@ -99,13 +125,17 @@ impl Listener for Speaker {
     }
 
     fn play(&self, packet: &Packet) {
-        if let Some(connection) = &self.playing.lock().connection {
+        let mut playing = self.playing.lock();
+        if packet.reply == playing.reply && playing.unsent.len() < MOST_UNSENT {
+            playing.unsent.push_back(packet.samples.clone());
+        }
+        if let Some(connection) = &playing.connection {
             // More than half a minute of audio never waits, because the core is at most 100 ms ahead.
             drop(connection.play(packet.reply.into(), vec![*packet.samples]));
         }
     }
 
     fn end(&self, _: End) {
-        self.ended.notify_one();
+        (self.on_end)();
     }
 }

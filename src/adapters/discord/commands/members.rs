@@ -31,7 +31,7 @@ impl CommandHandler {
             tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion joined a channel");
         }
         if let (Some(calls), Some(guild)) = (&self.calls, at.guild) {
-            calls.companion_added(guild);
+            calls.companions_changed(guild);
         }
         let present = room.companions.iter().find(|member| member.id == companion.id);
         let mut lines = vec![welcome(&companion.name, present, is_new, at, here)];

@@ -262,6 +262,7 @@ impl SharedIntake {
         for channel in self.discord.cache().remove_guild(guild) {
             self.discord.channel_gone(channel);
         }
+        self.calls.as_ref().inspect(|calls| calls.guild_gone(guild));
         Work::GuildGone { guild }
     }
 

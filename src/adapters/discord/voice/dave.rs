@@ -21,6 +21,8 @@ const TAG: usize = 8;
 const MOST_PREPARED: usize = 16;
 /// Frames without end-to-end encryption that were under way when it came into force are taken for this long.
 const PLAIN_GRACE: Duration = Duration::from_secs(2);
+/// How long a change to no end-to-end encryption may stay prepared.
+const DOWNGRADE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A message could not be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub struct Dave {
     keyed: BTreeSet<u64>,
     /// Until when frames without end-to-end encryption are taken, beside those of a call without it.
     plain_until: Option<Moment>,
-    is_downgrading: bool,
+    downgrading_until: Option<Moment>,
 }
 
 impl Dave {
@@ -78,7 +80,7 @@ impl Dave {
             prepared: BTreeMap::new(),
             keyed: BTreeSet::new(),
             plain_until: None,
-            is_downgrading: false,
+            downgrading_until: None,
         }
     }
 
@@ -150,7 +152,9 @@ impl Dave {
                 self.keyed = session.get_user_ids().unwrap_or_default().into_iter().filter(|user| *user != self.user).collect();
             }
         }
-        self.is_downgrading |= version == 0;
+        if version == 0 {
+            self.downgrading_until = Some(now + DOWNGRADE_WITHIN);
+        }
         self.prepared.insert(transition, version);
         if transition == 0 {
             return self.execute(0, now);
@@ -173,7 +177,9 @@ impl Dave {
             self.plain_until = Some(now + PLAIN_GRACE);
         }
         self.in_force = version;
-        self.is_downgrading = self.prepared.values().any(|version| *version == 0);
+        if version == 0 {
+            self.downgrading_until = None;
+        }
         Ok(())
     }
 
@@ -193,7 +199,8 @@ impl Dave {
 
     /// Whether frames without end-to-end encryption are taken.
     pub fn takes_plain(&self, now: Moment) -> bool {
-        self.in_force == 0 || self.is_downgrading || self.plain_until.is_some_and(|until| now < until)
+        let is_before = |until: Moment| now < until;
+        self.in_force == 0 || self.downgrading_until.is_some_and(is_before) || self.plain_until.is_some_and(is_before)
     }
 
     /// Whether there are keys at all.

@@ -1,5 +1,7 @@
 //! Guilds, their channels, threads, roles and emojis.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use twilight_model::channel::{ChannelFlags, ChannelType};
@@ -8,7 +10,7 @@ use twilight_model::guild::Permissions;
 use super::super::snowflake::Snowflake;
 use super::lenient::{list, maybe, maybe_kind};
 use super::message::User;
-use super::voice::VoiceState;
+use super::voice::{VoiceMember, VoiceState};
 use crate::domain::moment::Moment;
 use crate::domain::text::one_line;
 use crate::ports::backend::stamp::from_rfc3339;
@@ -35,13 +37,27 @@ pub struct Guild {
     pub threads: Vec<Channel>,
     /// Who is in which voice channel. Only GUILD_CREATE has it.
     #[serde(default, deserialize_with = "list")]
-    pub voice_states: Vec<VoiceState>,
+    voice_states: Vec<VoiceState>,
+    /// At least those who are in voice channels. Only GUILD_CREATE has it.
+    #[serde(default, deserialize_with = "list")]
+    members: Vec<VoiceMember>,
     /// When the bot was invited. Only GUILD_CREATE has it.
     #[serde(default, deserialize_with = "maybe")]
     joined_at: Option<String>,
 }
 
 impl Guild {
+    /// Who is in which voice channel, with names: GUILD_CREATE tells them apart from each other.
+    pub fn in_voice(self) -> Vec<VoiceState> {
+        let named = self.members.into_iter().filter_map(|member| Some((member.user.as_ref()?.id, member)));
+        let mut members: BTreeMap<_, _> = named.collect();
+        let mut states = self.voice_states;
+        for state in states.iter_mut().filter(|state| state.member.user.is_none()) {
+            state.member = members.remove(&state.user_id).unwrap_or_default();
+        }
+        states
+    }
+
     /// When the bot was invited, if the event has it.
     pub fn joined_at(&self) -> Option<Moment> {
         from_rfc3339(self.joined_at.as_ref()?)

@@ -1,6 +1,12 @@
 //! The bot is moved to another channel, and its call to another voice server.
 
+use serde_json::Value;
+
+use super::super::commands::rules;
 use super::{Scene, sentence, spoken};
+use crate::harness::model::Model;
+
+const REPLY: &str = "I have sailed on many a ship. The oldest of them was called the Heron. She leaked, and we loved her.";
 
 #[tokio::test]
 async fn where_a_moderator_moves_the_bot_it_goes_on() {
@@ -52,4 +58,34 @@ async fn a_call_goes_on_at_another_voice_server() {
     assert_eq!(history.iter().filter(|(.., text)| text.starts_with("(speech, ")).count(), 3, "{history:?}");
     let (_, log) = (drop(ana), scene.server.stop().await);
     assert!(!log.contains("is made again"), "{log}");
+}
+
+#[tokio::test]
+async fn where_there_is_no_companion_the_bot_does_not_stay() {
+    let scene = Scene::new().await;
+    let Scene { home, harbour, .. } = &scene;
+    let cellar = home.discord.voice_channel(home.guild, "cellar");
+    let ana = scene.call(home.ana, *harbour).await;
+
+    home.discord.move_bot(home.guild, cellar);
+    home.discord.wait_for("the bot to leave", |state| !state.world.voice_states.contains_key(&(home.guild, home.bot))).await;
+    drop(ana);
+}
+
+#[tokio::test]
+async fn a_reply_goes_on_where_there_was_no_voice_server_for_a_moment() {
+    let model = Model::start(|body: &Value| if body["model"] == "main" { REPLY } else { "They call me.\nYES" }).await;
+    let scene = Scene::with(rules(), |premises| model.serving(premises)).await;
+    let Scene { home, harbour, .. } = &scene;
+    let mut watch = scene.watch(*harbour).await;
+    let ana = scene.call(home.ana, *harbour).await;
+    ana.talk(&sentence()).await;
+    ana.heard_from(home.bot, 25).await;
+
+    home.discord.lose_voice_server(*harbour);
+    home.discord.voice().members(*harbour, 0).await;
+    home.discord.allocate_voice_server(*harbour);
+    let ana = scene.call(home.ana, *harbour).await;
+    ana.heard_from(home.bot, 25).await;
+    watch.event_that("message", |event| event["role"] == "companion" && event["text"] == REPLY).await;
 }

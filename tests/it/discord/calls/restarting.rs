@@ -33,3 +33,20 @@ async fn a_killed_server_comes_back_into_its_call_and_hears_who_is_there() {
     assert_eq!(history.iter().filter(|(.., text)| text.starts_with("(speech, ")).count(), 2, "{history:?}");
     assert_eq!(home.discord.identifies(), 1);
 }
+
+#[tokio::test]
+async fn a_server_that_begins_a_new_session_knows_the_names_of_those_in_the_call() {
+    let scene = Scene::new().await;
+    let ana = scene.call(scene.home.ana, scene.harbour).await;
+    let Scene { home, harbour, server, premises, .. } = scene;
+
+    server.stop().await;
+    home.discord.voice().members(harbour, 1).await;
+    let before = home.discord.identifies();
+    home.discord.forget_left_sessions();
+    let server = premises.start().await;
+    let mut watch = server.watch(&format!("discord:{harbour}"), None).await;
+    watch.event_that("voice_joined", |event| event["name"] == "Ana").await;
+    assert_eq!(home.discord.identifies(), before + 1);
+    drop(ana);
+}

@@ -258,7 +258,7 @@ impl World {
         json
     }
 
-    /// The data of GUILD_CREATE. Without the intent for presences, the bot itself is the only listed member, unless the session requested members.
+    /// The data of GUILD_CREATE. Without the intent for presences, the only listed members are the bot and those in voice channels.
     ///
     /// <https://docs.discord.com/developers/events/gateway-events#guild-create>
     pub fn guild_create(&self, guild: &Guild, obfuscates: bool) -> Value {
@@ -268,7 +268,10 @@ impl World {
         json["joined_at"] = json!(own_member.map(|member| iso8601(member.joined_ms)));
         json["large"] = json!(guild.members.len() > 50);
         json["member_count"] = json!(guild.members.len());
-        json["members"] = own_member.zip(self.users.get(&bot)).map(|(member, user)| member.json(user)).into_iter().collect();
+        let in_voice = self.voice_states_of(guild.id).map(|state| state.user).filter(|user| *user != bot);
+        let listed = [bot].into_iter().chain(in_voice);
+        let members = listed.filter_map(|id| Some(guild.members.get(&id)?.json(self.users.get(&id)?)));
+        json["members"] = members.collect();
         json["channels"] = self.channels_of(guild.id).map(|channel| self.gateway_channel(channel, obfuscates)).collect();
         // Here a membership contains neither the user nor the thread.
         let thread_json = |thread: &Channel| {
