@@ -4,6 +4,7 @@ mod answer_time;
 mod daily_limits;
 mod greeting;
 mod refused;
+mod unanswered;
 mod while_written;
 
 use std::sync::Arc;

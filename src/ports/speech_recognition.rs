@@ -72,6 +72,8 @@ pub struct Segment {
     pub confidence: Option<u16>,
     /// Whether it is all of the utterance (docs/design/voice.md A-10).
     pub is_last: bool,
+    /// Whether the service has returned something for it. Otherwise it only ends an utterance, and does not show that the service works.
+    pub is_answer: bool,
 }
 
 /// Ears for companions.

@@ -21,6 +21,9 @@ use crate::settings::models::seconds;
 use crate::settings::speech::{BUILT_IN, Resolved, SpeechApi, SpeechService};
 use crate::settings::{Problem, Settings};
 
+/// Another attempt comes a second after a failure, and is to find the next service.
+const SHORTEST_COOL_DOWN: Duration = Duration::from_secs(2);
+
 /// The services in force.
 ///
 /// # Errors
@@ -83,7 +86,7 @@ fn at(settings: &Settings, name: &str, table: &SpeechService) -> Result<(SpeechA
 fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limits {
     Limits {
         most: table.max_concurrent.unwrap_or(settings.speech.max_concurrent),
-        cool_down: seconds(settings.models.breaker.cool_down_secs),
+        cool_down: seconds(settings.models.breaker.cool_down_secs).max(SHORTEST_COOL_DOWN),
         price: table.price(service, &settings.models.currency),
     }
 }

@@ -18,8 +18,11 @@ use crate::settings::speech::{BUILT_IN, Speech};
 #[derive(Default)]
 pub struct Allowances(Mutex<HashMap<GuildId, UsedInDay>>);
 
-#[derive(Default)]
 struct UsedInDay {
+    /// What is used from this moment on is counted when it happens. What was used before is on record.
+    since: Moment,
+    /// Whether the record was read.
+    is_read: bool,
     /// Milliseconds.
     recognised: OfDay,
     /// Characters.
@@ -27,6 +30,10 @@ struct UsedInDay {
 }
 
 impl UsedInDay {
+    fn since(since: Moment) -> Self {
+        Self { since, is_read: false, recognised: OfDay::default(), spoken: OfDay::default() }
+    }
+
     fn of(&mut self, service: Service) -> &mut OfDay {
         match service {
             Service::SpeechSynthesis => &mut self.spoken,
@@ -49,29 +56,42 @@ impl Allowances {
     pub async fn load(&self, context: &ActorContext, guild: &GuildId) -> Result<(), ReadError> {
         let settings = &context.settings.speech;
         let services = [Service::SpeechRecognition, Service::SpeechSynthesis];
-        if services.iter().all(|service| settings.guild_limit(*service).is_none()) || self.0.lock().contains_key(guild) {
+        if services.iter().all(|service| settings.guild_limit(*service).is_none()) {
             return Ok(());
         }
-        let mut used = UsedInDay::default();
+        let now = context.clock.now();
+        let (since, is_read) = self.of(guild, now, |used| (used.since, used.is_read));
+        if is_read {
+            return Ok(());
+        }
+        let mut earlier = Vec::new();
         let reader = Reader::new(&*context.store);
         reader
-            .usage(guild, context.clock.now() - DAY, None, |record| {
+            .usage(guild, now - DAY, Some(since), |record| {
                 if let Used::Speech { service, provider, amount, .. } = &record.used
                     && **provider != *BUILT_IN
                 {
-                    used.count(settings, *service, *amount, record.at);
+                    earlier.push((*service, *amount, record.at));
                 }
                 ControlFlow::Continue(())
             })
             .await?;
-        self.0.lock().entry(guild.clone()).or_insert(used);
+        self.of(guild, now, |used| {
+            if !std::mem::replace(&mut used.is_read, true) {
+                earlier.into_iter().for_each(|(service, amount, at)| used.count(settings, service, amount, at));
+            }
+        });
         Ok(())
+    }
+
+    fn of<T>(&self, guild: &GuildId, now: Moment, with: impl FnOnce(&mut UsedInDay) -> T) -> T {
+        with(self.0.lock().entry(guild.clone()).or_insert_with(|| UsedInDay::since(now)))
     }
 
     /// Counts milliseconds that were recognised, or characters that were spoken.
     pub fn count(&self, settings: &Speech, guild: &GuildId, service: Service, amount: u64, at: Moment) {
         if settings.guild_limit(service).is_some() {
-            self.0.lock().entry(guild.clone()).or_default().count(settings, service, amount, at);
+            self.of(guild, at, |used| used.count(settings, service, amount, at));
         }
     }
 

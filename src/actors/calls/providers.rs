@@ -114,20 +114,45 @@ impl<S: ?Sized> Permit<S> {
         }
         let mut breaker = self.provider.breaker.lock();
         let had_failed = breaker.state(now) != BreakerState::Closed;
-        breaker.ended(now, self.is_probe, Verdict::Alive);
+        breaker.ended(now, std::mem::take(&mut self.is_probe), Verdict::Alive);
         had_failed
     }
 
-    /// The work failed. True if the provider gets no work for a while because of it. What had worked, and was cut, may be tried again at once.
+    /// Whether the provider has returned something.
+    pub const fn has_worked(&self) -> bool {
+        self.has_worked
+    }
+
+    /// What it returned does not count.
+    pub const fn distrust(&mut self) {
+        self.has_worked = false;
+    }
+
+    /// The work failed. True if the provider gets no work for a while because of it. What had worked, and was cut, may be tried again at once,
+    /// unless the provider asks for a pause.
     pub fn failed(&mut self, now: Moment, error: &NoAnswer) -> bool {
         self.is_over = true;
         let verdict = match error {
             NoAnswer::Cancelled => Verdict::Unknown,
+            NoAnswer::Overloaded { retry_after: Some(pause), .. } => Verdict::Failing(Some(*pause)),
             _ if self.has_worked => Verdict::Unknown,
-            NoAnswer::Overloaded { retry_after, .. } => Verdict::Failing(*retry_after),
             _ => Verdict::Failing(None),
         };
-        self.provider.breaker.lock().ended(now, self.is_probe, verdict)
+        self.provider.breaker.lock().ended(now, std::mem::take(&mut self.is_probe), verdict)
+    }
+}
+
+impl Permit<dyn SpeechSynthesis> {
+    /// The sentence failed. True if that is to be logged. A refusal, perhaps of the voice of one companion, says nothing of other sentences.
+    pub fn sentence_failed(&mut self, now: Moment, error: &NoAnswer) -> bool {
+        match error {
+            NoAnswer::Unsendable { .. } => true,
+            NoAnswer::Refused { .. } | NoAnswer::UnknownModel { .. } => {
+                self.works(now);
+                true
+            }
+            _ => self.failed(now, error),
+        }
     }
 }
 
@@ -202,38 +227,53 @@ impl Provider<dyn SpeechSynthesis> {
     /// # Errors
     /// The provider failed a short while ago.
     pub async fn begin_when_free(self: &Arc<Self>, now: impl Fn() -> Moment) -> Result<Permit<dyn SpeechSynthesis>, NoAnswer> {
-        if let BreakerState::Open(until) = self.breaker.lock().state(now()) {
-            let endpoint = self.service.host().unwrap_or_else(|| self.service.provider().into());
-            return Err(NoAnswer::CircuitOpen { endpoint, remaining: until.since(now()) });
-        }
+        self.check_works(now())?;
         let place = self.places.clone().acquire_owned().await.map_err(|_| NoAnswer::Cancelled)?;
+        // It may have failed while this waited.
+        self.check_works(now())?;
         Ok(self.permit(place, now()))
     }
 
-    /// What people are told about it.
-    pub fn description(&self) -> SpeechService {
-        SpeechService { provider: self.service.provider(), host: self.service.host() }
+    fn check_works(&self, now: Moment) -> Result<(), NoAnswer> {
+        match self.breaker.lock().state(now) {
+            BreakerState::Open(until) => Err(NoAnswer::CircuitOpen { endpoint: self.endpoint(), remaining: until.since(now) }),
+            BreakerState::Closed | BreakerState::HalfOpen => Ok(()),
+        }
     }
 }
 
-impl Provider<dyn SpeechRecognition> {
-    /// What people are told about it.
-    pub fn description(&self) -> SpeechService {
-        SpeechService { provider: self.service.provider(), host: self.service.host() }
-    }
+macro_rules! described {
+    ($($service:ident),*) => { $(
+        impl Provider<dyn $service> {
+            /// What people are told about it.
+            pub fn description(&self) -> SpeechService {
+                SpeechService { provider: self.service.provider(), host: self.service.host() }
+            }
+
+            /// Its name in errors.
+            pub fn endpoint(&self) -> Arc<str> {
+                self.service.host().unwrap_or_else(|| self.service.provider().into())
+            }
+        }
+    )* };
 }
+
+described!(SpeechRecognition, SpeechSynthesis);
 
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
+    use futures_util::StreamExt as _;
+    use futures_util::stream::{self, BoxStream};
     use tokio::sync::mpsc::{Receiver, Sender};
 
     use super::*;
     use crate::ports::speech_recognition::{Expectation, Recognised, Sound};
+    use crate::ports::speech_synthesis::{Piece, Sentence};
 
     const COOL_DOWN: Duration = Duration::from_secs(10);
 
-    /// A recogniser that only has a name.
+    /// A service that only has a name.
     struct Named(&'static str);
 
     #[async_trait]
@@ -256,6 +296,20 @@ mod tests {
 
         async fn listen(&self, _: Expectation, _: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), NoAnswer> {
             Ok(())
+        }
+    }
+
+    impl SpeechSynthesis for Named {
+        fn provider(&self) -> &'static str {
+            self.0
+        }
+
+        fn host(&self) -> Option<Arc<str>> {
+            None
+        }
+
+        fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+            stream::empty().boxed()
         }
     }
 
@@ -329,5 +383,65 @@ mod tests {
 
         assert_eq!(name(paid_and_built_in.begin(at(1), false).as_ref()), Some(BUILT_IN));
         assert_eq!(name(paid.begin(at(1), false).as_ref()), None);
+    }
+
+    #[test]
+    fn a_provider_that_asks_for_a_pause_gets_it_although_it_worked() {
+        let recognisers = recognisers(["first", "second"]);
+        let mut permit = recognisers.begin(at(1), true).unwrap();
+        permit.works(at(2));
+
+        let endpoint = "https://ears.example".into();
+        let full = NoAnswer::Overloaded { endpoint, detail: "429".to_owned(), retry_after: Some(Duration::from_secs(60)) };
+
+        assert!(permit.failed(at(3), &full));
+        drop(permit);
+        assert_eq!(name(recognisers.begin(at(62), true).as_ref()), Some("second"));
+    }
+
+    #[test]
+    fn a_probe_that_answered_does_not_end_the_next_one() {
+        let provider = provider("first", 3);
+        provider.begin(at(1)).unwrap().failed(at(1), &gone());
+        let mut probe = provider.begin(at(11)).unwrap();
+        probe.works(at(12));
+        provider.begin(at(13)).unwrap().failed(at(13), &gone());
+
+        let _next = provider.begin(at(23)).unwrap();
+        drop(probe);
+
+        assert!(!provider.allows_work(at(23)), "the next probe is not over");
+    }
+
+    fn voice() -> VoiceProvider {
+        Provider::new(Arc::new(Named("mouth")), Limits { most: 1, cool_down: COOL_DOWN, price: None })
+    }
+
+    #[tokio::test]
+    async fn a_sentence_that_is_refused_does_not_silence_other_companions() {
+        let (voice, endpoint) = (voice(), Arc::from("https://mouth.example"));
+        let refused = NoAnswer::Refused { endpoint, detail: "no such voice".to_owned() };
+
+        let mut permit = voice.begin_when_free(|| at(1)).await.unwrap();
+        assert!(permit.sentence_failed(at(1), &refused), "it is logged");
+        drop(permit);
+
+        let mut other = voice.begin_when_free(|| at(1)).await.unwrap();
+        assert!(other.sentence_failed(at(1), &gone()));
+        drop(other);
+        assert!(voice.begin_when_free(|| at(2)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn who_waited_for_a_place_does_not_begin_at_a_provider_that_failed_meanwhile() {
+        let voice = voice();
+        let mut first = voice.begin_when_free(|| at(1)).await.unwrap();
+
+        let (second, ()) = tokio::join!(voice.begin_when_free(|| at(1)), async {
+            first.sentence_failed(at(1), &gone());
+            drop(first);
+        });
+
+        assert!(matches!(second.err(), Some(NoAnswer::CircuitOpen { .. })));
     }
 }

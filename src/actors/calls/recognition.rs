@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -23,6 +24,7 @@ use crate::actors::runtime::actor_keys::RecognitionKey;
 use crate::actors::runtime::context::Registered;
 use crate::domain::id::PersonId;
 use crate::domain::service::Service;
+use crate::domain::voice::pump::FINALIZE_TIMEOUT;
 use crate::ports::call_room::{Trouble, View};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
@@ -41,6 +43,8 @@ const BEHIND: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(30);
 /// How old sound becomes that no service recognises.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
+/// A provider that returns nothing to so many utterances in a row has failed, and so has one whose streams are cut so often in a row.
+const MOST_FAULTS: u32 = 3;
 
 pub struct Recognition;
 
@@ -62,6 +66,10 @@ pub struct State {
     waits: bool,
     /// Whether [`RecognitionMessage::Again`] will come.
     will_retry: bool,
+    /// The utterances in a row to which nothing was returned.
+    unanswered: u32,
+    /// The streams in a row that returned something and were cut before an utterance had words.
+    cuts: u32,
     _registration: Registered,
 }
 
@@ -108,6 +116,8 @@ impl Actor for Recognition {
             has_failed: false,
             waits: false,
             will_retry: false,
+            unanswered: 0,
+            cuts: 0,
             _registration: registration,
         };
         // Sound that a predecessor took and that has no final yet.
@@ -172,19 +182,22 @@ impl State {
             Sound::Audio { from, samples } => Some((*from, samples.len())),
             Sound::Ended(_) | Sound::Cut(_) | Sound::Finalize => None,
         };
-        if stream.sounds.try_send(sound).is_ok() {
-            if let Some((from, samples)) = audio {
-                let hearing = &self.arguments.hearing;
-                let by = stream.permit.provider();
-                stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from)).add(samples);
+        match stream.sounds.try_send(sound) {
+            Ok(()) => {
+                if let Some((from, samples)) = audio {
+                    let hearing = &self.arguments.hearing;
+                    let by = stream.permit.provider();
+                    stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from)).add(samples);
+                }
             }
-            return;
-        }
-        if !stream.is_open() {
-            self.displaced();
-        } else {
+            Err(_) if !stream.is_open() => self.displaced(),
             // It does not take in what is said. A new one gets the sound since the last final.
-            self.stream_ended(Err(NoAnswer::TimedOut { after: BEHIND }));
+            Err(TrySendError::Full(_)) => self.stream_ended(Err(NoAnswer::TimedOut { after: BEHIND })),
+            Err(TrySendError::Closed(_)) if stream.task.is_finished() => {
+                // Its results and its end are on the way, and this end comes behind them. It counts after a panic.
+                let _ = self.myself.cast(RecognitionMessage::Ended(self.streams, Err(NoAnswer::TimedOut { after: BEHIND })));
+            }
+            Err(TrySendError::Closed(_)) => {}
         }
     }
 
@@ -281,12 +294,20 @@ impl State {
     }
 
     /// Tells the provider's breaker how a stream ended. A provider that gets no work for a while is logged once.
-    fn note_end(&self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
+    fn note_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
         if let Some(work) = &mut stream.work {
             work.fail(Trouble::RecognitionFailed.as_str());
         }
-        let Err(error) = outcome else { return };
-        let provider = stream.permit.provider().service().provider();
+        let provider = stream.permit.provider();
+        let error = outcome
+            .err()
+            .unwrap_or_else(|| NoAnswer::Unreachable { endpoint: provider.endpoint(), detail: "it ended by itself".to_owned() });
+        let provider = provider.service().provider();
+        self.cuts += u32::from(stream.permit.has_worked());
+        if self.cuts >= MOST_FAULTS {
+            self.cuts = 0;
+            stream.permit.distrust();
+        }
         if stream.permit.failed(self.arguments.hearing.context().clock.now(), &error) {
             tracing::warn!(provider, error = error.in_our_words(), "speech recognition failed and is tried again");
         }
@@ -322,6 +343,7 @@ impl State {
     }
 
     fn close_if_idle(&mut self) {
+        self.give_up_old_sound();
         let is_silent = self.arguments.voice.found().is_silent();
         if is_silent && self.stream.as_ref().is_some_and(|stream| stream.quiet_since.elapsed() >= IDLE) {
             self.stream = None;
@@ -333,14 +355,18 @@ impl State {
         let Arguments { user, hearing, voice } = &self.arguments;
         let Some(stream) = self.stream.as_mut().filter(|_| !hearing.is_opted_out(user)) else { return };
         let (context, provider) = (hearing.context(), stream.permit.provider().service().provider());
-        if stream.permit.works(context.clock.now()) {
-            tracing::info!(provider, "speech is recognised again");
+        let is_answer = !matches!(&result, Recognised::Final(segment) if !segment.is_answer);
+        if is_answer {
+            self.unanswered = 0;
+            if stream.permit.works(context.clock.now()) {
+                tracing::info!(provider, "speech is recognised again");
+            }
         }
         match result {
             Recognised::Partial { text, started } => hearing.partial(user, &text, started),
             Recognised::Final(segment) => {
                 voice.found().finalised(segment.ended, segment.is_last);
-                let is_last = segment.is_last;
+                let (is_last, has_words) = (segment.is_last, !segment.text.trim().is_empty());
                 // The sound is not repeated any more, so the words must get on record even if this actor dies meanwhile.
                 let (hearing, user, guard) = (hearing.clone(), user.clone(), voice.recording());
                 let recording = tokio::spawn(async move {
@@ -355,6 +381,16 @@ impl State {
                     (stream.work, stream.quiet_since) = (None, Instant::now());
                     let number = self.streams;
                     self.myself.send_after(IDLE, move || RecognitionMessage::Idle(number));
+                    if has_words {
+                        self.cuts = 0;
+                    }
+                    if !is_answer {
+                        self.unanswered += 1;
+                    }
+                    if self.unanswered >= MOST_FAULTS {
+                        self.unanswered = 0;
+                        return self.stream_ended(Err(NoAnswer::TimedOut { after: FINALIZE_TIMEOUT }));
+                    }
                     self.leave_provider();
                 }
             }

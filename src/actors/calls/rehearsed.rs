@@ -71,6 +71,7 @@ async fn record(hearing: &Hearing, user: &PersonId, started: Moment, ended: Mome
         no_speech: None,
         confidence: None,
         is_last: true,
+        is_answer: true,
     };
     if let Err(error) = hearing.recognised(user, PROVIDER, &segment).await {
         tracing::error!(%error, "what a person said could not be put on record");

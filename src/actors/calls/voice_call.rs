@@ -706,11 +706,11 @@ async fn synthesise(
             Ok(Piece::Words(_)) => {}
             Err(error) => {
                 work.fail(Trouble::SynthesisFailed.as_str());
-                if permit.failed(now, error) {
+                if permit.sentence_failed(now, error) {
                     tracing::warn!(
                         provider = name,
                         error = error.in_our_words(),
-                        "no voice can be made; what companions say is posted as text"
+                        "a sentence could not be spoken; what companions say is posted as text"
                     );
                 }
             }

@@ -76,6 +76,7 @@ impl SpeechRecognition for RehearsedSpeech {
                 no_speech: None,
                 confidence: None,
                 is_last,
+                is_answer: true,
             };
             if results.send(Recognised::Final(segment)).await.is_err() {
                 return Ok(());

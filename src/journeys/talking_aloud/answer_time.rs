@@ -49,6 +49,7 @@ impl SpeechRecognition for SlowEars {
                 no_speech: None,
                 confidence: None,
                 is_last: true,
+                is_answer: true,
             };
             // Who left needs no words.
             let _ = results.send(Recognised::Final(segment)).await;

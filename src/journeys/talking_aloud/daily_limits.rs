@@ -1,6 +1,7 @@
 //! A guild has a limit for what services recognise and speak in a day: people are told, and typed words are answered in writing.
 
 use super::*;
+use crate::domain::service::Service;
 
 /// A voice that costs something.
 struct Paid;
@@ -59,6 +60,28 @@ async fn a_guild_that_has_used_its_minutes_is_told_once_and_can_type() {
     world.pass(IDLE_SECS).await;
 
     assert_eq!((segments(&world).await.len(), refusals(&ana)), (1, 1), "what was used is counted from the record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_counted_before_the_record_is_read_is_added_to_it_once() {
+    let limit = json!({ "speech": { "guild_minutes_per_day": 0.04 } });
+    let world = world_of(Arc::<Counting>::default(), Arc::new(RehearsedSpeech), limit).await;
+    let mut ana = Caller::enter(&world, "ana").await;
+    ana.say_something(&world).await;
+    world.pass(IDLE_SECS).await;
+    drop(ana);
+
+    // Of 2.4 s, 1.2 to 1.7 are on record.
+    let world = world.crash().await;
+    let (context, guild, service) = (&world.context, GuildId::from("home"), Service::SpeechRecognition);
+    let (allowances, speech) = (context.calls.allowances(), &context.settings.speech);
+    allowances.count(speech, &guild, service, 10, context.clock.now());
+    for _ in 0..2 {
+        allowances.load(context, &guild).await.unwrap();
+    }
+    assert!(!allowances.is_used_up(speech, &guild, service, context.clock.now()));
+    allowances.count(speech, &guild, service, 1_200, context.clock.now());
+    assert!(allowances.is_used_up(speech, &guild, service, context.clock.now()));
 }
 
 #[tokio::test(start_paused = true)]

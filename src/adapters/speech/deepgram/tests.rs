@@ -207,6 +207,25 @@ async fn a_finalize_without_an_answer_is_closed_after_a_second_and_asked_again()
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_that_the_service_has_not_answered_says_so() {
+    let nothing =
+        r#"{"type":"Results","start":0.0,"duration":1.0,"is_final":false,"channel":{"alternatives":[{"transcript":""}]}}"#;
+    for message in [None, Some(nothing)] {
+        let (mut listening, mut out, now) = (Listening::default(), Output::default(), Instant::now());
+        listening.sound(&Sound::Audio { from: ms(1_000), samples: vec![1; 32_000].into() }, now, &mut out);
+        listening.sound(&Sound::Ended(stretch(1_000, 2_500)), now, &mut out);
+        if let Some(message) = message {
+            listening.message(message, now, &mut out).unwrap();
+        }
+
+        listening.wake(now + Duration::from_secs(1), &mut out);
+
+        let [Recognised::Final(segment)] = &out.results[..] else { panic!("{:?}", out.results) };
+        assert_eq!((segment.is_last, segment.is_answer), (true, message.is_some()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn late_doubled_and_empty_finals_add_nothing_and_lose_nothing() {
     let mut call = Call::new(Habits { late: 1.0, doubled: 1.0, answers_nothing: true, ..quick() });
     let ended = call.says(1_000, 1..3).await;

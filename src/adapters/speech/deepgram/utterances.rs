@@ -82,6 +82,8 @@ pub(in crate::adapters::speech) struct Utterances {
     interim: Option<Result>,
     asked: Option<Asked>,
     newest: Moment,
+    /// Whether the service has returned something since an end that it did not answer.
+    is_answered: bool,
 }
 
 impl Utterances {
@@ -127,6 +129,7 @@ impl Utterances {
 
     /// Words that may change.
     pub fn hear_interim(&mut self, mut result: Result, out: &mut Vec<Recognised>) {
+        self.is_answered = true;
         self.clamp(&mut result);
         if let Some(first) = result.words.first() {
             out.push(Recognised::Partial { text: result.text.as_str().into(), started: self.table.begin(first.start) });
@@ -136,6 +139,7 @@ impl Utterances {
 
     /// Words that do not change any more. Returns how many are new.
     pub fn hear_final(&mut self, mut result: Result, cause: Cause, out: &mut Vec<Recognised>) -> usize {
+        self.is_answered = true;
         self.clamp(&mut result);
         let new = result.words.len();
         let mut is_answered = false;
@@ -244,6 +248,7 @@ impl Utterances {
     fn close_first(&mut self, out: &mut Vec<Recognised>) {
         if let Some(pending) = self.pending.pop_front() {
             out.push(self.last(&pending, Result { upto: self.covered.min(pending.end), ..Result::default() }));
+            self.is_answered = false;
         }
     }
 
@@ -276,6 +281,7 @@ impl Utterances {
             no_speech: None,
             confidence: result.confidence,
             is_last: last_of.is_some(),
+            is_answer: self.is_answered,
         })
     }
 }

@@ -91,7 +91,7 @@ impl OpenAiRecognition {
         };
         let transcript = self.transcript(&samples, told, on_partial).await?;
         let Transcript { text, no_speech, confidence } = transcript.without_echo(told.prompt.as_deref());
-        Ok(Segment { text: text.into(), no_speech, confidence, ..segment })
+        Ok(Segment { text: text.into(), no_speech, confidence, is_answer: true, ..segment })
     }
 
     /// Asks in the richest form that the server has.

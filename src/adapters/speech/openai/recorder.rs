@@ -98,6 +98,7 @@ fn segment(started: Moment, ended: Moment, voiced: Option<Duration>, is_last: bo
         no_speech: None,
         confidence: None,
         is_last,
+        is_answer: false,
     }
 }
 
