@@ -177,6 +177,9 @@ pub struct Gate {
     pub back_off: Option<BackOff>,
     /// The newest message that an unanswered question was about.
     pub tried: Seq,
+    /// The newest stop phrase that stopped the companion. It asks nobody, so it is no address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<Seq>,
     /// Whether an operator paused the companion.
     pub paused: bool,
     /// The closing stage.

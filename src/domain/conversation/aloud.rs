@@ -562,7 +562,10 @@ impl Conversation {
                 let full = format!("{}{}", reply.words, reply.rest);
                 self.conclude_spoken(ticket, heard, Some((full, by)), None, step);
             }
-            Outcome::Cancelled => self.fail_reply(ticket, INTERRUPTED.into(), step),
+            Outcome::Cancelled => {
+                self.fail_reply(ticket, INTERRUPTED.into(), step);
+                step.out.push(Output::Cancel { ticket });
+            }
             Outcome::AsText | Outcome::Failed => match reply.text {
                 Some(text) => self.post(text, &mut step.out),
                 // It is still being written, and is posted then.

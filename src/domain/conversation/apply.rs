@@ -172,6 +172,7 @@ impl Conversation {
                     replans: 0,
                     tries,
                     replan_at: None,
+                    was_late: false,
                     is_farewell: *is_farewell,
                     is_unjudged: *is_unjudged,
                     forced: self.tally.forced,

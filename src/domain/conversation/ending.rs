@@ -297,6 +297,8 @@ impl Conversation {
             self.restore_event(companion);
         }
         let Some(gate) = self.gates.get_mut(companion) else { return };
+        // Nobody declines a silence that was about to be considered: it has no messages.
+        gate.waiting.take_if(|waiting| waiting.trigger == Trigger::Silence);
         gate.silence_at = None;
         cancel_lull(companion, gate, notes);
         if let Some(message) = newest_call.filter(|_| lost_turn.is_some()) {

@@ -178,8 +178,7 @@ impl Conversation {
     pub(super) fn apply_floor_taken(&mut self, ticket: Ticket) {
         if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
             let mut floor = self.late.remove(index);
-            // If it cannot be posted, nobody takes its place.
-            floor.selection.others.clear();
+            floor.was_late = true;
             self.floor = Some(Box::new(floor));
         }
     }

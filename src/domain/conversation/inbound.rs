@@ -72,6 +72,7 @@ impl Conversation {
                 && (stopped.contains(companion) || !message.address.includes(companion))
             {
                 // It counts and ends the quiet, and nobody is asked about it.
+                gate.stopped_by = gate.stopped_by.max(stopped.contains(companion).then_some(seq));
                 cancel_lull(companion, gate, notes);
                 gate.message_counter += 1;
                 continue;
@@ -151,8 +152,10 @@ impl Conversation {
 
     /// The trigger of the newest of these unsettled messages that addresses a companion.
     pub(super) fn newest_address(&self, companion: &CompanionId, counts: impl Fn(Seq) -> bool) -> Option<Waiting> {
+        let stopped_by = self.gates.get(companion).and_then(|gate| gate.stopped_by);
         let is_address = |entry: &&Entry| {
             entry.message.from.role != Role::Companion
+                && stopped_by != Some(entry.seq)
                 && !entry.message.is_event()
                 && entry.message.address.includes(companion)
                 && counts(entry.seq)

@@ -122,6 +122,9 @@ pub struct Floor {
     /// When the next attempt starts. While it waits, no call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan_at: Option<Moment>,
+    /// It has taken the floor with a late text. If that cannot be posted, nobody takes its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_late: bool,
     /// The companion becomes terminal after the statement, because its State said so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_farewell: bool,

@@ -275,6 +275,7 @@ impl Conversation {
             let address =
                 self.newest_address(companion, |seq| seq < message).filter(|waiting| !answered.contains(&waiting.message));
             for (other, gate) in self.gates.iter_mut() {
+                gate.stopped_by = gate.stopped_by.max((other == companion).then_some(message));
                 let is_addressed = self.window.get(message).is_some_and(|entry| entry.message.address.includes(other));
                 if (other == companion || !is_addressed) && gate.waiting.take_if(|waiting| waiting.message == message).is_some() {
                     gate.waiting = address.filter(|_| other == companion);

@@ -292,7 +292,7 @@ impl Conversation {
             gate.is_some_and(|gate| !gate.is_silent() && !gate.is_engaged() && gate.waiting.is_some())
         };
         let Selection { opened, others, turn, .. } = floor.selection;
-        self.turn = others.into_iter().find(can_speak).map(|candidate| {
+        self.turn = others.into_iter().filter(|_| !floor.was_late).find(can_speak).map(|candidate| {
             let selection = Selection { opened, selected_at: self.handled, others: Vec::new(), turn };
             Box::new(Turn { candidate, selection, speak_at: None })
         });

@@ -166,7 +166,11 @@ impl Call<'_> {
             .map(|(seq, segment)| (seq, (segment.started, segment.person(), &segment.text)))
             .collect();
         let messages: Vec<_> = events.iter().filter_map(|recorded| Some((recorded, spoken(recorded)?))).collect();
-        let is_one = |(one, _): &(&Recorded, _), (next, _): &(&Recorded, _)| one.at == next.at && one.seq.next() == next.seq;
+        // Two hand-overs may follow one another at the same moment, for different reasons.
+        let cause = |message: &Message| message.speech.as_ref().map(|speech| speech.handed_over);
+        let is_one = |(one, (before, _)): &(&Recorded, (&Message, _)), (next, (after, _)): &(&Recorded, (&Message, _))| {
+            one.at == next.at && one.seq.next() == next.seq && cause(before) == cause(after)
+        };
         let (mut newest, deleted, mut again) = (Seq::NONE, deleted(events), BTreeSet::new());
         for batch in messages.chunk_by(is_one) {
             if batch.iter().all(|(_, (_, segments))| segments.iter().all(|segment| again.contains(segment))) {

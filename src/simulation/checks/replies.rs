@@ -161,7 +161,11 @@ impl Failure<'_> {
             CLOSED => true,
             // What was heard, and who interrupted it, the check of calls knows.
             INTERRUPTED | UNVOICED => has_call,
-            "left_alone" => within(BREAKER_OPEN_FOR).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_))),
+            // A call that hung has begun as long before the breaker opened.
+            "left_alone" => {
+                let longest = Duration::from_secs_f64(stage.plan.rules.main_timeouts.most);
+                within(BREAKER_OPEN_FOR + longest).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_)))
+            }
             "absent" => {
                 let is_gone =
                     |what: &FaultKind| matches!(what, FaultKind::CompanionSet(cast) if !cast.contains(&self.companion.as_str()));

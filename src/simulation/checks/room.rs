@@ -44,6 +44,8 @@ struct Seat {
     /// The message that it was asked for, and the round of the question.
     message: Seq,
     round: Option<Seq>,
+    /// It became terminal when the address that it is asked about had settled. The question may have been withdrawn.
+    may_be_withdrawn: bool,
     /// It said YES in a round, and neither got the floor nor lost it.
     has_wish: bool,
     /// The newest YES was to start a conversation.
@@ -452,7 +454,7 @@ impl<'a> Record<'a> {
         seat.round = round;
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
         seat.about.clone_from(&evaluated.messages);
-        (seat.message, seat.pause, seat.has_fired) = (evaluated.message, None, false);
+        (seat.message, seat.pause, seat.has_fired, seat.may_be_withdrawn) = (evaluated.message, None, false, false);
         let (is_silent, unsettled) = (seat.is_silent(), seat.unsettled.clone());
         if before.is_some() {
             self.violate(format_args!("{} is asked twice at once: {recorded:?}", evaluated.companion));
@@ -509,8 +511,12 @@ impl<'a> Record<'a> {
             received.is_some_and(|received| received.address.includes(companion))
         };
         let Some(seat) = self.seats.get_mut(companion) else { return };
-        // An address that has settled in the meantime may not be known any more.
-        if (seat.asked.is_none() && !seat.has_wish) || is_call(&seat.message) {
+        if seat.asked.is_none() && !seat.has_wish {
+            return;
+        }
+        if is_call(&seat.message) {
+            // An address that has settled in the meantime may not be known any more.
+            seat.may_be_withdrawn = !seat.unsettled.contains(&seat.message);
             return;
         }
         self.stage.reach("question withdrawn: closed");

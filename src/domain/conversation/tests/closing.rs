@@ -1,5 +1,6 @@
 //! Closing stages: who becomes terminal, what goes on nevertheless, and forced stages.
 
+use super::super::super::gate::{Check, Waiting};
 use super::super::super::message::Address;
 use super::super::*;
 use super::scene::{Act, Scene, Setup, plain};
@@ -91,6 +92,17 @@ fn who_becomes_terminal_before_it_speaks_loses_the_floor() {
     end(&mut scene);
 
     assert_eq!(scene.conversation.turn(), None);
+    assert!(scene.conversation.is_at_rest());
+}
+
+#[test]
+fn a_silence_that_nobody_has_considered_yet_ends_with_the_conversation() {
+    let mut scene = Scene::new(&PAIR);
+    let waiting = Waiting { trigger: Trigger::Silence, message: Seq::NONE, check: Check::Unsettled, urgent: false };
+    scene.conversation.gates.iter_mut().for_each(|(_, gate)| gate.waiting = Some(waiting));
+
+    end(&mut scene);
+
     assert!(scene.conversation.is_at_rest());
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::super::acts::Act;
+use super::super::super::faults::{Fault, FaultKind};
 use super::super::super::stage::lock;
 use super::Call;
 use crate::domain::conversation::{INTERRUPTED, UNVOICED};
@@ -16,6 +17,8 @@ use crate::journeys::mouth::{Ledger, Voice};
 
 /// From the floor to the first frame a reply may be held back twice, and its playback may be lost.
 const HELD_AND_LOST: Duration = Duration::from_secs(60);
+/// While people talk, a reply is held back for so long before it is written.
+const LONGEST_HOLD: Duration = Duration::from_secs(20);
 /// A word takes this long, and each interruption pauses the reply and repeats some of it.
 const WORD: Duration = Duration::from_millis(400);
 const INTERRUPTION: Duration = Duration::from_secs(8);
@@ -29,6 +32,8 @@ struct Owed {
     messages: BTreeSet<Seq>,
     modality: Modality,
     since: Duration,
+    /// What was handled before it.
+    upto: Seq,
     /// What was begun of it, and how often it was interrupted.
     words: u32,
     interruptions: u32,
@@ -36,9 +41,15 @@ struct Owed {
 }
 
 impl Owed {
-    fn new(ticket: Ticket, companion: &CompanionId, messages: &[Seq], modality: Modality, since: Duration) -> Self {
+    fn new(
+        ticket: Ticket,
+        companion: &CompanionId,
+        messages: &[Seq],
+        modality: Modality,
+        (since, upto): (Duration, Seq),
+    ) -> Self {
         let (companion, messages) = (companion.clone(), messages.iter().copied().collect());
-        Self { ticket, companion, messages, modality, since, words: 0, interruptions: 0, is_extended: false }
+        Self { ticket, companion, messages, modality, since, upto, words: 0, interruptions: 0, is_extended: false }
     }
 }
 
@@ -92,6 +103,11 @@ impl Statements<'_> {
         self.call.when.get(&seq).copied().unwrap_or_default()
     }
 
+    /// When a reply began, and what had been handled before.
+    fn begun(&self, recorded: &Recorded) -> (Duration, Seq) {
+        (self.when(recorded.seq), recorded.handled)
+    }
+
     fn read(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::VoiceJoined { from } => drop(self.present.insert(from.id.to_string())),
@@ -117,7 +133,7 @@ impl Statements<'_> {
                 }
             }
             Event::FloorTaken { ticket, companion, .. } => {
-                self.owed = Some(Owed::new(*ticket, companion, &[], Modality::Text, self.when(recorded.seq)));
+                self.owed = Some(Owed::new(*ticket, companion, &[], Modality::Text, self.begun(recorded)));
             }
             Event::Cancelled { ticket: Some(_), .. } | Event::FloorExpired { .. } | Event::Cleared => self.owed = None,
             Event::Left { companion } => drop(self.owed.take_if(|owed| owed.companion == *companion)),
@@ -199,7 +215,7 @@ impl Statements<'_> {
                 (false, Modality::Text) => "typed words answered in writing",
             });
         }
-        self.owed = Some(Owed::new(*ticket, companion, messages, *modality, self.when(recorded.seq)));
+        self.owed = Some(Owed::new(*ticket, companion, messages, *modality, self.begun(recorded)));
     }
 
     /// A reply ends once, and in time.
@@ -248,22 +264,34 @@ impl Statements<'_> {
                 let while_owed = since.is_some_and(|since| (since..=self.when(recorded.seq)).contains(at));
                 while_owed && matches!(act, Act::SetClock(secs) if *secs > 0)
             };
-            let has_waited = has_waited || self.call.props.stage.plan.acts.iter().any(is_set);
+            // While people talked it was not heard, and then its answer was lost.
+            let is_lost = |fault: &Fault| {
+                let while_owed = since.is_some_and(|since| (since..=self.when(recorded.seq)).contains(&fault.at));
+                while_owed && matches!(fault.what, FaultKind::Failed { .. })
+            };
+            let is_held = since.is_some_and(|since| self.when(recorded.seq) - since >= LONGEST_HOLD);
+            let is_lost = is_held && self.call.props.stage.notes().faults.iter().any(is_lost);
+            let has_waited = has_waited || is_lost || self.call.props.stage.plan.acts.iter().any(is_set);
             if voices.all(|(.., voice)| *voice == Voice::Fine) && !has_waited {
                 self.violate(format_args!("nothing kept it from being heard: {recorded:?}"));
             }
         }
     }
 
-    /// Whether the event that was about to be handled ended the reply: its companion left, or all that it answers was deleted.
+    /// Whether the event that was about to be handled ended the reply: its companion left, or all that it answers was deleted. Or somebody had asked
+    /// to stop just before it began, and that was handled after.
     fn is_unwanted(&self, failed: &Recorded, owed: &Owed) -> bool {
-        let ends = |event: &Event| match event {
-            Event::Left { companion } => *companion == owed.companion,
-            Event::Deleted { messages, .. } => owed.messages.iter().all(|seq| messages.contains(seq)),
+        let is_handled_later = |seq: Seq| failed.handled < seq;
+        let ends = |recorded: &Recorded| match &recorded.event {
+            Event::Left { companion } => is_handled_later(recorded.seq) && *companion == owed.companion,
+            Event::Deleted { messages, .. } => {
+                is_handled_later(recorded.seq) && owed.messages.iter().all(|seq| messages.contains(seq))
+            }
+            Event::Segment(segment) => segment.asks_to_stop,
             _ => false,
         };
-        let is_next = |recorded: &&Recorded| failed.handled < recorded.seq && recorded.seq < failed.seq;
-        self.handled.iter().filter(is_next).any(|recorded| ends(&recorded.event))
+        let is_new = |recorded: &&Recorded| owed.upto < recorded.seq && recorded.seq < failed.seq;
+        self.handled.iter().filter(is_new).any(ends)
     }
 
     /// Whether the plan pauses companions of this room.

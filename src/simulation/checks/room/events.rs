@@ -136,6 +136,7 @@ impl Record<'_> {
                 other.events.clear();
             }
         }
+        self.seats.entry(companion.clone()).and_modify(|seat| seat.about.clone_from(&decided.messages));
         self.late.iter_mut().for_each(|late| late.overtaken_by.push(recorded.handled));
         self.calls.retain(|(who, ..)| who != companion);
         self.has_failed = false;

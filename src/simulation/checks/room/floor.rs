@@ -21,11 +21,13 @@ pub(super) struct HeldVote {
     pub(super) message: Seq,
     /// It would start a conversation.
     pub(super) is_for_silence: bool,
+    /// Since when it is held.
+    pub(super) since: Duration,
 }
 
 impl HeldVote {
     /// The vote of a companion that was asked alone, before others joined.
-    pub(super) fn without_vote(companion: &CompanionId, trigger: Trigger, message: Seq) -> Self {
+    pub(super) fn without_vote(companion: &CompanionId, trigger: Trigger, message: Seq, since: Duration) -> Self {
         let (from, selected) = (companion.clone(), trigger == Trigger::DirectAddress);
         let state = State {
             from,
@@ -36,7 +38,7 @@ impl HeldVote {
             closing: Closing::None,
             mood: 0.0,
         };
-        Self { state, message, is_for_silence: trigger == Trigger::Silence }
+        Self { state, message, is_for_silence: trigger == Trigger::Silence, since }
     }
 }
 
@@ -254,9 +256,11 @@ impl Record<'_> {
 
     pub(super) fn check_held(&self, now: Duration) {
         let is_free = !self.is_floor_taken() && !self.is_being_judged && self.keeps_time();
-        if is_free && !self.held.is_empty() && self.watch.lateness.is_late(self.channel_key, self.free_since, now, Duration::ZERO)
-        {
-            let waited = (now - self.free_since).as_secs_f64();
+        let Some(since) = self.held.values().map(|held| held.since.max(self.free_since)).min().filter(|_| is_free) else {
+            return;
+        };
+        if self.watch.lateness.is_late(self.channel_key, since, now, Duration::ZERO) {
+            let waited = (now - since).as_secs_f64();
             self.violate(format_args!("the votes of {:?} are held for {waited:.1} s", self.held.keys()));
         }
     }

@@ -25,6 +25,7 @@ impl Record<'_> {
             if decided.trigger == Trigger::Silence && decided.ticket.is_none() {
                 self.check_silence(recorded, companion, &decided.messages);
             }
+            let now = self.when(recorded.seq);
             let Some(seat) = self.seats.get_mut(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
@@ -76,7 +77,7 @@ impl Record<'_> {
                     (self.alone, self.due, self.is_due_unsure) = (Some(companion.clone()), vec![companion.clone()], false);
                 } else if decided.vote.is_none() {
                     self.stage.reach("vote held: asked alone");
-                    let held = HeldVote::without_vote(companion, decided.trigger, seat.message);
+                    let held = HeldVote::without_vote(companion, decided.trigger, seat.message, now);
                     self.held.insert(companion.clone(), held);
                 }
                 continue;

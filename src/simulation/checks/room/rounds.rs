@@ -125,11 +125,19 @@ impl Record<'_> {
                 self.violate(format_args!("votes are held although the floor is free: {recorded:?}"));
             }
         }
+        let listens =
+            |companion: &CompanionId| closed.states.iter().any(|state| state.from == *companion && state.state == Stance::Listen);
+        for (companion, seat) in self.seats.iter_mut().filter(|(_, seat)| seat.may_be_withdrawn) {
+            if seat.round == Some(closed.message) && recorded.at < round.deadline && listens(companion) {
+                (seat.asked, seat.has_wish, seat.may_be_withdrawn) = (None, false, false);
+            }
+        }
         self.check_delay(recorded, closed);
+        let since = self.when(recorded.seq);
         for state in closed.states.iter().filter(|state| closed.held.contains(&state.from)) {
             let (message, is_for_silence) =
                 self.seats.get(&state.from).map_or((Seq::NONE, false), |seat| (seat.message, seat.wants_to_start));
-            self.held.insert(state.from.clone(), HeldVote { state: state.clone(), message, is_for_silence });
+            self.held.insert(state.from.clone(), HeldVote { state: state.clone(), message, is_for_silence, since });
         }
         if closed.held.is_empty() {
             for companion in &candidates {
