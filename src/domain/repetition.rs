@@ -29,7 +29,8 @@ pub fn lexical(texts: &[&str]) -> f64 {
     newest(texts).score
 }
 
-/// Scores the windows of the newest three, four and five texts, oldest first, and returns the highest score.
+/// Scores the windows of the newest three, four and five texts, oldest first, and returns the highest score, of windows with
+/// the same score that of the smallest.
 ///
 /// Fewer than three texts are one window. For fewer than two the score is 0.
 pub fn newest(texts: &[&str]) -> Repeated {
@@ -125,6 +126,12 @@ mod tests {
             let found = loops.iter().filter(|talk| talk.kind == kind && talk.highest_score(8) > THRESHOLD).count();
             assert!(found >= least, "{found} of kind {kind}");
         }
+    }
+
+    #[test]
+    fn of_windows_with_the_same_score_the_smallest_is_named() {
+        let repeated = newest(&["the ferry leaves at nine"; 5]);
+        assert_eq!((repeated.window, repeated.score), (LEAST_STATEMENTS, newest(&["the ferry leaves at nine"; 3]).score));
     }
 
     #[test]
