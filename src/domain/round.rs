@@ -188,6 +188,32 @@ mod tests {
         let round = round(&[("aria", 5.0, false), ("ben", 5.0, false), ("cleo", 5.0, false), ("dora", 5.0, false)]);
 
         assert_eq!(ranked(&round, &[("aria", 9), ("cleo", 4)]), ["ben", "dora", "cleo", "aria"]);
+        assert!(round.has_wishes());
+    }
+
+    #[test]
+    fn the_rule_that_decided_is_the_first_in_which_the_next_companion_differs() {
+        let rule = |wishes: &[(&str, f64, bool)], spoke: &[(&str, u64)]| {
+            let states: Vec<_> = round(wishes).states().cloned().collect();
+            let spoke = |who: &CompanionId| spoke.iter().find(|(from, _)| *from == who.as_str()).map(|(_, seq)| Seq(*seq));
+            assert_eq!(selected_by(&states, &"zed".into(), spoke), None, "it has no State");
+            let rule = selected_by(&states, &"aria".into(), spoke)?;
+            let is_called = states.iter().any(|state| state.from == "aria".into() && state.selected);
+            Some((rule, rule.code(is_called), is_tied(&states, &"aria".into())))
+        };
+
+        assert_eq!(rule(&[("aria", 5.0, false)], &[]), Some((SelectedBy::Only, "only", false)));
+        assert_eq!(rule(&[("aria", 5.0, true)], &[]), Some((SelectedBy::Only, "named", false)));
+        assert_eq!(rule(&[("aria", 5.0, true), ("ben", 9.0, false)], &[]), Some((SelectedBy::Call, "named", false)));
+        assert_eq!(
+            rule(&[("aria", 5.0, true), ("ben", 4.0, true)], &[]),
+            Some((SelectedBy::Importance, "named_important", false))
+        );
+        assert_eq!(
+            rule(&[("aria", 5.0, false), ("ben", 5.0, false)], &[("ben", 4)]),
+            Some((SelectedBy::Patience, "patient", true))
+        );
+        assert_eq!(rule(&[("aria", 5.0, false), ("ben", 5.0, false)], &[]), Some((SelectedBy::Id, "first", true)));
     }
 
     #[test]
@@ -198,6 +224,7 @@ mod tests {
         round.submit(State { closing: Stage::Terminal, ..wish("ben", 10.0, true) });
 
         assert_eq!(ranked(&round, &[]), [""; 0]);
+        assert!(!round.has_wishes());
         assert_eq!(round.missing().count(), 0);
     }
 
