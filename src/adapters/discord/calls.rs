@@ -258,12 +258,12 @@ impl Shared {
             is_stray
         };
         if is_stray {
-            self.go(guild);
+            self.leave_channel(guild);
         }
     }
 
     /// Leaves the voice channel in which the bot is.
-    fn go(&self, guild: Snowflake) {
+    fn leave_channel(&self, guild: Snowflake) {
         if let Err(unsent) = self.send(guild, None) {
             tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
         }
@@ -321,7 +321,7 @@ impl Shared {
                 (entry.begun, entry.is_connected, entry.since, entry.live) = (None, false, None, None);
             }
             entry.told = entry.told.filter(|told| told.channel != channel);
-            // Whoever enters another channel gives this one up by that.
+            // Entering another channel leaves this one.
             let is_elsewhere = wanted.is_some_and(|wanted| wanted.channel != channel);
             let leaves = !is_elsewhere && entry.voice.place().is_some_and(|(place, _)| place == channel);
             if leaves {
@@ -330,7 +330,7 @@ impl Shared {
             leaves
         };
         if leaves {
-            self.go(guild);
+            self.leave_channel(guild);
         }
         self.keep_changes(guild);
         true

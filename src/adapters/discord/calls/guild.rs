@@ -193,7 +193,7 @@ impl GuildVoice {
         self.end_dismissal();
     }
 
-    /// Whoever sent the bot out is obeyed until everybody has left.
+    /// Ends the dismissal from a channel that everybody has left.
     fn end_dismissal(&mut self) {
         self.dismissed = self.dismissed.filter(|dismissed| self.people(*dismissed).next().is_some());
     }

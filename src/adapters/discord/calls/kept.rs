@@ -66,7 +66,7 @@ impl Shared {
             let is_wanted = |entry: &mut Entry| entry.voice.wanted(Instant::now()).is_some();
             if !self.guilds.lock().get_mut(&guild).is_some_and(is_wanted) {
                 // A session that was resumed would keep the bot in a call in which it does not belong any more.
-                self.go(guild);
+                self.leave_channel(guild);
             }
         }
     }
