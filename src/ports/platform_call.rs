@@ -14,11 +14,16 @@ use crate::domain::message::Author;
 /// The calls, as a platform sees them.
 pub trait PlatformCalls: Send + Sync + 'static {
     /// Begins the call of a channel, which runs the connection from now on. A call that runs has a connection already. It keeps that until that one
-    /// finds that the call is over, and then runs the newer one.
+    /// finds that the call is over, and then runs the newer one. `left` is the channel whose call ends for it, and does not count.
     ///
     /// # Errors
     /// No companion is in the channel, or there are as many calls as there may be.
-    fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused>;
+    fn begin(
+        &self,
+        channel_ref: &ChannelRef,
+        left: Option<&ChannelId>,
+        connection: Arc<dyn CallConnection>,
+    ) -> Result<(), Refused>;
 
     /// Whether a companion is in the channel.
     fn has_companions(&self, channel: &ChannelId) -> bool;

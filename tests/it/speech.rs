@@ -27,7 +27,7 @@ const QUESTION: &str = "Aria, what do you think about the new release?";
 const ANSWER: &str = "I am here.";
 
 /// A Deepgram that hears these utterances.
-async fn deepgram(texts: &[&'static str]) -> deepgram::Fake {
+pub async fn deepgram(texts: &[&'static str]) -> deepgram::Fake {
     // Silence that was encoded is none, so that only `Finalize` ends an utterance.
     let fake = deepgram::Fake::new(Habits { endpoint: u64::MAX, ..Habits::default() }).await;
     fake.books.open().texts_to_hear.extend(texts);
@@ -41,7 +41,7 @@ fn with_service(premises: Premises, name: &str, api: &str, url: &str, key: &str)
 }
 
 /// Sets Deepgram, with a price for a minute.
-fn with_deepgram(premises: Premises, fake: &deepgram::Fake) -> Premises {
+pub fn with_deepgram(premises: Premises, fake: &deepgram::Fake) -> Premises {
     with_service(premises, "deepgram", "deepgram", &fake.url, deepgram::KEY).with("speech.services.deepgram.price", "0.6")
 }
 

@@ -61,13 +61,20 @@ impl CallRooms for ActorBackend {
 }
 
 impl PlatformCalls for ActorBackend {
-    fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused> {
-        let (context, voice) = (&self.context, &self.context.settings.voice);
+    fn begin(
+        &self,
+        channel_ref: &ChannelRef,
+        left: Option<&ChannelId>,
+        connection: Arc<dyn CallConnection>,
+    ) -> Result<(), Refused> {
+        let context = &self.context;
         if !self.has_companions(&channel_ref.channel) {
             return Err(Refused::NotFound("no companion is in the channel".to_owned()));
         }
         let begin = || Call::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
-        let call = context.calls.get_or_begin(&channel_ref.channel, voice.max_calls, begin);
+        let ending = usize::from(left.is_some_and(|left| context.calls.get(left).is_some()));
+        let most = context.settings.voice.max_calls.saturating_add(ending);
+        let call = context.calls.get_or_begin(&channel_ref.channel, most, begin);
         let call = call.ok_or_else(|| too_many_calls(context))?;
         call.connect(connection);
         if let Some(actor) = context.directory.find(&VoiceCallKey(channel_ref.channel.clone())) {

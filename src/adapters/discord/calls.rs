@@ -276,7 +276,8 @@ impl Shared {
 
     fn begin(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         let channel_ref = ChannelRef { guild: guild.guild(), channel: channel.channel(), parent: None };
-        self.calls.begin(&channel_ref, Arc::new(Connection::new(self.clone(), guild, channel)))?;
+        let left = self.guilds.lock().get(&guild).and_then(|entry| entry.begun).map(Snowflake::channel);
+        self.calls.begin(&channel_ref, left.as_ref(), Arc::new(Connection::new(self.clone(), guild, channel)))?;
         let mut guilds = self.guilds.lock();
         let entry = guilds.entry(guild).or_insert_with(Entry::new);
         (entry.begun, entry.is_connected, entry.since, entry.trouble) = (Some(channel), false, None, None);

@@ -14,6 +14,8 @@ pub const MOST_WAITING: usize = 1_500;
 const SILENT_FRAMES: u8 = 5;
 /// 12 dB less.
 const DUCKED: f32 = 0.251_188_65;
+/// The gain changes over 5 ms: that is not heard as a click, and the first packet is quieter already.
+const RAMP: usize = SPOKEN_FRAME / 4;
 /// How much was sent is told after this many frames.
 const TOLD_EVERY: u32 = 5;
 
@@ -132,17 +134,17 @@ impl Speaking {
         if self.is_ducked { DUCKED } else { 1.0 }
     }
 
-    /// Moves to the gain that is wanted within one frame, which is not heard as a click.
+    /// Moves to the gain that is wanted.
     fn apply_gain(&mut self, frame: &mut Frame) {
         let (from, to) = (self.gain, self.target());
         self.gain = to;
         if from == 1.0 && to == 1.0 {
             return;
         }
-        let step = (to - from) / SPOKEN_FRAME as f32;
+        let step = (to - from) / RAMP as f32;
         for (at, sample) in frame.iter_mut().enumerate() {
             // Both gains are at most 1, so it stays in range.
-            *sample = (f32::from(*sample) * (from + step * (at + 1) as f32)).round() as i16;
+            *sample = (f32::from(*sample) * (from + step * (at + 1).min(RAMP) as f32)).round() as i16;
         }
     }
 }

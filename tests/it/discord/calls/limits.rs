@@ -40,6 +40,23 @@ async fn a_call_too_many_is_refused_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn with_as_many_calls_as_there_may_be_the_bot_may_still_change_the_channel() {
+    let scene = Scene::with(rules(), |premises| premises.with("voice.max_calls", "1")).await;
+    let Scene { home, harbour, attic, .. } = &scene;
+    let ben = home.discord.member(home.guild, "Ben");
+    let mut watch = scene.watch(*attic).await;
+    let _ana = scene.call(home.ana, *harbour).await;
+    let ben = home.discord.call(ben, *attic).await;
+
+    home.discord.move_bot(home.guild, *attic);
+    home.discord.bot_called(*attic).await;
+    ben.grouped(2).await;
+    ben.talk(&sentence()).await;
+
+    assert_eq!(spoken(&mut watch).await["from"], "Ben");
+}
+
+#[tokio::test]
 async fn the_bot_enters_a_full_channel_as_soon_as_there_is_room() {
     let scene = Scene::new().await;
     let Scene { home, harbour, server, .. } = &scene;

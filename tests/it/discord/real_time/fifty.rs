@@ -11,6 +11,7 @@ use super::figures::{load, print};
 use super::story;
 use crate::harness::call::sentence;
 use crate::harness::{Premises, Server, parameter};
+use crate::speech::{deepgram, with_deepgram};
 
 const PEOPLE: usize = 50;
 const FRAME: Duration = Duration::from_millis(20);
@@ -33,7 +34,32 @@ async fn fifty_people_who_talk_are_heard_with_a_part_of_a_core() {
     drop(ana);
 
     // People who talk would interrupt it.
-    let call = Call::begin(rules(), Premises::shipped().with("voice.max_people", "60")).await;
+    crowd(Premises::shipped(), span).await;
+}
+
+/// `cargo test --release --test it -- --ignored --nocapture fifty_people_who_are_streamed` prints the figures. `SECS` sets for how long they talk.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes two minutes"]
+async fn fifty_people_who_are_streamed_to_a_recogniser_take_a_part_of_a_core() {
+    let span = Duration::from_secs(parameter("SECS", 60));
+    let recogniser = deepgram(&[]).await;
+    recogniser.books.open().texts_to_hear.extend(std::iter::repeat_n("I think so, too.", 10_000));
+    let premises = with_deepgram(Premises::shipped(), &recogniser).with("speech.recognition", r#"["deepgram"]"#);
+
+    crowd(premises, span).await;
+
+    let book = recogniser.books.open();
+    println!(
+        "{} streams in all, {:.0} s of audio reached the recogniser",
+        book.connections,
+        book.frames as f64 * FRAME.as_secs_f64()
+    );
+    assert!(book.connections >= PEOPLE, "everybody has a stream");
+}
+
+/// Fifty people talk half of the time. Prints what they take.
+async fn crowd(premises: Premises, span: Duration) {
+    let call = Call::begin(rules(), premises.with("voice.max_people", "60")).await;
     let first = call.enter().await;
     first.talk(&sentence()).await;
     let discord = &call.home.discord;

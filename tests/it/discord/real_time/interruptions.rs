@@ -35,7 +35,8 @@ const CUTS: [&str; 4] = ["stop_word", "addressed", "many_words", "took_too_long"
 const LOUD: f64 = 184.0;
 /// The packets by which the position in the story is found.
 const FOUND_BY: usize = 100;
-/// A packet with less of the level that it should have is ducked. The first one has five sixths, because the codec is behind by 6.5 ms.
+/// A packet with less of the level that it should have is ducked. The first one has two thirds, because the codec is behind by 6.5 ms and the gain
+/// changes over 5 ms.
 const DUCKED: f64 = 0.88;
 
 /// The story as it is heard at full level.

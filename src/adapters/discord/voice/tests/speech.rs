@@ -58,7 +58,7 @@ fn ducking_acts_on_the_next_frame_without_a_step() {
         .into_iter()
         .map(|(.., frame)| (i16::from_be_bytes([frame[1], frame[2]]), i16::from_be_bytes([frame[3], frame[4]])));
     let marks: Vec<_> = marks.collect();
-    assert_eq!(marks, [(10_000, 10_000), (9_984, 2_512), (2_512, 2_512), (2_527, 10_000)]);
+    assert_eq!(marks, [(10_000, 10_000), (9_938, 2_512), (2_512, 2_512), (2_574, 10_000)]);
 }
 
 #[test]
