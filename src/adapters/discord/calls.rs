@@ -90,12 +90,7 @@ pub struct Shared {
 struct Entry {
     voice: GuildVoice,
     changes: watch::Sender<()>,
-    /// The channel whose call was begun.
-    begun: Option<Snowflake>,
-    is_connected: bool,
-    /// Since when the bot is in the call. It stays while a connection is made again.
-    since: Option<Instant>,
-    live: Option<Live>,
+    begun: Option<Begun>,
     /// Why the bot is not where it belongs.
     trouble: Option<String>,
     told: Option<ToldPeople>,
@@ -103,6 +98,15 @@ struct Entry {
     is_telling: bool,
     /// What is in the note.
     kept: Kept,
+}
+
+/// The call that was begun.
+struct Begun {
+    channel: Snowflake,
+    is_connected: bool,
+    /// Since when the bot is in the call. It stays while a connection is made again.
+    since: Option<Instant>,
+    live: Option<Live>,
 }
 
 impl Calls {
@@ -219,7 +223,7 @@ impl Shared {
             let entry = guilds.entry(guild).or_insert_with(Entry::new);
             change(&mut entry.voice);
             entry.changes.send_replace(());
-            entry.voice.wanted(Instant::now()).filter(|wanted| entry.begun != Some(wanted.channel))
+            entry.voice.wanted(Instant::now()).filter(|wanted| entry.begun_in() != Some(wanted.channel))
         };
         let begun =
             wanted.map_or(Ok(()), |wanted| self.begin(guild, wanted.channel).inspect_err(|refused| self.give_up(guild, refused)));
@@ -251,7 +255,7 @@ impl Shared {
                 entry.trouble = trouble;
             }
             // A moderator has moved it there. Of a call that was begun, the connection leaves.
-            let is_stray = entry.voice.place().is_some_and(|(place, _)| entry.begun != Some(place));
+            let is_stray = entry.voice.place().is_some_and(|(place, _)| entry.begun_in() != Some(place));
             if is_stray {
                 entry.voice.forget_session();
             }
@@ -276,11 +280,12 @@ impl Shared {
 
     fn begin(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         let channel_ref = ChannelRef { guild: guild.guild(), channel: channel.channel(), parent: None };
-        let left = self.guilds.lock().get(&guild).and_then(|entry| entry.begun).map(Snowflake::channel);
+        let left = self.guilds.lock().get(&guild).and_then(Entry::begun_in).map(Snowflake::channel);
         self.calls.begin(&channel_ref, left.as_ref(), Arc::new(Connection::new(self.clone(), guild, channel)))?;
         let mut guilds = self.guilds.lock();
         let entry = guilds.entry(guild).or_insert_with(Entry::new);
-        (entry.begun, entry.is_connected, entry.since, entry.trouble) = (Some(channel), false, None, None);
+        entry.begun = Some(Begun { channel, is_connected: false, since: None, live: None });
+        entry.trouble = None;
         Ok(())
     }
 
@@ -301,12 +306,12 @@ impl Shared {
         if self.guilds.lock().get_mut(&guild).is_some_and(is_wanted) {
             self.leave(guild);
         }
-        self.is_over(guild, channel);
+        self.leave_unless_wanted(guild, channel);
     }
 
-    /// Whether the bot does not belong in a channel any more: it is wanted elsewhere or nowhere, or the last companion has left. Then the bot leaves
-    /// the channel, if it is still there.
-    fn is_over(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> bool {
+    /// Leaves a channel in which the bot does not belong any more: it is wanted elsewhere or nowhere, or the last companion has left. Returns whether
+    /// that is so.
+    fn leave_unless_wanted(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> bool {
         let has_companions = self.calls.has_companions(&channel.channel());
         let leaves = {
             let mut guilds = self.guilds.lock();
@@ -318,9 +323,7 @@ impl Shared {
                 }
                 entry.voice.give_up();
             }
-            if entry.begun == Some(channel) {
-                (entry.begun, entry.is_connected, entry.since, entry.live) = (None, false, None, None);
-            }
+            entry.begun.take_if(|begun| begun.channel == channel);
             entry.told = entry.told.filter(|told| told.channel != channel);
             // Entering another channel leaves this one.
             let is_elsewhere = wanted.is_some_and(|wanted| wanted.channel != channel);
@@ -420,7 +423,7 @@ impl Shared {
         let Some(entry) = guilds.get_mut(&guild) else { return };
         if entry.voice.place().is_none_or(|(place, _)| place == channel) {
             entry.voice.forget_session();
-            entry.is_connected = false;
+            entry.begun.iter_mut().for_each(|begun| begun.is_connected = false);
         }
     }
 
@@ -432,9 +435,11 @@ impl Shared {
     fn connected(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
         let is_suppressed = {
             let mut guilds = self.guilds.lock();
-            let Some(entry) = guilds.get_mut(&guild).filter(|entry| entry.begun == Some(channel)) else { return };
-            (entry.is_connected, entry.trouble) = (true, None);
-            entry.since.get_or_insert_with(Instant::now);
+            let Some(entry) = guilds.get_mut(&guild) else { return };
+            let Some(begun) = entry.call_in(channel) else { return };
+            begun.is_connected = true;
+            begun.since.get_or_insert_with(Instant::now);
+            entry.trouble = None;
             entry.changes.send_replace(());
             entry.voice.place().is_some_and(|(_, is_suppressed)| is_suppressed)
         };
@@ -457,9 +462,10 @@ impl Shared {
 
     fn set_trouble(&self, guild: Snowflake, channel: Snowflake, ended: &Ended) {
         let mut guilds = self.guilds.lock();
-        let entry = guilds.get_mut(&guild).filter(|entry| entry.begun == Some(channel));
-        if let (Ended::Lost { detail, .. }, Some(entry)) = (ended, entry) {
-            (entry.is_connected, entry.trouble) = (false, Some(detail.clone()));
+        let (Ended::Lost { detail, .. }, Some(entry)) = (ended, guilds.get_mut(&guild)) else { return };
+        if let Some(begun) = entry.call_in(channel) {
+            begun.is_connected = false;
+            entry.trouble = Some(detail.clone());
             entry.changes.send_replace(());
         }
     }
@@ -476,14 +482,21 @@ impl Entry {
             voice: GuildVoice::default(),
             changes: watch::channel(()).0,
             begun: None,
-            is_connected: false,
-            since: None,
-            live: None,
             trouble: None,
             told: None,
             is_telling: false,
             kept: Kept::default(),
         }
+    }
+
+    /// The channel whose call was begun.
+    fn begun_in(&self) -> Option<Snowflake> {
+        self.begun.as_ref().map(|begun| begun.channel)
+    }
+
+    /// The call, if it is that of this channel.
+    fn call_in(&mut self, channel: Snowflake) -> Option<&mut Begun> {
+        self.begun.as_mut().filter(|begun| begun.channel == channel)
     }
 
     fn to_keep(&self) -> Kept {

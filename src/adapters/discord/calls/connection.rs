@@ -84,7 +84,7 @@ impl Connection {
         let mut unsent = None;
         loop {
             changes.mark_unchanged();
-            if self.shared.is_over(self.guild, self.channel) {
+            if self.shared.leave_unless_wanted(self.guild, self.channel) {
                 return Ok(None);
             }
             let way = self.shared.way(self.guild, self.channel);
@@ -223,7 +223,7 @@ impl Connection {
                     None => return Next::End(lost("the voice connection\u{2019}s task has ended".to_owned())),
                 },
                 Ok(()) = changes.changed() => {
-                    if self.shared.is_over(self.guild, self.channel) {
+                    if self.shared.leave_unless_wanted(self.guild, self.channel) {
                         people.leave_all();
                         return Next::End(Ended::Over);
                     }
@@ -292,7 +292,7 @@ impl Connection {
         let deadline = Instant::now() + TOLD_WITHIN;
         loop {
             changes.mark_unchanged();
-            if self.shared.is_over(self.guild, self.channel) {
+            if self.shared.leave_unless_wanted(self.guild, self.channel) {
                 return true;
             }
             let is_gone = matches!(self.shared.way(self.guild, self.channel), Way::Gone);

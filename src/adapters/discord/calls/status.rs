@@ -13,7 +13,6 @@ use crate::ports::call_room::Description;
 
 /// The connection to a call.
 pub struct Live {
-    channel: Snowflake,
     connection: Arc<VoiceConnection>,
     is_end_to_end: bool,
 }
@@ -76,10 +75,12 @@ impl Calls {
 
 impl Entry {
     fn status(&mut self) -> Option<Status> {
-        let Self { voice, is_connected, since, live, trouble, .. } = self;
+        let Self { voice, begun, trouble, .. } = self;
         let wanted = voice.wanted(Instant::now())?;
+        let begun = begun.as_ref().filter(|begun| begun.channel == wanted.channel);
+        let is_connected = begun.is_some_and(|begun| begun.is_connected);
         let place = voice.place().filter(|(channel, _)| *channel == wanted.channel);
-        let live = live.as_ref().filter(|live| live.channel == wanted.channel);
+        let live = begun.and_then(|begun| begun.live.as_ref());
         let participant = |(user, present): (Snowflake, &super::Present)| Participant {
             user,
             name: present.name.clone(),
@@ -88,13 +89,13 @@ impl Entry {
         Some(Status {
             channel: wanted.channel,
             is_asked_for: wanted.by == By::Command,
-            is_connected: *is_connected,
+            is_connected,
             is_suppressed: place.is_some_and(|(_, is_suppressed)| is_suppressed),
             is_end_to_end: live.is_some_and(|live| live.is_end_to_end),
-            lasted: since.map(|since| since.elapsed()),
+            lasted: begun.and_then(|begun| begun.since).map(|since| since.elapsed()),
             people: voice.people(wanted.channel).map(participant).collect(),
             counts: live.map(|live| live.connection.counts()).unwrap_or_default(),
-            trouble: trouble.clone().filter(|_| !*is_connected),
+            trouble: trouble.clone().filter(|_| !is_connected),
         })
     }
 }
@@ -102,15 +103,15 @@ impl Entry {
 impl Shared {
     /// A connection to a call is being made.
     pub(super) fn opened(&self, guild: Snowflake, channel: Snowflake, connection: Arc<VoiceConnection>) {
-        if let Some(entry) = self.guilds.lock().get_mut(&guild) {
-            entry.live = Some(Live { channel, connection, is_end_to_end: false });
+        if let Some(begun) = self.guilds.lock().get_mut(&guild).and_then(|entry| entry.call_in(channel)) {
+            begun.live = Some(Live { connection, is_end_to_end: false });
         }
     }
 
     pub(super) fn set_end_to_end(&self, guild: Snowflake, channel: Snowflake, is_on: bool) {
         let mut guilds = self.guilds.lock();
-        let live = guilds.get_mut(&guild).and_then(|entry| entry.live.as_mut());
-        if let Some(live) = live.filter(|live| live.channel == channel) {
+        let begun = guilds.get_mut(&guild).and_then(|entry| entry.call_in(channel));
+        if let Some(live) = begun.and_then(|begun| begun.live.as_mut()) {
             live.is_end_to_end = is_on;
         }
     }
