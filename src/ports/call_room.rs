@@ -212,6 +212,8 @@ named! {
         RecognitionUsedUp = "recognition_used_up",
         /// No voice can be made.
         SynthesisFailed = "synthesis_failed",
+        /// The guild may have no more spoken today.
+        SynthesisUsedUp = "synthesis_used_up",
         /// What the person says is not heard any more. Only entering again helps.
         NotHeard = "not_heard",
         /// What the person said aloud before is not over.

@@ -45,6 +45,7 @@ seconds! {
     Voice {
         address_timeout = address_timeout_secs,
         follow_up = follow_up_secs,
+        idle_finalize = idle_finalize_secs,
         turn_delay = turn_delay_secs,
         decision_timeout = decision_timeout_secs,
         first_audio_timeout = first_audio_timeout_secs,

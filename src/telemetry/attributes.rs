@@ -102,7 +102,7 @@ pub const SPEECH_AUDIO_SECS: &str = "speech.audio_secs";
 pub const SPEECH_CHARACTERS: &str = "speech.characters";
 /// `speech_recognition` or `speech_synthesis`.
 pub const SPEECH_SERVICE: &str = "speech.service";
-/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `recognition_used_up`, `synthesis_failed`, `not_heard`,
+/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `recognition_used_up`, `synthesis_failed`, `synthesis_used_up`, `not_heard`,
 /// `says_already`, `says_too_much` or `call_too_long`.
 pub const VOICE_TROUBLE: &str = "voice.trouble";
 /// What is full: `calls` (`voice.max_calls`), `people` (`voice.max_people`) or `channel` (Discord does not let the bot in).

@@ -146,7 +146,9 @@ impl Playback {
 
     /// Takes audio of a sentence. None: it has all of it.
     pub fn take(&mut self, number: usize, piece: Option<Piece>, now: Instant) {
-        let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole) else { return };
+        let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole && !sentence.is_stalled) else {
+            return;
+        };
         sentence.awaited_since = Some(now);
         match piece {
             Some(Piece::Words(words)) => sentence.words.extend(words),
@@ -258,7 +260,8 @@ impl Playback {
                 self.script.whole(number);
                 out.push(Progress::Whole(number));
             }
-            if is_stalling && !sentence.is_stalled {
+            // The channel has to know of all audio before.
+            if is_stalling && !sentence.is_stalled && (has_begun || !sentence.has_audio()) {
                 sentence.is_stalled = true;
                 self.script.drop_stalled();
                 out.push(Progress::Stall);

@@ -35,6 +35,9 @@ pub struct Provider<S: ?Sized> {
     price: Option<UnitPrice>,
     places: Arc<Semaphore>,
     breaker: Mutex<Breaker>,
+    cool_down: Duration,
+    /// Until when it gets no work in any case: it has asked for a pause, or refused the key.
+    rests_until: Mutex<Moment>,
 }
 
 impl<S: ?Sized> Provider<S> {
@@ -52,6 +55,8 @@ impl<S: ?Sized> Provider<S> {
             price,
             places: Arc::new(Semaphore::new(most)),
             breaker: Mutex::new(Breaker::new(1, cool_down)),
+            cool_down,
+            rests_until: Mutex::default(),
         })
     }
 
@@ -74,6 +79,10 @@ impl<S: ?Sized> Provider<S> {
 
     fn allows_work(&self, now: Moment) -> bool {
         self.breaker.lock().allows_call(now)
+    }
+
+    fn rests(&self, now: Moment) -> bool {
+        now < *self.rests_until.lock()
     }
 
     /// Begins work if a place is free.
@@ -132,6 +141,14 @@ impl<S: ?Sized> Permit<S> {
     /// unless the provider asks for a pause.
     pub fn failed(&mut self, now: Moment, error: &NoAnswer) -> bool {
         self.is_over = true;
+        let rest = match error {
+            NoAnswer::Overloaded { retry_after, .. } => *retry_after,
+            NoAnswer::KeyRejected { .. } => Some(self.provider.cool_down),
+            _ => None,
+        };
+        if let Some(rest) = rest {
+            *self.provider.rests_until.lock() = now + rest;
+        }
         let verdict = match error {
             NoAnswer::Cancelled => Verdict::Unknown,
             NoAnswer::Overloaded { retry_after: Some(pause), .. } => Verdict::Failing(Some(*pause)),
@@ -187,12 +204,12 @@ impl Recognisers {
         &**self.first.service()
     }
 
-    /// Begins a stream at the first one that works and has a place. If none works, the last one is tried: words must not wait for a pause to end.
-    /// `may_cost` is false if the guild may use only what is built in.
+    /// Begins a stream at the first one that works and has a place. If none works, the last one is tried all the same, because words do not wait for
+    /// long, unless it has asked for a pause or refused the key. `may_cost` is false if the guild may use only what is built in.
     pub fn begin(&self, now: Moment, may_cost: bool) -> Option<Permit<dyn SpeechRecognition>> {
         let usable = || self.all().filter(|provider| may_cost || provider.service.provider() == BUILT_IN);
         let mut working = usable().filter(|provider| provider.allows_work(now));
-        working.find_map(|provider| provider.begin(now)).or_else(|| usable().last()?.begin(now))
+        working.find_map(|provider| provider.begin(now)).or_else(|| usable().last().filter(|last| !last.rests(now))?.begin(now))
     }
 
     /// Whether a stream that began now would be at another provider that is preferred to this one.

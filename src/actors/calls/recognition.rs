@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::task::AbortHandle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
 use super::call::Call;
@@ -23,8 +23,9 @@ use crate::actors::messages::voice_call::RecognitionMessage;
 use crate::actors::runtime::actor_keys::RecognitionKey;
 use crate::actors::runtime::context::Registered;
 use crate::domain::id::PersonId;
+use crate::domain::moment::Moment;
 use crate::domain::service::Service;
-use crate::domain::voice::pump::FINALIZE_TIMEOUT;
+use crate::domain::voice::pump::{FINALIZE_TIMEOUT, Pump};
 use crate::ports::call_room::{Trouble, View};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
@@ -43,6 +44,8 @@ const BEHIND: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(30);
 /// How old sound becomes that no service recognises.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
+/// How much audio is counted at a time. A daily limit ends a stream in the middle of an utterance that is longer.
+const COUNTED_EVERY: Duration = Duration::from_secs(10);
 /// A provider that returns nothing to so many utterances in a row has failed, and so has one whose streams are cut so often in a row.
 const MOST_FAULTS: u32 = 3;
 
@@ -70,6 +73,8 @@ pub struct State {
     unanswered: u32,
     /// The streams in a row that returned something and were cut before an utterance had words.
     cuts: u32,
+    /// The newest final that is being put on record.
+    recording: Option<JoinHandle<()>>,
     _registration: Registered,
 }
 
@@ -82,6 +87,9 @@ struct Stream {
     work: Option<Work>,
     /// When an utterance ended.
     quiet_since: Instant,
+    pump: Pump,
+    /// Whether [`RecognitionMessage::Pump`] will come.
+    is_pump_armed: bool,
     call: Arc<Call>,
     user: PersonId,
 }
@@ -118,6 +126,7 @@ impl Actor for Recognition {
             will_retry: false,
             unanswered: 0,
             cuts: 0,
+            recording: None,
             _registration: registration,
         };
         // Sound that a predecessor took and that has no final yet.
@@ -136,7 +145,8 @@ impl Actor for Recognition {
             RecognitionMessage::Sounds => state.send(),
             RecognitionMessage::Finalize if state.stream.is_none() => {}
             RecognitionMessage::Finalize => state.offer(Sound::Finalize),
-            RecognitionMessage::Result(stream, result) if stream == state.streams => state.take(result).await,
+            RecognitionMessage::Pump => state.pump(),
+            RecognitionMessage::Result(stream, result, place) if stream == state.streams => state.take(result, place),
             RecognitionMessage::Ended(stream, outcome) if stream == state.streams => state.stream_ended(outcome),
             RecognitionMessage::Result(..) | RecognitionMessage::Ended(..) => {}
             RecognitionMessage::Again => {
@@ -148,10 +158,7 @@ impl Actor for Recognition {
             RecognitionMessage::Idle(_) => {}
             RecognitionMessage::Displaced if state.stream.as_ref().is_some_and(Stream::is_open) => {}
             RecognitionMessage::Displaced => state.displaced(),
-            RecognitionMessage::Forget => {
-                state.stream = None;
-                state.streams += 1;
-            }
+            RecognitionMessage::Forget => state.close(),
         }
         Ok(())
     }
@@ -183,13 +190,10 @@ impl State {
             Sound::Ended(_) | Sound::Cut(_) | Sound::Finalize => None,
         };
         match stream.sounds.try_send(sound) {
-            Ok(()) => {
-                if let Some((from, samples)) = audio {
-                    let hearing = &self.arguments.hearing;
-                    let by = stream.permit.provider();
-                    stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from)).add(samples);
-                }
-            }
+            Ok(()) => match audio {
+                Some((from, samples)) => self.forwarded(from, samples),
+                None => stream.pump.finalized(),
+            },
             Err(_) if !stream.is_open() => self.displaced(),
             // It does not take in what is said. A new one gets the sound since the last final.
             Err(TrySendError::Full(_)) => self.stream_ended(Err(NoAnswer::TimedOut { after: BEHIND })),
@@ -199,6 +203,50 @@ impl State {
             }
             Err(TrySendError::Closed(_)) => {}
         }
+    }
+
+    /// Audio was forwarded to the recogniser.
+    fn forwarded(&mut self, from: Moment, samples: usize) {
+        let hearing = &self.arguments.hearing;
+        let Some(stream) = &mut self.stream else { return };
+        let by = stream.permit.provider();
+        let work = stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from));
+        work.add(samples);
+        stream.pump.forwarded(hearing.context().clock.now());
+        if work.audio() >= COUNTED_EVERY && stream.permit.has_worked() {
+            stream.work = None;
+            if by.service().provider() != BUILT_IN && self.is_used_up() {
+                self.close();
+                return self.wait(Trouble::RecognitionUsedUp);
+            }
+        }
+        self.arm_pump();
+    }
+
+    fn arm_pump(&mut self) {
+        let context = self.arguments.hearing.context();
+        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_pump_armed) else { return };
+        if let Some(deadline) = stream.pump.deadline(context.settings.voice.idle_finalize()) {
+            stream.is_pump_armed = true;
+            self.myself.send_after(deadline.since(context.clock.now()), || RecognitionMessage::Pump);
+        }
+    }
+
+    /// A recogniser holds its last segment while it receives nothing (docs/design/voice.md A-13).
+    fn pump(&mut self) {
+        let context = self.arguments.hearing.context();
+        let Some(stream) = &mut self.stream else { return };
+        stream.is_pump_armed = false;
+        if stream.pump.wake(context.clock.now(), context.settings.voice.idle_finalize()) {
+            self.offer(Sound::Finalize);
+        }
+        self.arm_pump();
+    }
+
+    /// Ends the stream. What it returns from now on does not count.
+    fn close(&mut self) {
+        self.stream = None;
+        self.streams += 1;
     }
 
     /// Opens a stream.
@@ -216,13 +264,14 @@ impl State {
         };
         let expectation = Expectation { language: hearing.language(), names: hearing.names() };
         let (sounds, taken) = mpsc::channel(MOST_WAITING);
-        let (results, mut returned) = mpsc::channel(MOST_RESULTS);
+        let (results, mut returned) = mpsc::channel(1);
         let (recogniser, myself) = (permit.provider().service().clone(), self.myself.clone());
+        let places = Arc::new(Semaphore::new(MOST_RESULTS));
         let listen = async move {
             let listening = recogniser.listen(expectation, taken, results);
             let reporting = async {
-                while let Some(result) = returned.recv().await {
-                    if myself.cast(RecognitionMessage::Result(number, result)).is_err() {
+                while let (Ok(place), Some(result)) = (places.clone().acquire_owned().await, returned.recv().await) {
+                    if myself.cast(RecognitionMessage::Result(number, result, place)).is_err() {
                         return;
                     }
                 }
@@ -246,6 +295,8 @@ impl State {
             permit,
             work: None,
             quiet_since: Instant::now(),
+            pump: Pump::default(),
+            is_pump_armed: false,
             call: call.clone(),
             user: user.clone(),
         });
@@ -257,8 +308,7 @@ impl State {
     fn displaced(&mut self) {
         let Arguments { user, hearing, .. } = &self.arguments;
         let is_active = hearing.call.need_of_stream(user).is_active;
-        self.stream = None;
-        self.streams += 1;
+        self.close();
         if is_active {
             self.wait(Trouble::RecognitionFull);
         }
@@ -297,6 +347,10 @@ impl State {
     fn note_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
         if let Some(work) = &mut stream.work {
             work.fail(Trouble::RecognitionFailed.as_str());
+            if !stream.permit.has_worked() {
+                // The next stream gets the same sound again.
+                work.take_back();
+            }
         }
         let provider = stream.permit.provider();
         let error = outcome
@@ -331,8 +385,7 @@ impl State {
             prefers_another || self.is_used_up() && provider.service().provider() != BUILT_IN
         };
         if is_silent && self.stream.as_ref().is_some_and(leaves) {
-            self.stream = None;
-            self.streams += 1;
+            self.close();
         }
     }
 
@@ -346,12 +399,11 @@ impl State {
         self.give_up_old_sound();
         let is_silent = self.arguments.voice.found().is_silent();
         if is_silent && self.stream.as_ref().is_some_and(|stream| stream.quiet_since.elapsed() >= IDLE) {
-            self.stream = None;
-            self.streams += 1;
+            self.close();
         }
     }
 
-    async fn take(&mut self, result: Recognised) {
+    fn take(&mut self, result: Recognised, place: OwnedSemaphorePermit) {
         let Arguments { user, hearing, voice } = &self.arguments;
         let Some(stream) = self.stream.as_mut().filter(|_| !hearing.is_opted_out(user)) else { return };
         let (context, provider) = (hearing.context(), stream.permit.provider().service().provider());
@@ -368,15 +420,18 @@ impl State {
                 voice.found().finalised(segment.ended, segment.is_last);
                 let (is_last, has_words) = (segment.is_last, !segment.text.trim().is_empty());
                 // The sound is not repeated any more, so the words must get on record even if this actor dies meanwhile.
-                let (hearing, user, guard) = (hearing.clone(), user.clone(), voice.recording());
-                let recording = tokio::spawn(async move {
-                    let _guard = guard;
+                let (hearing, user, guards) = (hearing.clone(), user.clone(), (voice.recording(), place));
+                let before = self.recording.take();
+                self.recording = Some(tokio::spawn(async move {
+                    let _guards = guards;
+                    if let Some(before) = before {
+                        // A panic was logged.
+                        let _ = before.await;
+                    }
                     if let Err(error) = hearing.recognised(&user, provider, &segment).await {
                         tracing::error!(%error, "what a person said could not be put on record");
                     }
-                });
-                // What is said meanwhile waits in its order. A panic was logged.
-                let _ = recording.await;
+                }));
                 if is_last {
                     (stream.work, stream.quiet_since) = (None, Instant::now());
                     let number = self.streams;

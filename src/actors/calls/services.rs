@@ -1,5 +1,7 @@
 //! What services for speech do in a call: each piece of work is counted in the usage of its guild and in metrics, and gets a span. No words are in it.
 
+use std::time::Duration;
+
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Record, WriterMessage};
 use crate::actors::writer::requests::send_to_writer;
@@ -30,7 +32,7 @@ pub struct Work {
     started: Moment,
     /// Samples that the service was given, or has made.
     samples: u64,
-    /// Characters that it was given.
+    /// Characters of the sentence.
     characters: u64,
     error: Option<&'static str>,
 }
@@ -71,13 +73,28 @@ impl Work {
         self.samples = self.samples.saturating_add(samples as u64);
     }
 
+    /// The audio that the service was given so far.
+    pub fn audio(&self) -> Duration {
+        Duration::from_micros(self.samples.saturating_mul(1_000_000) / u64::from(HEARD_RATE))
+    }
+
+    /// The service took nothing of it.
+    pub const fn take_back(&mut self) {
+        self.samples = 0;
+    }
+
     pub fn fail(&mut self, error: &'static str) {
         self.error = Some(error);
     }
 
+    /// The characters that were spoken. A sentence of which there is no audio was refused, or not asked for.
+    const fn characters(&self) -> u64 {
+        if self.samples > 0 { self.characters } else { 0 }
+    }
+
     fn used(&self) -> Used {
         let audio_ms = self.samples.saturating_mul(1_000) / u64::from(HEARD_RATE);
-        let amount = if self.service == Service::SpeechSynthesis { self.characters } else { audio_ms };
+        let amount = if self.service == Service::SpeechSynthesis { self.characters() } else { audio_ms };
         let (companion, price) = (self.companion.clone(), self.price.clone());
         Used::Speech { service: self.service, companion, provider: self.provider.into(), amount, price }
     }
@@ -96,7 +113,7 @@ impl Drop for Work {
             companion: self.companion.as_ref(),
             under: self.under,
             audio_secs: self.samples as f64 / f64::from(rate),
-            characters: self.characters,
+            characters: self.characters(),
             error: self.error,
             started: self.started.min(now),
             ended: now,
@@ -109,6 +126,9 @@ impl Drop for Work {
             && **provider != *BUILT_IN
         {
             context.calls.allowances().count(&context.settings.speech, &channel_ref.guild, self.service, *amount, now);
+        }
+        if matches!(used, Used::Speech { amount: 0, .. }) {
+            return;
         }
         let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
         // Nobody waits for it. What a store does not take now is not counted.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -33,11 +34,11 @@ use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::id::{CompanionId, PersonId, Ticket, TurnId};
 use crate::domain::service::Service;
 use crate::domain::voice::interruption::{Effect, Input as Heard, Outcome};
+use crate::domain::voice::pronounced::Pronounced;
 use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
 use crate::ports::call_room::{End, Packet, Told, Trouble, View};
-use crate::ports::clock::Clock;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::platform_call::Ended;
 use crate::ports::speech_synthesis::{Piece, Sentence};
@@ -103,15 +104,24 @@ struct Reply {
     /// Tells the audio of this reply from that of another.
     identity: Arc<()>,
     /// The tasks that make audio.
-    making: BTreeMap<usize, AbortHandle>,
+    making: BTreeMap<usize, Making>,
+    /// Whether the guild may have no more spoken today. It is decided before a reply, so that none ends in the middle.
+    is_used_up: bool,
     is_ducked: bool,
     /// How far the page at each connection has played it.
     positions: BTreeMap<u64, Duration>,
 }
 
+/// The audio of a sentence is being made.
+struct Making {
+    task: AbortHandle,
+    /// It is not waited for any longer.
+    is_overdue: oneshot::Sender<()>,
+}
+
 impl Drop for Reply {
     fn drop(&mut self) {
-        self.making.values().for_each(AbortHandle::abort);
+        self.making.values().for_each(|making| making.task.abort());
     }
 }
 
@@ -485,7 +495,10 @@ impl State {
                 }
                 Effect::SentenceDropped { sentence } => {
                     playback.drop_rest(sentence);
-                    reply.making.remove(&sentence).inspect(AbortHandle::abort);
+                    if let Some(making) = reply.making.remove(&sentence) {
+                        // One that has just ended is not told.
+                        let _ = making.is_overdue.send(());
+                    }
                 }
                 Effect::Ended(outcome) => return self.end_reply(&outcome),
                 // The conversation follows these itself.
@@ -500,17 +513,32 @@ impl State {
         let voice = &self.context.settings.voice;
         let patience = Patience { first_audio: voice.first_audio_timeout(), more: voice.stall_timeout() };
         let playback = Playback::new(companion.clone(), ticket, patience);
+        let is_used_up = self.is_used_up(&companion);
+        if is_used_up {
+            self.call.show(&View::Trouble(Trouble::SynthesisUsedUp));
+        }
         self.reply = Some(Reply {
             playback,
             span: None,
             identity: Arc::default(),
             making: BTreeMap::new(),
+            is_used_up,
             is_ducked: false,
             positions: BTreeMap::new(),
         });
         self.call.set_reply(Some(ticket), self.context.clock.now());
         self.call.show(&View::Thinking(companion, true));
         self.tick_after(LOOK_EVERY);
+    }
+
+    /// Whether the guild may have no more spoken today by the service of a companion.
+    fn is_used_up(&self, companion: &CompanionId) -> bool {
+        let context = &self.context;
+        let settings = context.memberships.companion(self.call.channel(), companion);
+        let provider = context.speech.synthesis.of(settings.and_then(|companion| companion.voice.provider).as_deref());
+        let (speech, guild, now) = (&context.settings.speech, &self.call.channel_ref().guild, context.clock.now());
+        provider.service().provider() != BUILT_IN
+            && context.calls.allowances().is_used_up(speech, guild, Service::SpeechSynthesis, now)
     }
 
     fn end_reply(&mut self, outcome: &Outcome) {
@@ -535,7 +563,9 @@ impl State {
             Some(Ok(piece)) => reply.playback.take(sentence, Some(piece), Instant::now()),
             Some(Err(_)) => {
                 reply.playback.fail(sentence);
-                self.call.show(&View::Trouble(Trouble::SynthesisFailed));
+                if !reply.is_used_up {
+                    self.call.show(&View::Trouble(Trouble::SynthesisFailed));
+                }
             }
         }
         self.work();
@@ -569,26 +599,31 @@ impl State {
         let settings = settings.map(|companion| companion.voice.clone()).unwrap_or_default();
         let provider = self.context.speech.synthesis.of(settings.provider.as_deref()).clone();
         for (sentence, text) in reply.playback.next_sentences(now) {
+            let mut pronounced = Pronounced::new(&text, &settings.pronounce);
             let request = Sentence {
                 companion: reply.playback.companion.clone(),
-                text,
+                text: pronounced.text.as_str().into(),
                 language: language.clone(),
                 voice: settings.voice.clone().or_else(|| provider.voice().cloned()),
                 speed: settings.speed.unwrap_or(1.0),
             };
-            let work = Work::synthesis(self.hearing.clone(), &provider, request.companion.clone(), &request.text, reply.span);
             let (identity, myself) = (reply.identity.clone(), self.myself.clone());
             // A call that has ended needs no audio.
-            let hand_on = move |piece| myself.cast(CallMessage::Piece(identity.clone(), sentence, piece)).is_ok();
-            let (now, guild, speech) = (self.context.clock.now(), &self.call.channel_ref().guild, &self.context.settings.speech);
-            let is_used_up = self.context.calls.allowances().is_used_up(speech, guild, Service::SpeechSynthesis, now);
-            if is_used_up && provider.service().provider() != BUILT_IN {
+            let mut hand_on = move |piece| {
+                let piece = match piece {
+                    Some(Ok(Piece::Words(words))) => Some(Ok(Piece::Words(pronounced.shown(words)))),
+                    piece => piece,
+                };
+                myself.cast(CallMessage::Piece(identity.clone(), sentence, piece)).is_ok()
+            };
+            if reply.is_used_up {
                 // It is posted as text.
                 hand_on(Some(Err(NoAnswer::Cancelled)));
                 continue;
             }
-            let task = tokio::spawn(synthesise(provider.clone(), request, self.context.clock.clone(), work, hand_on));
-            reply.making.insert(sentence, task.abort_handle());
+            let (is_overdue, overdue) = oneshot::channel();
+            let task = tokio::spawn(synthesise(provider.clone(), request, self.hearing.clone(), reply.span, overdue, hand_on));
+            reply.making.insert(sentence, Making { task: task.abort_handle(), is_overdue });
         }
         let ticket = reply.playback.ticket;
         let told = reply.playback.progress(now).into_iter().map(|progress| match progress {
@@ -680,21 +715,34 @@ impl CallChild {
 async fn synthesise(
     provider: VoiceProvider,
     sentence: Sentence,
-    clock: Arc<dyn Clock>,
-    mut work: Work,
-    hand_on: impl Fn(Option<Result<Piece, NoAnswer>>) -> bool,
+    hearing: Hearing,
+    under: Option<SpanRef>,
+    mut overdue: oneshot::Receiver<()>,
+    mut hand_on: impl FnMut(Option<Result<Piece, NoAnswer>>) -> bool,
 ) {
-    let mut permit = match provider.begin_when_free(|| clock.now()).await {
+    let clock = hearing.context().clock.clone();
+    let begun = tokio::select! {
+        begun = provider.begin_when_free(|| clock.now()) => begun,
+        // It waited for a place, which says nothing of the service.
+        Ok(()) = &mut overdue => return,
+    };
+    let mut permit = match begun {
         Ok(permit) => permit,
         Err(error) => {
-            work.fail(Trouble::SynthesisFailed.as_str());
             hand_on(Some(Err(error)));
             return;
         }
     };
-    let name = provider.service().provider();
+    let mut work = Work::synthesis(hearing, &provider, sentence.companion.clone(), &sentence.text, under);
+    let (name, asked) = (provider.service().provider(), Instant::now());
     let mut pieces = provider.service().say(sentence);
-    while let Some(piece) = pieces.next().await {
+    loop {
+        let piece = tokio::select! {
+            biased;
+            piece = pieces.next() => piece,
+            Ok(()) = &mut overdue => Some(Err(NoAnswer::TimedOut { after: asked.elapsed() })),
+        };
+        let Some(piece) = piece else { break };
         let now = clock.now();
         match &piece {
             Ok(Piece::Audio(samples)) => {
@@ -710,7 +758,7 @@ async fn synthesise(
                     tracing::warn!(
                         provider = name,
                         error = error.in_our_words(),
-                        "a sentence could not be spoken; what companions say is posted as text"
+                        "a sentence could not be spoken; a reply of which nothing can be spoken is posted as text"
                     );
                 }
             }

@@ -86,7 +86,7 @@ impl RoundHost {
     /// later, in case the manager died before it could.
     pub(super) fn next_deadline(&self, conversation: &Conversation) -> Option<Moment> {
         let is_managed = |round: &Round| self.manager.as_ref().is_some_and(|manager| manager.rounds.contains(&round.message));
-        let rounds = conversation.rounds().iter();
+        let rounds = conversation.rounds().iter().filter(|_| !is_planted(Bug::ForgottenDeadline));
         let deadlines = rounds.map(|round| if is_managed(round) { round.deadline + GRACE } else { round.deadline });
         deadlines.chain(conversation.wake_at_except_rounds()).min()
     }
@@ -158,7 +158,7 @@ impl RoundHost {
 
 fn open_round(message: Seq, conversation: &Conversation, now: Moment) -> Option<OpenRound> {
     let round = conversation.round(message)?.clone();
-    let timeout = round.deadline.since(now);
+    let timeout = if is_planted(Bug::ForgottenDeadline) { Duration::from_secs(86_400) } else { round.deadline.since(now) };
     Some(OpenRound { round, timeout })
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::supervision::Upkeep;
 use crate::domain::conversation::Aloud;
 use crate::domain::id::{PersonId, Ticket, TurnId};
@@ -75,8 +77,10 @@ pub enum RecognitionMessage {
     Sounds,
     /// Return what you have.
     Finalize,
-    /// A result of the stream with this number.
-    Result(u64, Recognised),
+    /// No audio may have been forwarded for a while.
+    Pump,
+    /// A result of the stream with this number. The permit is dropped once it is on record.
+    Result(u64, Recognised, OwnedSemaphorePermit),
     /// The stream with this number has ended.
     Ended(u64, Result<(), NoAnswer>),
     /// Listen again.

@@ -21,6 +21,7 @@ bugs! {
     CountedTwice "counted-twice"
     DoubledReply "doubled-reply"
     EndedIsNotRunAgain "ended-is-not-run-again"
+    ForgottenDeadline "forgotten-deadline"
     FoundIsNotCounted "found-is-not-counted"
     LostWhileReading "lost-while-reading"
     IdIsNotChecked "id-is-not-checked"

@@ -327,7 +327,9 @@ impl Interruption {
         let is_playing = matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..));
         if is_playing && self.is_finished && self.script.is_played() {
             self.conclude(None, Verdict::PlayedOut, out);
-            self.end(Outcome::Done, out);
+            // No word of it could be spoken, or what was spoken is all of it.
+            let is_unheard = self.script.heard().trim().is_empty();
+            self.end(if is_unheard { Outcome::Failed } else { Outcome::Done }, out);
         }
     }
 

@@ -77,7 +77,7 @@ const FROM_SERVER = new Map(
     done: { reply: isNumber },
     cut: { reply: isNumber, heard: isText },
     pulse: {},
-    error: { code: isOneOf('recognition_failed', 'recognition_full', 'recognition_used_up', 'synthesis_failed', 'say_refused', 'call_too_long'), fix: isText },
+    error: { code: isOneOf('recognition_failed', 'recognition_full', 'recognition_used_up', 'synthesis_failed', 'synthesis_used_up', 'say_refused', 'call_too_long'), fix: isText },
   }).map(([type, fields]) => [type, has({ type: isText, ...fields })]),
 );
 

@@ -165,7 +165,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
-  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', recognition_used_up: 'This server has used up its speech recognition for today.', synthesis_failed: 'No voice can be made.', say_refused: 'Not said.', call_too_long: 'The voice call has ended.' };
+  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', recognition_used_up: 'This server has used up its speech recognition for today.', synthesis_failed: 'No voice can be made.', synthesis_used_up: 'This server has used up its voices for today.', say_refused: 'Not said.', call_too_long: 'The voice call has ended.' };
 
   // Replaces the content of a node if it would look different.
   function fill(node, nodes) {

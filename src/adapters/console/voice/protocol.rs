@@ -268,6 +268,8 @@ pub enum Trouble {
     RecognitionUsedUp,
     /// No voice can be made.
     SynthesisFailed,
+    /// No more is spoken today.
+    SynthesisUsedUp,
     /// The text of `say` was not accepted.
     SayRefused,
     /// The call has lasted for `voice.max_call_secs`. The server closes the connection as [`Close::Ended`].

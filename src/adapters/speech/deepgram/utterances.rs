@@ -118,8 +118,11 @@ impl Utterances {
         if self.pending.len() > MOST_PENDING {
             self.close_first(out);
         }
-        self.asked(now);
-        true
+        let is_asked = self.asked.as_ref().is_some_and(|asked| asked.sent == self.table.sent());
+        if !is_asked {
+            self.asked(now);
+        }
+        !is_asked
     }
 
     /// The service is asked to finish.

@@ -107,8 +107,14 @@ impl Protocol for Listening {
                     self.end_turn(out);
                 }
             }
-            Sound::Cut(_) => {}
-            Sound::Finalize => self.end_turn(out),
+            // With partial results the caller does not need stretches of a certain length.
+            Sound::Cut(_) if self.partial_results => {}
+            Sound::Cut(_) | Sound::Finalize => {
+                if self.utterances.is_uncovered() {
+                    self.utterances.asked(now);
+                    self.end_turn(out);
+                }
+            }
         }
     }
 
@@ -118,7 +124,8 @@ impl Protocol for Listening {
             Some("TurnInfo") => {
                 let heard = self.heard(&message);
                 if message["event"] == "EndOfTurn" {
-                    let cause = if message["trigger"] == "manual" { Cause::Asked } else { Cause::Endpoint };
+                    // A turn that was ended on request has the audio that was transcribed until then, which may not be all.
+                    let cause = if message["trigger"] == "manual" { Cause::Certain } else { Cause::Endpoint };
                     self.given += self.utterances.hear_final(heard, cause, &mut out.results);
                 } else {
                     let before = out.results.len();

@@ -21,7 +21,7 @@ const ENTRY: usize = 32;
 const CHECKED: usize = ENTRY - size_of::<u32>();
 
 // Room for entries that are not yet written: syncing a write into a file that keeps its length is cheaper.
-const SPARE_ENTRIES: usize = 8192;
+const SPARE_ENTRIES: usize = if cfg!(test) { 256 } else { 8192 };
 
 /// The last event of each channel.
 pub(super) type Lasts = BTreeMap<(Ward, ChannelNo), Seq>;

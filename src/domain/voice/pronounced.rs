@@ -1,0 +1,116 @@
+//! Words that a voice would mispronounce, and what it is given to speak instead (docs/design/voice.md A-63).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::heard::WordTime;
+
+/// A text as it is spoken, and where its words are in the text as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pronounced {
+    /// What is spoken.
+    pub text: String,
+    replaced: Vec<Replaced>,
+    /// When the word begins of whose pronunciation some words were spoken.
+    begun: Option<Duration>,
+}
+
+/// A word that was replaced, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Replaced {
+    spoken: Range<usize>,
+    shown: Range<usize>,
+}
+
+impl Pronounced {
+    /// Replaces whole words, whatever their case. Where two begin, the longer one is meant.
+    pub fn new(shown: &str, pronounce: &BTreeMap<Arc<str>, Arc<str>>) -> Self {
+        let mut found = Self::default();
+        let (mut at, mut is_within_word) = (0, false);
+        while let Some(next) = shown[at..].chars().next() {
+            let words = pronounce.iter().filter(|_| !is_within_word);
+            let matches = words.filter_map(|(word, spoken)| Some((length_of(word, &shown[at..])?, spoken)));
+            if let Some((length, spoken)) = matches.max_by_key(|(length, _)| *length) {
+                let begin = found.text.len();
+                found.text.push_str(spoken);
+                found.replaced.push(Replaced { spoken: begin..found.text.len(), shown: at..at + length });
+                at += length;
+                is_within_word = true;
+            } else {
+                found.text.push(next);
+                at += next.len_utf8();
+                is_within_word = next.is_alphanumeric();
+            }
+        }
+        found
+    }
+
+    /// The words of the shown text whose words were spoken then.
+    pub fn shown(&mut self, spoken: Vec<WordTime>) -> Vec<WordTime> {
+        spoken.into_iter().filter_map(|word| self.shown_word(word)).collect()
+    }
+
+    fn shown_word(&mut self, word: WordTime) -> Option<WordTime> {
+        let before = self.replaced.iter().take_while(|replaced| replaced.spoken.start < word.text_end).last();
+        let text_end = match before {
+            Some(replaced) if word.text_end < replaced.spoken.end => {
+                // The words of one pronunciation are one word.
+                self.begun.get_or_insert(word.start);
+                return None;
+            }
+            Some(replaced) => replaced.shown.end + (word.text_end - replaced.spoken.end),
+            None => word.text_end,
+        };
+        Some(WordTime { text_end, start: self.begun.take().unwrap_or(word.start), end: word.end })
+    }
+}
+
+/// The length in bytes of a word with which a text begins.
+fn length_of(word: &str, text: &str) -> Option<usize> {
+    let mut rest = text.chars();
+    for expected in word.chars() {
+        let found = rest.next()?;
+        if !found.to_lowercase().eq(expected.to_lowercase()) {
+            return None;
+        }
+    }
+    let is_whole = rest.clone().next().is_none_or(|next| !next.is_alphanumeric());
+    is_whole.then(|| text.len() - rest.as_str().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pronounced(shown: &str) -> Pronounced {
+        let words = [("Vale", "vail"), ("Nginx", "engine x"), ("New York", "noo york"), ("New", "noo"), ("C++", "see plus plus")];
+        let words = words.map(|(word, spoken)| (word.into(), spoken.into()));
+        Pronounced::new(shown, &words.into())
+    }
+
+    fn word(text_end: usize, start: u64, end: u64) -> WordTime {
+        WordTime { text_end, start: Duration::from_millis(start), end: Duration::from_millis(end) }
+    }
+
+    #[test]
+    fn whole_words_are_replaced_whatever_their_case() {
+        assert_eq!(pronounced("Vale and NGINX, in New York.").text, "vail and engine x, in noo york.");
+        assert_eq!(pronounced("Valentine, prevale, new; C++, C++20").text, "Valentine, prevale, noo; see plus plus, C++20");
+        assert_eq!(pronounced("İstanbul ist größer.").text, "İstanbul ist größer.");
+        assert_eq!(pronounced("").text, "");
+    }
+
+    #[test]
+    fn times_are_those_of_the_words_that_are_shown() {
+        let mut found = pronounced("Ask Nginx, Vale.");
+        assert_eq!(found.text, "Ask engine x, vail.");
+
+        let first = found.shown(vec![word(3, 0, 200), word(10, 250, 500)]);
+        let second = found.shown(vec![word(13, 520, 600), word(19, 700, 900)]);
+
+        assert_eq!(first, [word(3, 0, 200)]);
+        assert_eq!(second, [word(10, 250, 600), word(16, 700, 900)]);
+    }
+}
