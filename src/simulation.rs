@@ -134,26 +134,26 @@
 //! | `panicked-is-not-opened-again` | a connection that panicked is not opened again | 2 |
 //! | `restored-unanswered-not-counted` | a question without an answer is not counted in a restored channel | 2 |
 //! | `stale-too-early` | messages become stale after half the time | 2 |
-//! | `address-passes-no-row` | a direct address matches no row: a lull asks about it later | 3 |
-//! | `back-off-ends-twice` | a back-off ends twice | 3 |
-//! | `half-the-quiet` | the lull timeout is half as long | 3 |
+//! | `address-passes-no-row` | a direct address matches no row: a lull asks about it later | 4 |
+//! | `back-off-ends-twice` | a back-off ends twice | 4 |
+//! | `half-the-quiet` | the lull timeout is half as long | 1 |
 //! | `six-of-a-batch` | at most six events of a batch are counted | 3 |
-//! | `closed-is-selected` | a companion that has ended the conversation is selected | 4 |
-//! | `newest-alone-decides` | whether others are addressed is decided by the newest message alone | 4 |
+//! | `closed-is-selected` | a companion that has ended the conversation is selected | 5 |
+//! | `newest-alone-decides` | whether others are addressed is decided by the newest message alone | 8 |
 //! | `unknown-taken-for-stored` | a commit of unknown outcome counts as successful | 4 |
-//! | `unreadable-settles-nothing` | a malformed answer settles nothing: its messages are settled twice, or asked about for ever | 4 |
+//! | `unreadable-settles-nothing` | a malformed answer settles nothing: its messages are settled twice, or asked about for ever | 33 |
 //! | `connections-stay-away` | the supervisor of the connections is not restarted | 6 |
 //! | `missing-before-restart` | votes that did not arrive before a restart are not counted as missing after it | 6 |
 //! | `forgotten-deadline` | the deadline of a round is forgotten | 7 |
-//! | `lost-while-reading` | inbound events that arrive while a channel reads its record are lost | 7 |
+//! | `lost-while-reading` | inbound events that arrive while a channel reads its record are lost | 18 |
 //! | `refused-too-early` | an address is refused one message too early | 8 |
 //! | `question-is-not-asked-again` | a question in flight is not asked again after a restart | 9 |
-//! | `pause-is-never-longer` | the back-off after a question without an answer never grows | 11 |
-//! | `selected-is-forgotten` | the selected companion is forgotten when a message arrives | 11 |
+//! | `pause-is-never-longer` | the back-off after a question without an answer never grows | 4 |
+//! | `selected-is-forgotten` | the selected companion is forgotten when a message arrives | 8 |
 //! | `wish-before-restart` | a wish to speak from before a restart is not counted | 20 |
 //! | `paused-for-good` | paused connections are never opened again | 25 |
 //! | `unconfirmed-counted-as-posted` | a part with unknown outcome is counted as posted, too | 46 |
-//! | `tie-to-the-greater-id` | a tie goes to the greater id | 63 |
+//! | `tie-to-the-greater-id` | a tie goes to the greater id | 16 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and prints what happened.
 //! * `TERTULIA_SIM_RUNS=10000 cargo test --release --lib simulation -- --nocapture` runs more seeds, and prints what they reached.

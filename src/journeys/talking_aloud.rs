@@ -3,7 +3,9 @@
 mod answer_time;
 mod daily_limits;
 mod greeting;
+mod pumped;
 mod refused;
+mod silenced;
 mod unanswered;
 mod while_written;
 

@@ -23,12 +23,19 @@ pub struct Sentence {
     pub speed: f64,
 }
 
+impl Sentence {
+    /// Whether there is something to say. Some services refuse punctuation without words.
+    pub fn has_words(&self) -> bool {
+        self.text.chars().any(char::is_alphanumeric)
+    }
+}
+
 /// A piece of a sentence's audio.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// The next samples: mono at [`SPOKEN_RATE`](super::audio::SPOKEN_RATE).
     Audio(Vec<i16>),
-    /// The times of the next words, ascending and within the audio. They come before the audio that they belong to where the provider knows them by then.
+    /// The times of the next words, ascending. They come before the audio that they belong to where the provider knows them by then.
     /// One that knows no times of words returns none.
     Words(Vec<WordTime>),
 }

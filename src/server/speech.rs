@@ -80,7 +80,13 @@ fn voice(settings: &Settings, name: &str) -> Result<VoiceProvider, Problem> {
 fn at(settings: &Settings, name: &str, table: &SpeechService) -> Result<(SpeechApi, At), Problem> {
     let Resolved { api, base_url, model } = table.resolved(name)?;
     let (timeout, partial_results) = (settings.speech.timeout(), settings.speech.partial_results);
-    Ok((api, At { base_url, model, key: table.key()?, timeout, partial_results }))
+    let key = table.key()?;
+    if key.is_none() && table.base_url.is_none() {
+        let variable = format!("TERTULIA__SPEECH__SERVICES__{}__API_KEY", name.to_uppercase());
+        let message = format!("is missing, and {base_url} needs one; set {variable}, or set api_key_file");
+        return Err(Problem::new("api_key", message));
+    }
+    Ok((api, At { base_url, model, key, timeout, partial_results }))
 }
 
 fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limits {
@@ -132,4 +138,31 @@ pub async fn try_services(settings: &Settings, companions: &CompanionSet) -> Res
         tried.push(Tried { name: name.clone(), service, outcome, took: began.elapsed() });
     }
     Ok(tried)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_at_its_vendor_needs_a_key_and_one_elsewhere_may_have_none() {
+        let with = |table: serde_json::Value| {
+            let speech = json!({ "services": { "deepgram": table }, "recognition": ["deepgram"] });
+            problem(json!({ "speech": speech }))
+        };
+        let missing = with(json!({})).expect("a problem");
+        assert_eq!(
+            missing,
+            "speech.services.deepgram.api_key: is missing, and https://api.deepgram.com/ needs one; \
+             set TERTULIA__SPEECH__SERVICES__DEEPGRAM__API_KEY, or set api_key_file"
+        );
+        assert_eq!(with(json!({ "base_url": "http://127.0.0.1:8000" })), None);
+        assert_eq!(with(json!({ "api_key": "a-key" })), None);
+    }
+
+    fn problem(overlay: serde_json::Value) -> Option<String> {
+        speech(&Settings::overlay(overlay).expect("settings")).err().map(|problem| problem.to_string())
+    }
 }

@@ -107,11 +107,11 @@ impl Speech {
         (!found).then(|| {
             let what = if service == Service::SpeechRecognition { "recognises speech" } else { "makes voices" };
             let known: Vec<_> = [format!("{BUILT_IN:?}")].into_iter().chain(self.services.iter().filter_map(serves)).collect();
-            let name = shortened(name);
-            format!(
-                "= {name:?} is no service that {what}; add a table [speech.services.{name}], or choose one of {}",
-                known.join(", ")
-            )
+            let add = match self.services.contains_key(name) {
+                true => String::new(),
+                false => format!("add a table [speech.services.{}], or ", shortened(name)),
+            };
+            format!("= {:?} is no service that {what}; {add}choose one of {}", shortened(name), known.join(", "))
         })
     }
 
@@ -147,6 +147,15 @@ impl Speech {
         }
         if self.recognition.is_empty() {
             return Err(Problem::new("recognition", format!("is empty; name at least one service, or {BUILT_IN:?}")));
+        }
+        for (at, name) in self.recognition.iter().enumerate() {
+            if self.recognition[..at].contains(name) {
+                return Err(Problem::new("recognition", format!("names {:?} twice; name it once", shortened(name))));
+            }
+            if **name == *BUILT_IN && at + 1 < self.recognition.len() {
+                let message = format!("names {BUILT_IN:?} before others, which would never be used; name it last, or alone");
+                return Err(Problem::new("recognition", message));
+            }
         }
         let recognition = self.recognition.iter().map(|name| ("recognition", Service::SpeechRecognition, name));
         for (key, service, name) in recognition.chain([("synthesis", Service::SpeechSynthesis, &self.synthesis)]) {

@@ -98,7 +98,7 @@ pub const PLAYBACK_DROPPED: &str = "playback.dropped";
 pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
 /// The audio that was recognised, or made, in seconds.
 pub const SPEECH_AUDIO_SECS: &str = "speech.audio_secs";
-/// The number of characters that were given to be spoken.
+/// The number of characters of which audio was made.
 pub const SPEECH_CHARACTERS: &str = "speech.characters";
 /// `speech_recognition` or `speech_synthesis`.
 pub const SPEECH_SERVICE: &str = "speech.service";

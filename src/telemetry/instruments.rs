@@ -183,7 +183,7 @@ instruments! {
     speech_recognised: Sum, "tertulia.speech.recognised", "s", [PROVIDER],
         "Seconds of people's speech that were given to speech recognition.";
     speech_synthesised: Counter, "tertulia.speech.synthesised", "{character}", [PROVIDER],
-        "Characters of companions' speech that were given to speech synthesis.";
+        "Characters of companions' speech of which speech synthesis has made audio.";
     speech_cost: Sum, "tertulia.speech.cost", "", [Label { name: name::SPEECH_SERVICE, values: values::SPEECH_SERVICES }, Label { name: name::COST_CURRENCY, values: &[] }],
         "What speech recognition and synthesis cost by the prices in the settings; without a price nothing counts.";
     voice_troubles: Counter, "tertulia.voice.troubles", "{trouble}", [Label { name: name::VOICE_TROUBLE, values: values::TROUBLES }],

@@ -25,7 +25,7 @@ pub struct SpeechFacts<'a> {
     pub under: Option<SpanRef>,
     /// The seconds of audio that were recognised, or made.
     pub audio_secs: f64,
-    /// The characters that were given to be spoken.
+    /// The characters of which audio was made.
     pub characters: u64,
     pub error: Option<&'static str>,
     pub started: Moment,

@@ -212,6 +212,11 @@ impl Recognisers {
         working.find_map(|provider| provider.begin(now)).or_else(|| usable().last().filter(|last| !last.rests(now))?.begin(now))
     }
 
+    /// Whether a provider is not known to fail.
+    pub fn works(&self, now: Moment) -> bool {
+        self.all().any(|provider| provider.allows_work(now))
+    }
+
     /// Whether a stream that began now would be at another provider that is preferred to this one.
     pub fn prefers_another(&self, to: &RecognitionProvider, now: Moment) -> bool {
         self.all()
@@ -414,6 +419,25 @@ mod tests {
         assert!(permit.failed(at(3), &full));
         drop(permit);
         assert_eq!(name(recognisers.begin(at(62), true).as_ref()), Some("second"));
+    }
+
+    #[test]
+    fn the_only_one_that_asks_for_a_pause_or_refuses_the_key_gets_no_work_meanwhile() {
+        let endpoint: Arc<str> = "https://ears.example".into();
+        let full = NoAnswer::Overloaded {
+            endpoint: endpoint.clone(),
+            detail: "429".to_owned(),
+            retry_after: Some(Duration::from_secs(60)),
+        };
+        let rejected = NoAnswer::KeyRejected { endpoint, detail: "401".to_owned() };
+        for (error, secs) in [(full, 60), (rejected, COOL_DOWN.as_secs())] {
+            let recognisers = Recognisers::new(provider("only", 1), []);
+
+            recognisers.begin(at(1), true).unwrap().failed(at(1), &error);
+
+            assert!(recognisers.begin(at(secs), true).is_none() && !recognisers.works(at(secs)), "{error:?}");
+            assert_eq!(name(recognisers.begin(at(1 + secs), true).as_ref()), Some("only"), "{error:?}");
+        }
     }
 
     #[test]

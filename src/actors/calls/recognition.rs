@@ -258,10 +258,12 @@ impl State {
         let Arguments { user, hearing, .. } = &self.arguments;
         let context = hearing.context();
         let is_used_up = self.is_used_up();
-        let permit = context.speech.recognition.begin(context.clock.now(), !is_used_up);
-        let Some(permit) = permit else {
-            return Err(if is_used_up { Trouble::RecognitionUsedUp } else { Trouble::RecognitionFull });
-        };
+        let (recognisers, now) = (&context.speech.recognition, context.clock.now());
+        let permit = recognisers.begin(now, !is_used_up).ok_or_else(|| match is_used_up {
+            true => Trouble::RecognitionUsedUp,
+            false if recognisers.works(now) => Trouble::RecognitionFull,
+            false => Trouble::RecognitionFailed,
+        })?;
         let expectation = Expectation { language: hearing.language(), names: hearing.names() };
         let (sounds, taken) = mpsc::channel(MOST_WAITING);
         let (results, mut returned) = mpsc::channel(1);

@@ -1,4 +1,4 @@
-//! Reads the bodies of responses: of bounded length, and in bounded time.
+//! Reads the bodies of responses, of bounded length. How long they may take altogether is up to the caller.
 
 use std::time::Duration;
 

@@ -88,6 +88,8 @@ impl Failures {
     pub fn of_status(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> NoAnswer {
         if status.is_redirection() {
             let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+            // The query may hold what was sent, such as names of people.
+            let to = to.split(['?', '#']).next().unwrap_or_default();
             return self.refused(format!(
                 "{status}: it redirects to {to}; redirects are not followed, set base_url to where the API is"
             ));
@@ -185,7 +187,7 @@ impl Failures {
         let endpoint = self.endpoint.clone();
         let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
         match status {
-            401 | 403 => NoAnswer::KeyRejected { endpoint, detail: advised("check the key, on the page or in the settings") },
+            401 | 403 => NoAnswer::KeyRejected { endpoint, detail: advised("check the key") },
             404 => {
                 let usual = self.api.usual.map(|end| format!(", which usually ends in {end},")).unwrap_or_default();
                 NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{usual} and model")) }

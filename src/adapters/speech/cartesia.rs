@@ -25,7 +25,6 @@ use tokio::time::{Instant, timeout_at};
 use self::link::{End, Link, Listening, Opener};
 use super::service::At;
 use super::synthesis_service::Sockets;
-use crate::domain::voice::heard::word_ranges;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::settings::Problem;
@@ -83,7 +82,7 @@ impl SpeechSynthesis for Cartesia {
     }
 
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        if word_ranges(&sentence.text).next().is_none() {
+        if !sentence.has_words() {
             return stream::empty().boxed();
         }
         let speaking = Speaking {
@@ -105,7 +104,7 @@ impl Service {
     fn link(&self) -> (Link, bool) {
         let mut link = self.link.lock();
         match &*link {
-            Some(open) if !open.is_closed() => (open.clone(), true),
+            Some(open) if open.is_open() => (open.clone(), true),
             _ => (link.insert(Link::open(self.opener.clone())).clone(), false),
         }
     }

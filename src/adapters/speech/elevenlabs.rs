@@ -25,7 +25,6 @@ use super::service::At;
 use super::synthesis_service::{Sockets, language_code};
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::web_socket::{Received, WebSocket};
-use crate::domain::voice::heard::word_ranges;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::settings::Problem;
@@ -67,7 +66,7 @@ impl SpeechSynthesis for ElevenLabs {
     }
 
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        if word_ranges(&sentence.text).next().is_none() {
+        if !sentence.has_words() {
             return stream::empty().boxed();
         }
         let speaking = Speaking {

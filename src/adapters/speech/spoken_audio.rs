@@ -21,6 +21,11 @@ pub(super) struct SpokenAudio {
     samples: usize,
 }
 
+/// The audio has ended without a sample.
+pub(super) fn no_audio() -> Broken {
+    Broken::Audio("it sent no audio; does it have this voice?".to_owned())
+}
+
 impl SpokenAudio {
     /// None yet of this text.
     pub fn of(text: &str) -> Self {
@@ -30,6 +35,14 @@ impl SpokenAudio {
     /// How long the audio so far is.
     pub fn length(&self) -> Duration {
         Duration::from_micros((self.samples as u64).saturating_mul(1_000_000) / u64::from(SPOKEN_RATE))
+    }
+
+    /// The audio is complete.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn check_whole(&self) -> Result<(), Broken> {
+        if self.samples == 0 { Err(no_audio()) } else { Ok(()) }
     }
 
     /// The next audio, in base64.

@@ -92,7 +92,7 @@ pub(super) struct Acts {
 impl Acts {
     /// The acts of a statement, from its words without stage directions. A statement that asks something is no agreement.
     pub(super) fn of(words: &[String], asks: bool) -> Self {
-        if words.is_empty() || words.len() > MOST_WORDS {
+        if words.len() > MOST_WORDS {
             return Self::default();
         }
         let text = words.join(" ");
@@ -155,4 +155,22 @@ fn begins_with_agreement(text: &str) -> bool {
         rest = after;
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Thanks", and so many words in all.
+    fn thanks(words: usize) -> Acts {
+        let words: Vec<_> = ["thanks"].into_iter().chain(std::iter::repeat("so")).take(words).map(str::to_owned).collect();
+        Acts::of(&words, false)
+    }
+
+    #[test]
+    fn a_phrase_in_a_long_statement_is_no_act() {
+        assert!(thanks(1).is_thanks && thanks(MOST_WORDS).is_thanks);
+        assert!(!thanks(MOST_WORDS + 1).is_thanks && !thanks(MOST_WORDS + 2).is_thanks);
+        assert_eq!(thanks(0), Acts::default());
+    }
 }

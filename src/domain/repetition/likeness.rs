@@ -117,3 +117,19 @@ fn jaccard(one: &BTreeSet<Trigram>, other: &BTreeSet<Trigram>) -> f64 {
 fn dice(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     2.0 * one.intersection(other).count() as f64 / (one.len() + other.len()) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_are_drawn_out_are_one() {
+        assert_eq!(["sooo", "seeing", "yesss", "aab", ""].map(shorten), ["so", "seeing", "yes", "aab", ""]);
+    }
+
+    #[test]
+    fn stage_directions_are_not_spoken() {
+        assert_eq!(without_directions("*waves* Bye *smiles*!"), "  Bye  !");
+        assert_eq!(without_directions("two * three"), "two * three");
+    }
+}

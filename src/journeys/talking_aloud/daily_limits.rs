@@ -29,7 +29,7 @@ fn refusals(person: &Caller) -> usize {
 }
 
 /// Aria's answers, and whether each was spoken.
-async fn answers(world: &World) -> Vec<(String, bool)> {
+pub(super) async fn answers(world: &World) -> Vec<(String, bool)> {
     let messages = world.recorded("lobby", "message").await.into_iter().filter(|message| message["from"] == "aria");
     messages.map(|message| (message["text"].as_str().unwrap().to_owned(), message["modality"] == "voice")).collect()
 }
@@ -100,6 +100,10 @@ async fn a_guild_that_has_used_its_characters_is_answered_in_writing() {
 
     let answer = |is_spoken| ("Hello there.".to_owned(), is_spoken);
     assert_eq!(answers(&world).await, [answer(true), answer(false)]);
+    assert!(ana.page.has(|view| *view == View::Trouble(Trouble::SynthesisUsedUp)));
+    assert!(!ana.page.has(|view| *view == View::Trouble(Trouble::SynthesisFailed)));
+    let characters = |used: &[(String, usage::Speech)]| used.iter().map(|(_, speech)| speech.characters).sum::<u64>();
+    assert_eq!(characters(&speech_used(&world).await), "Hello there.".len() as u64, "what is refused is not counted");
     assert!(heard > 0 && ana.page.packets.lock().len() == heard, "nothing was spoken");
     drop(ana);
 
@@ -111,4 +115,56 @@ async fn a_guild_that_has_used_its_characters_is_answered_in_writing() {
 
     assert_eq!(answers(&world).await, [answer(true), answer(false), answer(false)], "what was used is counted from the record");
     assert!(ana.page.packets.lock().is_empty());
+    world.pass(86_400.0).await;
+    ask(&world, &ana).await;
+    assert_eq!(answers(&world).await.last(), Some(&answer(true)), "a day later it is spoken again");
+}
+
+/// Ears that return something of each sound, and a final at the end.
+struct Talkative(Counting);
+
+#[async_trait]
+impl SpeechRecognition for Talkative {
+    fn provider(&self) -> &'static str {
+        "talkative"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    fn recognises_words(&self) -> bool {
+        true
+    }
+
+    fn has_partials(&self) -> bool {
+        true
+    }
+
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
+        self.0.open.fetch_add(1, Ordering::Relaxed);
+        let _open = CountedStream(&self.0);
+        while let Some(sound) = sounds.recv().await {
+            if let Sound::Audio { from, .. } = sound {
+                let _ = results.send(Recognised::Partial { text: "la".into(), started: from }).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_stop_talking_reaches_the_limit_all_the_same() {
+    let ears = Arc::new(Talkative(Counting::default()));
+    let limit = json!({ "speech": { "guild_minutes_per_day": 0.4 } });
+    let world = world_of(ears.clone(), Arc::new(RehearsedSpeech), limit).await;
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    ana.talk(&world, 1_000, 1).await;
+    assert_eq!((refusals(&ana), ears.0.open.load(Ordering::Relaxed)), (0, 1), "after 20 s");
+    ana.talk(&world, 1_000, 1).await;
+
+    assert_eq!((refusals(&ana), ears.0.open.load(Ordering::Relaxed)), (1, 0), "after 40 s");
+    let heard: f64 = speech_used(&world).await.iter().map(|(_, used)| used.recognised_secs).sum();
+    assert!((24.0..35.0).contains(&heard), "{heard}");
 }

@@ -48,3 +48,18 @@ async fn what_no_service_recognises_is_given_up_after_half_a_minute() {
     world.pass(5.0).await;
     assert!(asked() > at_first, "it is asked about what is said next");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_no_service_takes_is_not_counted() {
+    let limit = json!({ "speech": { "guild_minutes_per_day": 0.02 } });
+    let world = world_of(Arc::<Refusing>::default(), Arc::new(RehearsedSpeech), limit).await;
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    for _ in 0..3 {
+        ana.say_something(&world).await;
+        world.pass(40.0).await;
+    }
+
+    assert!(!ana.page.has(|view| *view == View::Trouble(Trouble::RecognitionUsedUp)), "{:?}", ana.page.seen());
+    assert_eq!(world.spans.metrics().total("tertulia_speech_recognised_seconds_total", &[]), 0.0);
+}

@@ -201,7 +201,12 @@ mod tests {
         for (speech, expected) in [
             (json!({ "recognition": ["deepgram"] }), "add a table [speech.services.deepgram], or choose one of \"rehearsal\""),
             (json!({ "recognition": [] }), "speech.recognition is empty"),
-            (json!({ "services": { "deepgram": {} }, "synthesis": "deepgram" }), "\"deepgram\" is no service that makes voices"),
+            (
+                json!({ "services": { "deepgram": {} }, "synthesis": "deepgram" }),
+                "\"deepgram\" is no service that makes voices; choose one of \"rehearsal\"",
+            ),
+            (json!({ "services": { "flux": {} }, "recognition": ["flux", "flux"] }), "names \"flux\" twice"),
+            (json!({ "services": { "flux": {} }, "recognition": ["rehearsal", "flux"] }), "which would never be used"),
             (json!({ "services": { "ears": {} } }), "speech.services.ears.api is missing"),
             (json!({ "services": { "openai": {} } }), "speech.services.openai.model is missing"),
             (json!({ "services": { "rehearsal": { "api": "openai" } } }), "is the name of what is built in"),

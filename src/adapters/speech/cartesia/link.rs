@@ -1,11 +1,12 @@
 //! The connection that the sentences share. It is opened when it is needed, and closed when it is not used for a while.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::making::{Made, Making};
 use super::wire::{Failed, Message, cancelling};
@@ -19,7 +20,9 @@ const PATH: [&str; 2] = ["tts", "websocket"];
 /// The version of the API: the newest that its documentation describes.
 const VERSION: &str = "2026-03-01";
 /// An unused connection is closed after this time. The service closes it after 5 minutes.
-const IDLE: Duration = Duration::from_secs(240);
+const IDLE: Duration = Duration::from_secs(60);
+/// A connection on which a sentence has no audio after this time, when it is given up, may be lost without a word of it.
+const SILENT: Duration = Duration::from_secs(2);
 /// The most pieces that wait for the reader of one sentence.
 const WAITING: usize = 1_024;
 
@@ -33,7 +36,13 @@ pub(super) struct Opener {
 
 /// A connection that is open, or about to be.
 #[derive(Clone)]
-pub(super) struct Link(mpsc::UnboundedSender<Order>);
+pub(super) struct Link {
+    orders: mpsc::UnboundedSender<Order>,
+    /// Whether it gets no new sentences.
+    is_retired: Arc<AtomicBool>,
+    /// [`SILENT`], or the time after which a sentence is given up.
+    silent: Duration,
+}
 
 enum Order {
     Say(Arc<str>, String, Context),
@@ -64,18 +73,22 @@ pub(super) struct Listening {
     context: Arc<str>,
     pieces: mpsc::Receiver<Piece>,
     end: Arc<OnceLock<End>>,
+    asked: Instant,
+    has_begun: bool,
 }
 
 impl Link {
     /// Opens a connection in the background.
     pub fn open(opener: Arc<Opener>) -> Self {
         let (orders, taken) = mpsc::unbounded_channel();
+        let silent = SILENT.min(opener.timeout);
         tokio::spawn(run(opener, taken));
-        Self(orders)
+        Self { orders, is_retired: Arc::default(), silent }
     }
 
-    pub fn is_closed(&self) -> bool {
-        self.0.is_closed()
+    /// Whether it takes sentences.
+    pub fn is_open(&self) -> bool {
+        !self.orders.is_closed() && !self.is_retired.load(Ordering::Relaxed)
     }
 
     /// Asks for the audio of a text. The request names this context.
@@ -84,21 +97,26 @@ impl Link {
         let end = Arc::new(OnceLock::new());
         let of = Context { making: Making::of(text), pieces: sender, has_begun: false, end: end.clone() };
         // If the connection has ended, the pieces end without a reason.
-        let _ = self.0.send(Order::Say(context.clone(), request, of));
-        Listening { link: self.clone(), context, pieces, end }
+        let _ = self.orders.send(Order::Say(context.clone(), request, of));
+        Listening { link: self.clone(), context, pieces, end, asked: Instant::now(), has_begun: false }
     }
 }
 
 impl Listening {
     /// The next piece, or how it ended. None: the connection ended before it took the request.
     pub async fn next(&mut self) -> Result<Piece, Option<&End>> {
-        self.pieces.recv().await.ok_or_else(|| self.end.get())
+        let piece = self.pieces.recv().await.ok_or_else(|| self.end.get())?;
+        self.has_begun = true;
+        Ok(piece)
     }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        let _ = self.link.0.send(Order::Cancel(self.context.clone()));
+        if !self.has_begun && self.end.get().is_none() && self.asked.elapsed() >= self.link.silent {
+            self.link.is_retired.store(true, Ordering::Relaxed);
+        }
+        let _ = self.link.orders.send(Order::Cancel(self.context.clone()));
     }
 }
 
@@ -136,17 +154,23 @@ async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
                 continue;
             }
             received = socket.next() => received,
-            () = tokio::time::sleep(IDLE), if contexts.of.is_empty() => return socket.close(),
+            () = tokio::time::sleep(IDLE), if contexts.of.is_empty() => {
+                orders.close();
+                return socket.close();
+            }
         };
         match received {
             Received::Text(text) => {
                 if let Err(broken) = contexts.take(&text, &mut socket) {
                     let error = contexts.opener.sockets.failures.in_answer(broken);
+                    // Whoever is woken opens another one.
+                    orders.close();
                     return contexts.end_all(|| End::Failed(error.clone()));
                 }
             }
             Received::Closed { code, reason } => {
                 let error = contexts.opener.sockets.failures.closed(code, &reason);
+                orders.close();
                 return contexts.end_all(|| End::Lost(error.clone()));
             }
             // Nothing of this protocol is binary.

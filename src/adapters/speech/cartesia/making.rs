@@ -32,7 +32,7 @@ impl Making {
     /// Takes the next message.
     ///
     /// # Errors
-    /// The audio cannot be read, or there is too much of it.
+    /// The audio cannot be read, or there is too much of it, or none in the end.
     pub fn take(&mut self, message: &Message<'_>) -> Result<Made, Broken> {
         if let Some(failed) = message.error() {
             return Ok(Made::Failed(failed));
@@ -44,7 +44,11 @@ impl Making {
         let audio = message.audio().map_err(|error| Broken::Unreadable(format!("audio: {error}")))?;
         let samples = self.0.add_base64(&audio.unwrap_or_default())?;
         let pieces = self.0.pieces(samples);
-        Ok(if message.is_last() { Made::All(pieces) } else { Made::Pieces(pieces) })
+        if !message.is_last() {
+            return Ok(Made::Pieces(pieces));
+        }
+        self.0.check_whole()?;
+        Ok(Made::All(pieces))
     }
 }
 
@@ -62,6 +66,12 @@ mod tests {
 
     fn word(text_end: usize, start: u64, end: u64) -> WordTime {
         WordTime { text_end, start: Duration::from_millis(start), end: Duration::from_millis(end) }
+    }
+
+    #[test]
+    fn an_end_without_audio_is_an_error() {
+        let done = json!({ "type": "done", "done": true });
+        assert!(matches!(take(&mut Making::of("One."), &done), Err(Broken::Audio(_))));
     }
 
     #[test]

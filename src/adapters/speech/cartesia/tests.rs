@@ -225,6 +225,19 @@ async fn a_stall_is_noticed_before_and_in_the_audio_and_cancelled() {
 }
 
 #[tokio::test]
+async fn a_connection_that_says_nothing_gets_no_other_sentence() {
+    let fake = Fake::new([Does::Stalls(0)]).await;
+    let service = Cartesia::new(At { timeout: Duration::from_millis(200), ..at(&fake) }).unwrap();
+
+    let silent = said_by(&service, sentence(TEXT)).await;
+    let next = said_by(&service, sentence(TEXT)).await;
+
+    assert_eq!(silent.2.map(|error| error.code()), Some("timeout"));
+    assert_eq!((next.1, next.2), (SAMPLES, None));
+    assert_eq!(fake.received().len(), 2, "at another connection");
+}
+
+#[tokio::test]
 async fn a_reader_that_does_not_read_fails_alone() {
     let fake = Fake::new([Does::Floods(40), Does::Speaks]).await;
     let service = Cartesia::new(at(&fake)).unwrap();

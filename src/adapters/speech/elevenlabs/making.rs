@@ -34,7 +34,7 @@ impl Making {
     /// Takes the next message.
     ///
     /// # Errors
-    /// It cannot be read, or there is too much audio.
+    /// It cannot be read, or there is too much audio, or none in the end.
     pub fn take(&mut self, text: &str) -> Result<Made, Broken> {
         let message: Message<'_> =
             serde_json::from_str(text).map_err(|error| Broken::garbled(error.to_string(), text.as_bytes()))?;
@@ -47,7 +47,11 @@ impl Making {
             self.align(&alignment, begin);
         }
         let pieces = self.audio.pieces(samples);
-        Ok(if message.is_final() { Made::All(pieces) } else { Made::Pieces(pieces) })
+        if !message.is_final() {
+            return Ok(Made::Pieces(pieces));
+        }
+        self.audio.check_whole()?;
+        Ok(Made::All(pieces))
     }
 
     /// The times of a message count from the beginning of its audio, as the documentation says, or from that of the sentence, as some clients say.
@@ -136,6 +140,7 @@ mod tests {
         let times = json!({ "alignment": aligned("two", 400) }).to_string();
         assert_eq!(taken(&mut making, &times), (vec![(7, 700, 700)], 0), "within the audio");
         assert_eq!(making.take(r#"{"isFinal":true}"#), Ok(Made::All(vec![])));
+        assert!(matches!(Making::of("One").take(r#"{"isFinal":true}"#), Err(Broken::Audio(_))));
     }
 
     #[test]

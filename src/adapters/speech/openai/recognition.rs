@@ -89,7 +89,13 @@ impl OpenAiRecognition {
             // One that finds no room is followed by a longer one, or by the final.
             let _ = partials.try_send((number, Recognised::Partial { text: text.into(), started: segment.started }));
         };
-        let transcript = self.transcript(&samples, told, on_partial).await?;
+        let transcript = match self.transcript(&samples, told, &on_partial).await {
+            // The caller would repeat its newest seconds only.
+            Err(NoAnswer::Unreachable { .. } | NoAnswer::Overloaded { retry_after: None, .. }) => {
+                self.transcript(&samples, told, &on_partial).await?
+            }
+            transcript => transcript?,
+        };
         let Transcript { text, no_speech, confidence } = transcript.without_echo(told.prompt.as_deref());
         Ok(Segment { text: text.into(), no_speech, confidence, is_answer: true, ..segment })
     }

@@ -14,6 +14,7 @@ use crate::adapters::endpoint::body::{MAX_ERROR_BYTES, is_json, media_type, whol
 use crate::adapters::endpoint::failure::{Broken, message_in};
 use crate::adapters::endpoint::http::Arriving;
 use crate::adapters::speech::service::At;
+use crate::adapters::speech::spoken_audio::no_audio;
 use crate::ports::audio::SPOKEN_RATE;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
@@ -72,7 +73,7 @@ impl SpeechSynthesis for OpenAiSynthesis {
     }
 
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        if !sentence.text.chars().any(char::is_alphanumeric) {
+        if !sentence.has_words() {
             return stream::empty().boxed();
         }
         let beginning = Speaking::begin(self.server.clone(), sentence);
@@ -113,9 +114,11 @@ impl Speaking {
 
     /// Some servers send errors with the status 200.
     async fn json_error(self) -> NoAnswer {
-        match whole(self.response, MAX_ERROR_BYTES, self.server.timeout, &self.server.failures).await {
-            Ok(body) => self.server.broken(Broken::Failed(None, message_in(&body))),
-            Err(error) => error,
+        let reading = whole(self.response, MAX_ERROR_BYTES, self.server.timeout, &self.server.failures);
+        match timeout_at(self.by, reading).await {
+            Ok(Ok(body)) => self.server.broken(Broken::Failed(None, message_in(&body))),
+            Ok(Err(error)) => error,
+            Err(_) => self.server.late(),
         }
     }
 
@@ -138,10 +141,6 @@ impl Speaking {
             }
         }
     }
-}
-
-fn no_audio() -> Broken {
-    Broken::Audio("it sent no audio; does it have this voice?".to_owned())
 }
 
 /// The sample rate in the media type, as in `audio/pcm;rate=24000`.

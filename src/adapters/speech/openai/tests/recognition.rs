@@ -153,15 +153,15 @@ async fn each_failure_has_its_code() {
         }
     }
     for trap in [Trap::Hangs, Trap::Stalls] {
-        let fake = Fake::new([trap]).await;
+        let fake = Fake::new([trap.clone(), trap]).await;
         assert!(failure(hasty(&fake, "whisper-1")).await.is_transient());
     }
     for (trap, model) in [(Trap::Breaks, "whisper-1"), (Trap::Breaks, "gpt-4o-transcribe")] {
-        let fake = Fake::new([trap]).await;
+        let fake = Fake::new([trap.clone(), trap]).await;
         check_failure(&failure(at(&fake, model)).await, "unreachable", "the connection broke");
     }
     let cut = answers(200, "text/event-stream", "data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hel\"}\n\n");
-    let fake = Fake::new([cut]).await;
+    let fake = Fake::new([cut.clone(), cut]).await;
     check_failure(&failure(at(&fake, "gpt-4o-transcribe")).await, "unreachable", "cut off");
 }
 
@@ -176,7 +176,8 @@ async fn an_answer_that_is_garbled_or_without_text_is_refused() {
 
 #[tokio::test]
 async fn what_is_repeated_after_a_failure_gets_the_ids_that_it_would_have_had() {
-    let fake = Fake::new([Trap::Works, answers(500, "text/plain", "crashed")]).await;
+    let crashed = || answers(500, "text/plain", "crashed");
+    let fake = Fake::new([Trap::Works, crashed(), crashed()]).await;
     let recognition = recogniser(at(&fake, "whisper-1"));
     let all: Vec<Sound> = (1..=2).flat_map(spoken).collect();
 
@@ -187,6 +188,19 @@ async fn what_is_repeated_after_a_failure_gets_the_ids_that_it_would_have_had() 
     let id = |result: &Recognised| if let Recognised::Final(segment) = result { segment.id.clone() } else { "".into() };
     assert!(before.iter().map(id).all(|before| after.iter().map(id).any(|after| before == after)));
     assert_eq!(after.iter().map(id).collect::<Vec<_>>(), ["1200000".into(), "2200000".into()]);
+}
+
+#[tokio::test]
+async fn an_error_of_a_moment_costs_no_word_of_a_long_utterance() {
+    let fake = Fake::new([answers(503, "text/plain", "busy")]).await;
+    fake.hears(&["Well then."]);
+    let [_, end] = spoken(10);
+    let long = (1..=10).map(|second| spoken(second)[0].clone()).chain([end]).collect();
+
+    let (outcome, results) = listen(&recogniser(at(&fake, "whisper-1")), long).await;
+
+    assert!(outcome.is_ok());
+    assert_eq!(words(&results), ["Well then."]);
 }
 
 #[tokio::test]

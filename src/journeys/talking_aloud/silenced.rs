@@ -1,0 +1,99 @@
+//! Services that make no voice, or only the beginning of one: nothing of the answer is lost, and no service is asked in vain again and again.
+
+use super::daily_limits::answers;
+use super::*;
+
+/// A mouth that takes words and returns nothing.
+#[derive(Default)]
+struct Silent(AtomicUsize);
+
+impl SpeechSynthesis for Silent {
+    fn provider(&self) -> &'static str {
+        "silent"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("mouth.example".into())
+    }
+
+    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        stream::pending().boxed()
+    }
+}
+
+/// A mouth that makes this many samples, and fails.
+struct Breaking(usize);
+
+impl SpeechSynthesis for Breaking {
+    fn provider(&self) -> &'static str {
+        "breaking"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("mouth.example".into())
+    }
+
+    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        let failed = NoAnswer::Unreachable { endpoint: "https://mouth.example".into(), detail: "the line is bad".to_owned() };
+        stream::iter([Ok(Piece::Audio(vec![1; self.0])), Err(failed)]).boxed()
+    }
+}
+
+async fn ask(world: &World, ana: &Caller) {
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.listen(world, 20.0).await;
+}
+
+fn troubles(person: &Caller) -> usize {
+    person.page.seen().iter().filter(|view| **view == View::Trouble(Trouble::SynthesisFailed)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_stays_silent_has_failed_and_is_left_alone() {
+    let mouth = Arc::<Silent>::default();
+    let limits = Limits { most: 25, cool_down: Duration::from_secs(600), price: None };
+    let voices = Provider::new(mouth.clone() as Arc<dyn SpeechSynthesis>, limits);
+    let ears = Provider::unlimited(Arc::new(RehearsedSpeech) as Arc<dyn SpeechRecognition>);
+    let world = world_with_speech(speech_of([ears], voices), json!({})).await;
+    let ana = Caller::enter(&world, "ana").await;
+
+    ask(&world, &ana).await;
+    assert_eq!((answers(&world).await.len(), troubles(&ana)), (1, 1));
+    ask(&world, &ana).await;
+
+    assert_eq!(answers(&world).await, [("Hello there.".to_owned(), false), ("Hello there.".to_owned(), false)]);
+    assert_eq!((mouth.0.load(Ordering::Relaxed), troubles(&ana)), (1, 2), "asked once, and people are told");
+    let errors: Vec<_> = world.spans.named("voice.synthesise").iter().map(|span| attribute(span, "error.type")).collect();
+    assert_eq!(errors, [Some("synthesis_failed".to_owned())]);
+    assert_eq!(world.spans.metrics().total("tertulia_speech_synthesised_total", &[]), 0.0, "nothing was spoken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_voice_that_breaks_off_before_the_first_word_is_over_the_answer_is_posted() {
+    for samples in [1, SPOKEN_FRAME - 1, SPOKEN_FRAME, 3 * SPOKEN_FRAME] {
+        for turn_delay_secs in [0.0, 0.5, 3.0] {
+            let settings = json!({ "voice": { "turn_delay_secs": turn_delay_secs } });
+            let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Breaking(samples)), settings).await;
+            let ana = Caller::enter(&world, "ana").await;
+
+            ask(&world, &ana).await;
+
+            assert_eq!(answers(&world).await, [("Hello there.".to_owned(), false)], "{samples} samples, {turn_delay_secs} s");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_voice_that_breaks_off_later_the_words_that_were_heard_are_the_statement() {
+    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Breaking(50 * SPOKEN_FRAME)), json!({})).await;
+    world.main.answer_by(|_| Some(Ok("Hello there, and welcome to this place. It is good to hear you.".to_owned())));
+    let ana = Caller::enter(&world, "ana").await;
+
+    ask(&world, &ana).await;
+
+    let answers = answers(&world).await;
+    let (text, is_spoken) = &answers[0];
+    assert!(*is_spoken && text.starts_with("Hello there"), "{answers:?}");
+    assert_eq!(ana.page.packets.lock().len(), 100, "a second of each sentence");
+}
