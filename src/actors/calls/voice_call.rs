@@ -758,7 +758,7 @@ async fn synthesise(
                     tracing::warn!(
                         provider = name,
                         error = error.in_our_words(),
-                        "a sentence could not be spoken; a reply of which nothing can be spoken is posted as text"
+                        "a sentence could not be spoken; what of the end of a reply cannot be spoken is posted as text"
                     );
                 }
             }

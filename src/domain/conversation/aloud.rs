@@ -52,7 +52,7 @@ pub enum Aloud {
 /// What was heard of a statement that was spoken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpokenStatement {
-    /// What follows the words that were spoken, in writing: the statement is longer than `voice.max_spoken_chars`.
+    /// What follows the words that were spoken, in writing: the statement is longer than `voice.max_spoken_chars`, or its end could not be spoken.
     pub rest: Option<Arc<str>>,
     /// Where it was cut, if it was.
     pub cut: Option<Box<Cut>>,
@@ -554,7 +554,8 @@ impl Conversation {
         match outcome {
             Outcome::Done => {
                 self.note_reply(&reply.companion, ticket, None, step);
-                let rest = (!reply.rest.trim().is_empty()).then(|| reply.rest.as_str().into());
+                let rest = reply.machine.script().unspoken_end() + &reply.rest;
+                let rest = (!rest.trim().is_empty()).then(|| rest.into());
                 self.conclude_spoken(ticket, heard, None, rest, step);
             }
             Outcome::Cut { by } => {

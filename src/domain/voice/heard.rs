@@ -162,6 +162,13 @@ impl Script {
         self.with_starts().take_while(is_begun).map(heard).collect()
     }
 
+    /// The end of the text of which there is no audio: the rest of the last sentence that has some, and all sentences after it.
+    pub fn unspoken_end(&self) -> String {
+        let last = self.sentences.iter().rposition(|sentence| !sentence.sent.is_zero()).unwrap_or(0);
+        let unspoken = |sentence: &Sentence| sentence.text[sentence.heard(sentence.sent).len()..].to_owned();
+        self.sentences.iter().skip(last).map(unspoken).collect()
+    }
+
     /// The position from which playback resumes (docs/design/voice.md A-31): the beginning of the last word that begins at least 0.3 s before the position,
     /// in this sentence or the one before. If there is none, the beginning of this sentence.
     pub fn resume_from(&self) -> Duration {

@@ -40,6 +40,39 @@ impl SpeechSynthesis for Breaking {
     }
 }
 
+/// A mouth that says this many sentences, and then nothing any more.
+struct Tiring(AtomicUsize);
+
+impl SpeechSynthesis for Tiring {
+    fn provider(&self) -> &'static str {
+        "tiring"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("mouth.example".into())
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        let is_left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        if is_left { RehearsedSpeech.say(sentence) } else { Breaking(0).say(sentence) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_the_last_sentence_that_can_be_spoken_is_posted() {
+    let sentences = ["It was late when we left.", " The rain had stopped.", " Nobody said a word.", " Then we laughed."];
+    for spoken in 1..=4 {
+        let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Tiring(AtomicUsize::new(spoken))), json!({})).await;
+        world.main.answer_by(move |_| Some(Ok(sentences.concat())));
+        let ana = Caller::enter(&world, "ana").await;
+
+        ask(&world, &ana).await;
+
+        assert_eq!(answers(&world).await, [(sentences.concat(), true)], "{spoken} sentences are spoken");
+        assert_eq!(ana.page.has(|view| *view == View::Trouble(Trouble::SynthesisFailed)), spoken < 4);
+    }
+}
+
 async fn ask(world: &World, ana: &Caller) {
     ana.line.tell(Told::Say("Aria, how are you?".into()));
     ana.listen(world, 20.0).await;

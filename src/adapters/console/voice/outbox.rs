@@ -179,10 +179,9 @@ fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
             Trouble::CallTooLong,
             "It has lasted for as long as calls may here (voice.max_call_secs). Press Talk to enter again.",
         ),
-        call_room::Trouble::SynthesisFailed => (
-            Trouble::SynthesisFailed,
-            "Not all that the companion says can be spoken. If nothing of it can, it is posted as text.",
-        ),
+        call_room::Trouble::SynthesisFailed => {
+            (Trouble::SynthesisFailed, "Not all that the companion says can be spoken. The rest of it is posted as text.")
+        }
         call_room::Trouble::SynthesisUsedUp => (
             Trouble::SynthesisUsedUp,
             "No more is spoken today (speech.guild_characters_per_day). What the companions say is posted as text.",

@@ -14,7 +14,9 @@ pub(super) fn statement(message: &Message, heard: &str, name: &str) -> String {
     }
     let rest = message.text.strip_prefix(heard.trim()).map(str::trim);
     let rest = match rest.filter(|rest| !rest.is_empty() && message.cut.is_none()) {
-        Some(rest) => format!(" Too long to be spoken, and only posted: “{}” (voice.max_spoken_chars).", cut(rest)),
+        Some(rest) => {
+            format!(" Only posted, because it was too long (voice.max_spoken_chars) or could not be spoken: “{}”.", cut(rest))
+        }
         None => String::new(),
     };
     format!("{name} said aloud: “{text}”{rest}{}", cut_off(message))
@@ -119,7 +121,7 @@ mod tests {
         );
         assert!(cut_off(&message("Rome is", Modality::Voice, Some(cut(None)))).starts_with(" It was cut off there; nobody"));
         let long = message("Rome is old. And large.", Modality::Voice, None);
-        assert!(told(&long).contains("only posted: “And large.”"));
+        assert!(told(&long).contains("could not be spoken: “And large.”"));
         let all = message("Rome is old.", Modality::Voice, None);
         assert_eq!(told(&all), "Aria said aloud: “Rome is old.”");
         let text = message("Rome is old.", Modality::Text, None);
