@@ -80,7 +80,8 @@ pub struct State {
 
 /// A stream that ends when this is dropped.
 struct Stream {
-    sounds: mpsc::Sender<Sound>,
+    /// `None`: the guild may have no more recognised, and the stream ends once it has returned the rest.
+    sounds: Option<mpsc::Sender<Sound>>,
     task: AbortHandle,
     permit: Permit<dyn SpeechRecognition>,
     /// The utterance that is being recognised.
@@ -145,7 +146,8 @@ impl Actor for Recognition {
             RecognitionMessage::Sounds => state.send(),
             RecognitionMessage::Finalize if state.stream.is_none() => {}
             RecognitionMessage::Finalize => state.offer(Sound::Finalize),
-            RecognitionMessage::Pump => state.pump(),
+            RecognitionMessage::Pump(stream) if stream == state.streams => state.pump(),
+            RecognitionMessage::Pump(_) => {}
             RecognitionMessage::Result(stream, result, place) if stream == state.streams => state.take(result, place),
             RecognitionMessage::Ended(stream, outcome) if stream == state.streams => state.stream_ended(outcome),
             RecognitionMessage::Result(..) | RecognitionMessage::Ended(..) => {}
@@ -185,11 +187,12 @@ impl State {
 
     fn offer(&mut self, sound: Sound) {
         let Some(stream) = &mut self.stream else { return };
+        let Some(sounds) = &stream.sounds else { return };
         let audio = match &sound {
             Sound::Audio { from, samples } => Some((*from, samples.len())),
             Sound::Ended(_) | Sound::Cut(_) | Sound::Finalize => None,
         };
-        match stream.sounds.try_send(sound) {
+        match sounds.try_send(sound) {
             Ok(()) => match audio {
                 Some((from, samples)) => self.forwarded(from, samples),
                 None => stream.pump.finalized(),
@@ -210,15 +213,15 @@ impl State {
         let hearing = &self.arguments.hearing;
         let Some(stream) = &mut self.stream else { return };
         let by = stream.permit.provider();
-        let work = stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from));
-        work.add(samples);
-        stream.pump.forwarded(hearing.context().clock.now());
-        if work.audio() >= COUNTED_EVERY && stream.permit.has_worked() {
+        let is_long = stream.permit.has_worked() && stream.work.as_ref().is_some_and(|work| work.audio() >= COUNTED_EVERY);
+        if is_long {
+            // It is counted.
             stream.work = None;
-            if by.service().provider() != BUILT_IN && self.is_used_up() {
-                self.close();
-                return self.wait(Trouble::RecognitionUsedUp);
-            }
+        }
+        stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from)).add(samples);
+        stream.pump.forwarded(hearing.context().clock.now());
+        if is_long && by.service().provider() != BUILT_IN && self.is_used_up() {
+            self.stream.iter_mut().for_each(|stream| stream.sounds = None);
         }
         self.arm_pump();
     }
@@ -228,7 +231,8 @@ impl State {
         let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_pump_armed) else { return };
         if let Some(deadline) = stream.pump.deadline(context.settings.voice.idle_finalize()) {
             stream.is_pump_armed = true;
-            self.myself.send_after(deadline.since(context.clock.now()), || RecognitionMessage::Pump);
+            let number = self.streams;
+            self.myself.send_after(deadline.since(context.clock.now()), move || RecognitionMessage::Pump(number));
         }
     }
 
@@ -252,7 +256,7 @@ impl State {
     /// Opens a stream.
     ///
     /// # Errors
-    /// Others need theirs more, or the guild gets no more.
+    /// Others need theirs more, the guild gets no more, or no service works.
     fn open(&mut self) -> Result<(), Trouble> {
         let number = self.streams + 1;
         let Arguments { user, hearing, .. } = &self.arguments;
@@ -292,7 +296,7 @@ impl State {
             let _ = actor.cast(RecognitionMessage::Displaced);
         }
         self.stream = Some(Stream {
-            sounds,
+            sounds: Some(sounds),
             task,
             permit,
             work: None,
@@ -323,7 +327,7 @@ impl State {
             hearing.call.show_to(user, &View::Trouble(trouble));
             let (most, trouble) = (hearing.context().settings.voice.max_streams, trouble.as_str());
             let channel = Plain(hearing.call.channel().as_str());
-            tracing::info!(%channel, trouble, most, "words of somebody in a call are not recognised now; voice.max_streams, speech.max_concurrent and speech.guild_minutes_per_day limit it");
+            tracing::info!(%channel, trouble, most, "words of somebody in a call are not recognised now: no service works, or voice.max_streams, speech.max_concurrent or speech.guild_minutes_per_day limits it");
         }
         self.retry();
     }
@@ -337,10 +341,14 @@ impl State {
     fn stream_ended(&mut self, outcome: Result<(), NoAnswer>) {
         let Some(stream) = self.stream.take() else { return };
         self.streams += 1;
+        if stream.sounds.is_none() {
+            return self.wait(Trouble::RecognitionUsedUp);
+        }
         self.note_end(stream, outcome);
         if !std::mem::replace(&mut self.has_failed, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
             hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFailed));
+            self.waits = true;
             self.retry();
         }
     }

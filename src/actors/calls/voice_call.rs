@@ -720,11 +720,11 @@ async fn synthesise(
     mut overdue: oneshot::Receiver<()>,
     mut hand_on: impl FnMut(Option<Result<Piece, NoAnswer>>) -> bool,
 ) {
-    let clock = hearing.context().clock.clone();
+    let (clock, patience) = (hearing.context().clock.clone(), hearing.context().settings.voice.first_audio_timeout());
     let begun = tokio::select! {
         begun = provider.begin_when_free(|| clock.now()) => begun,
         // It waited for a place, which says nothing of the service.
-        Ok(()) = &mut overdue => return,
+        Ok(()) = &mut overdue => Err(NoAnswer::Cancelled),
     };
     let mut permit = match begun {
         Ok(permit) => permit,
@@ -740,7 +740,11 @@ async fn synthesise(
         let piece = tokio::select! {
             biased;
             piece = pieces.next() => piece,
-            Ok(()) = &mut overdue => Some(Err(NoAnswer::TimedOut { after: asked.elapsed() })),
+            // It may have waited for a place for most of the time.
+            Ok(()) = &mut overdue => Some(Err(match asked.elapsed() {
+                after if after >= patience || permit.has_worked() => NoAnswer::TimedOut { after },
+                _ => NoAnswer::Cancelled,
+            })),
         };
         let Some(piece) = piece else { break };
         let now = clock.now();
@@ -758,7 +762,7 @@ async fn synthesise(
                     tracing::warn!(
                         provider = name,
                         error = error.in_our_words(),
-                        "a sentence could not be spoken; what of the end of a reply cannot be spoken is posted as text"
+                        "a sentence could not be spoken; if nothing after it can be, the rest is posted as text"
                     );
                 }
             }

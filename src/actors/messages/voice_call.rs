@@ -77,8 +77,8 @@ pub enum RecognitionMessage {
     Sounds,
     /// Return what you have.
     Finalize,
-    /// No audio may have been forwarded for a while.
-    Pump,
+    /// No audio may have been forwarded to the stream with this number for a while.
+    Pump(u64),
     /// A result of the stream with this number. The permit is dropped once it is on record.
     Result(u64, Recognised, OwnedSemaphorePermit),
     /// The stream with this number has ended.

@@ -307,8 +307,16 @@ impl Conversation {
                 return;
             }
         }
-        let is_audio = matches!(told, Told::Audio { .. } | Told::Whole { .. });
-        if reply.machine.is_preparing() && (is_audio || told == Told::Finished && reply.has_audio) {
+        let has_audio =
+            |whole: usize| reply.early.iter().any(|told| matches!(told, Told::Audio { sentence, .. } if *sentence == whole));
+        let is_early = match &told {
+            Told::Audio { .. } => true,
+            // A sentence without audio is over before the reply begins.
+            Told::Whole { sentence } => has_audio(*sentence),
+            Told::Finished => reply.has_audio,
+            _ => false,
+        };
+        if reply.machine.is_preparing() && is_early {
             return reply.early.push(told);
         }
         if let Told::Audio { sentence, .. } = &told

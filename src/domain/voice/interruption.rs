@@ -326,11 +326,15 @@ impl Interruption {
     fn end_if_played(&mut self, out: &mut Vec<Effect>) {
         let is_playing = matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..));
         if is_playing && self.is_finished && self.script.is_played() {
-            self.conclude(None, Verdict::PlayedOut, out);
-            // No word of it could be spoken, or what was spoken is all of it.
-            let is_unheard = self.script.heard().trim().is_empty();
-            self.end(if is_unheard { Outcome::Failed } else { Outcome::Done }, out);
+            self.end_played(out);
         }
+    }
+
+    /// All that could be spoken was played. That may be no word.
+    fn end_played(&mut self, out: &mut Vec<Effect>) {
+        self.conclude(None, Verdict::PlayedOut, out);
+        let is_unheard = self.script.heard().trim().is_empty();
+        self.end(if is_unheard { Outcome::Failed } else { Outcome::Done }, out);
     }
 
     fn end(&mut self, outcome: Outcome, out: &mut Vec<Effect>) {

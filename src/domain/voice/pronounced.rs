@@ -34,7 +34,7 @@ impl Pronounced {
             let matches = words.filter_map(|(word, spoken)| Some((length_of(word, &shown[at..])?, spoken)));
             if let Some((length, spoken)) = matches.max_by_key(|(length, _)| *length) {
                 let begin = found.text.len();
-                found.text.push_str(spoken);
+                found.text.push_str(spoken.trim());
                 found.replaced.push(Replaced { spoken: begin..found.text.len(), shown: at..at + length });
                 at += length;
                 is_within_word = true;

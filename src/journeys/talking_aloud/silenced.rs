@@ -73,6 +73,55 @@ async fn what_follows_the_last_sentence_that_can_be_spoken_is_posted() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn dots_at_the_beginning_do_not_hold_up_an_answer_that_cannot_be_spoken() {
+    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Mute), json!({})).await;
+    world.main.answer_by(|_| Some(Ok("... Well, no. It is not.".to_owned())));
+    let ana = Caller::enter(&world, "ana").await;
+
+    ask(&world, &ana).await;
+
+    assert_eq!(answers(&world).await, [("... Well, no. It is not.".to_owned(), false)]);
+}
+
+/// A mouth that has nothing to say without words, and fails with words.
+struct Mute;
+
+impl SpeechSynthesis for Mute {
+    fn provider(&self) -> &'static str {
+        "mute"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("mouth.example".into())
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        if sentence.has_words() { Breaking(0).say(sentence) } else { stream::empty().boxed() }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waited_for_a_place_is_no_fault_of_the_service() {
+    let mouth = Arc::<Silent>::default();
+    let limits = Limits { most: 1, cool_down: Duration::from_secs(600), price: None };
+    let voices = Provider::new(mouth.clone() as Arc<dyn SpeechSynthesis>, limits);
+    let ears = Provider::unlimited(Arc::new(RehearsedSpeech) as Arc<dyn SpeechRecognition>);
+    let taken = voices.begin_when_free(|| Moment::ZERO).await.unwrap();
+    let world = world_with_speech(speech_of([ears], voices.clone()), json!({})).await;
+    let ana = Caller::enter(&world, "ana").await;
+
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.listen(&world, 7.0).await;
+    drop(taken);
+    ana.listen(&world, 15.0).await;
+
+    assert_eq!(answers(&world).await, [("Hello there.".to_owned(), false)]);
+    let now = world.context.clock.now();
+    let begun = voices.begin_when_free(|| now).await.map(drop);
+    assert!(begun.is_ok(), "it is asked again: {begun:?}, asked {}", mouth.0.load(Ordering::Relaxed));
+}
+
 async fn ask(world: &World, ana: &Caller) {
     ana.line.tell(Told::Say("Aria, how are you?".into()));
     ana.listen(world, 20.0).await;

@@ -53,7 +53,13 @@ impl CompanionVoice {
         ];
         for (word, pronunciation) in &self.pronounce {
             found.push(check_text("voice.pronounce", Some(word), MAX_WORD_CHARS));
-            found.push(check_text(&format!("voice.pronounce.{}", shortened(word)), Some(pronunciation), MAX_WORD_CHARS));
+            let key = format!("voice.pronounce.{}", shortened(word));
+            found.push(check_text(&key, Some(pronunciation), MAX_WORD_CHARS));
+            if !pronunciation.chars().any(char::is_alphanumeric) && !pronunciation.trim().is_empty() {
+                let message =
+                    format!("= {:?}, must have a letter or a digit, or nothing would be spoken", shortened(pronunciation));
+                found.push(Err(Problem::new(key, message)));
+            }
         }
         let sounds = self.sounds_like.iter().enumerate();
         found.extend(sounds.map(|(index, name)| check_name(&format!("voice.sounds_like[{index}]"), name)));

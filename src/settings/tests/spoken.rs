@@ -96,6 +96,10 @@ fn a_companion_has_a_voice_of_its_own() {
         (json!({ "provider": " " }), "voice.provider = \" \", must have 1 to 128 characters, none of them a control character"),
         (json!({ "voice": "a\nb" }), "voice.voice = \"a\\nb\", must have 1 to 128 characters, none of them a control character"),
         (
+            json!({ "pronounce": { "Vale": "-" } }),
+            "voice.pronounce.Vale = \"-\", must have a letter or a digit, or nothing would be spoken",
+        ),
+        (
             json!({ "pronounce": { "Vale": "" } }),
             "voice.pronounce.Vale = \"\", must have 1 to 128 characters, none of them a control character",
         ),

@@ -180,7 +180,7 @@ fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
             "It has lasted for as long as calls may here (voice.max_call_secs). Press Talk to enter again.",
         ),
         call_room::Trouble::SynthesisFailed => {
-            (Trouble::SynthesisFailed, "Not all that the companion says can be spoken. The rest of it is posted as text.")
+            (Trouble::SynthesisFailed, "A sentence could not be spoken. If nothing after it can be, the rest is posted as text.")
         }
         call_room::Trouble::SynthesisUsedUp => (
             Trouble::SynthesisUsedUp,

@@ -101,10 +101,7 @@ impl Interruption {
                 Why::PauseTooLong => self.end_pause(&mut out),
                 Why::PlaybackLost => self.cut(None, Verdict::PlaybackLost, &mut out),
                 // A reply that was begun is not made again: it ends here.
-                Why::Starved => {
-                    self.conclude(None, Verdict::PlayedOut, &mut out);
-                    self.end(Outcome::Done, &mut out);
-                }
+                Why::Starved => self.end_played(&mut out),
             }
         }
         out
