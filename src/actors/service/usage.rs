@@ -7,10 +7,12 @@ use super::ActorBackend;
 use crate::domain::budget::{DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
+use crate::domain::service::Service;
 use crate::journal::account::{Account, Calls as Sum, Speech as SpeechSum};
 use crate::journal::reader::ReadError;
 use crate::journal::record::{UsageRecord, Used as Record};
 use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, UsageBy, Used};
+use crate::settings::speech::BUILT_IN;
 
 /// The API reports times in whole milliseconds.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -39,13 +41,25 @@ impl ActorBackend {
         let settings = &self.context.settings;
         let mut tokens = Counted::with(settings.models.guild_tokens_per_day);
         let mut statements = Counted::with(Some(settings.gate.guild_statements_per_day.into()));
+        let limited = |service| settings.speech.guild_limit(service).map(|limit| Counted::with(Some(limit)));
+        let [mut recognised, mut spoken] = [Service::SpeechRecognition, Service::SpeechSynthesis].map(limited);
         let take = |record: UsageRecord| {
             tokens.count(tokens_of(&record), record.at, now);
             statements.count(statements_of(&record), record.at, now);
+            for (counted, service) in [(&mut recognised, Service::SpeechRecognition), (&mut spoken, Service::SpeechSynthesis)] {
+                counted.iter_mut().for_each(|counted| counted.count(speech_of(&record, service), record.at, now));
+            }
             ControlFlow::Continue(())
         };
         self.reader().usage(guild, now - DAY - PIECE, None, take).await?;
-        Ok(Caps { tokens: tokens.cap(now), statements: statements.cap(now) })
+        // Milliseconds are counted.
+        let recognised_secs = recognised.map(|counted| counted.cap(now)).map(|cap| Cap {
+            used: cap.used / 1_000,
+            limit: cap.limit.map(|limit| limit / 1_000),
+            ..cap
+        });
+        let spoken_characters = spoken.map(|counted| counted.cap(now));
+        Ok(Caps { tokens: tokens.cap(now), statements: statements.cap(now), recognised_secs, spoken_characters })
     }
 
     pub(super) fn guild_usage(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
@@ -128,4 +142,12 @@ fn tokens_of(record: &UsageRecord) -> u64 {
 
 fn statements_of(record: &UsageRecord) -> u64 {
     u64::from(matches!(record.used, Record::Statement { .. }))
+}
+
+/// Milliseconds that were recognised, or characters that were spoken. What is built in is not limited.
+fn speech_of(record: &UsageRecord, of: Service) -> u64 {
+    match &record.used {
+        Record::Speech { service, provider, amount, .. } if *service == of && **provider != *BUILT_IN => *amount,
+        _ => 0,
+    }
 }

@@ -117,7 +117,7 @@ fn speech(usage: &Usage) -> Vec<Row> {
     rows
 }
 
-fn caps(guild: &GuildUsage) -> [Row; 2] {
+fn caps(guild: &GuildUsage) -> Vec<Row> {
     let row = |cap: &Cap, what: &str| -> Row {
         let limit = cap.limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {}", grouped(limit)));
         let state = match cap.free_at {
@@ -127,7 +127,14 @@ fn caps(guild: &GuildUsage) -> [Row; 2] {
         };
         vec![plain(guild.guild.as_str()), what.to_owned(), grouped(cap.used), limit, state]
     };
-    [row(&guild.caps.tokens, "tokens"), row(&guild.caps.statements, "statements")]
+    let caps = &guild.caps;
+    let speech = [(&caps.recognised_secs, "seconds heard"), (&caps.spoken_characters, "characters spoken")];
+    let speech = speech.into_iter().filter_map(|(cap, what)| Some((cap.as_ref()?, what)));
+    [(&caps.tokens, "tokens"), (&caps.statements, "statements")]
+        .into_iter()
+        .chain(speech)
+        .map(|(cap, what)| row(cap, what))
+        .collect()
 }
 
 fn notes(total: &Calls) -> Vec<String> {

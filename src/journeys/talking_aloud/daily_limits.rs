@@ -104,6 +104,10 @@ async fn a_guild_that_has_used_its_characters_is_answered_in_writing() {
     assert!(!ana.page.has(|view| *view == View::Trouble(Trouble::SynthesisFailed)));
     let characters = |used: &[(String, usage::Speech)]| used.iter().map(|(_, speech)| speech.characters).sum::<u64>();
     assert_eq!(characters(&speech_used(&world).await), "Hello there.".len() as u64, "what is refused is not counted");
+    let caps = world.backend.records.usage(UsageQuery::default()).await.unwrap().guilds[0].caps;
+    let spoken = caps.spoken_characters.expect("a limit");
+    assert_eq!((spoken.used, spoken.limit, spoken.free_at.is_some()), (12, Some(12), true));
+    assert_eq!(caps.recognised_secs, None);
     assert!(heard > 0 && ana.page.packets.lock().len() == heard, "nothing was spoken");
     drop(ana);
 

@@ -566,6 +566,8 @@ impl RecordService for FakeBackend {
         let caps = Caps {
             tokens: Cap { used: 1_200, limit: None, free_at: None },
             statements: Cap { used: 1, limit: Some(1), free_at: Some((NOON + Duration::from_secs(60)).into()) },
+            recognised_secs: Some(Cap { used: 1, limit: Some(600), free_at: None }),
+            spoken_characters: None,
         };
         let (service, provider) = (Service::SpeechRecognition, "p".into());
         let speech_by = vec![SpeechBy { service, companion: None, provider, speech }];

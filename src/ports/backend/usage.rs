@@ -142,6 +142,12 @@ pub struct Caps {
     pub tokens: Cap,
     /// Statements (`gate.guild_statements_per_day`).
     pub statements: Cap,
+    /// Seconds that services for speech recognised (`speech.guild_minutes_per_day`); none: there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recognised_secs: Option<Cap>,
+    /// Characters that services for speech spoke (`speech.guild_characters_per_day`); none: there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spoken_characters: Option<Cap>,
 }
 
 /// A limit and how much of it is used.

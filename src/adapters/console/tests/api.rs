@@ -347,6 +347,7 @@ async fn usage_is_returned_with_cost_and_limits() {
     guild["caps"] = json!({
         "tokens": { "used": 1200, "limit": null },
         "statements": { "used": 1, "limit": 1, "free_at": "2026-05-01T12:01:00.000Z" },
+        "recognised_secs": { "used": 1, "limit": 600 },
     });
     let expected = json!({
         "from": "2026-04-30T22:00:00.000Z", "to": "2026-05-01T12:00:00.000Z", "currency": "USD", "guilds": [guild], "total": total,

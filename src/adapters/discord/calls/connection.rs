@@ -29,7 +29,7 @@ const SERVER_WITHIN: Duration = Duration::from_secs(2);
 /// How long Discord may take to name another server after one has gone.
 const SERVER_BACK_WITHIN: Duration = Duration::from_secs(60);
 /// How long the main gateway may take to tell why the voice server disconnected the bot.
-const TOLD_WITHIN: Duration = Duration::from_secs(1);
+const TOLD_WITHIN: Duration = Duration::from_secs(3);
 /// The wait before somebody is reported again whom the core could not take.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The most people who are looked up at a time.

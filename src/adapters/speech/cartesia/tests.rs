@@ -226,9 +226,10 @@ async fn a_stall_is_noticed_before_and_in_the_audio_and_cancelled() {
 
 #[tokio::test]
 async fn a_connection_that_says_nothing_gets_no_other_sentence() {
-    let fake = Fake::new([Does::Stalls(0)]).await;
-    let service = Cartesia::new(At { timeout: Duration::from_millis(200), ..at(&fake) }).unwrap();
+    let fake = Fake::new([Does::Speaks, Does::Stalls(0)]).await;
+    let service = Cartesia::new(At { timeout: Duration::from_secs(1), ..at(&fake) }).unwrap();
 
+    assert_eq!(said_by(&service, sentence(TEXT)).await.2, None);
     let silent = said_by(&service, sentence(TEXT)).await;
     let next = said_by(&service, sentence(TEXT)).await;
 

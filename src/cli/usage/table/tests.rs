@@ -37,6 +37,16 @@ fn a_cap_that_is_used_up_shows_when_it_is_available_again() {
 }
 
 #[test]
+fn limits_of_speech_are_caps_too() {
+    let mut usage = usage();
+    usage.guilds[0].caps.recognised_secs = Some(Cap { used: 1_800, limit: Some(36_000), free_at: None });
+
+    let table = of(&usage, By::Guild);
+
+    assert!(table.contains("den   seconds heard  1,800  of 36,000"), "{table}");
+}
+
+#[test]
 fn calls_without_a_price_or_an_answer_are_noted() {
     let table = of(&usage(), By::Role);
 
