@@ -163,7 +163,7 @@ async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
             Received::Text(text) => {
                 if let Err(broken) = contexts.take(&text, &mut socket) {
                     let error = contexts.opener.sockets.failures.in_answer(broken);
-                    // Whoever is woken opens another one.
+                    // A sentence that ends here asks again at another connection.
                     orders.close();
                     return contexts.end_all(|| End::Failed(error.clone()));
                 }
