@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Level;
+
 use super::world::World;
 use crate::actors::runtime::actor_keys::{GuildsKey, PlatformsKey, ShardKey, WriterKey};
 use crate::actors::runtime::directory::ActorKey;
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
-use crate::telemetry::memory::Lines;
+use crate::telemetry::memory::Logged;
 
 #[tokio::test(start_paused = true)]
 async fn there_are_as_many_connections_as_the_platform_says() {
@@ -117,11 +119,8 @@ async fn connections_that_need_a_person_to_repair_them_are_paused_for_a_long_whi
 
 #[tokio::test(start_paused = true)]
 async fn an_error_that_needs_a_person_is_logged_once_and_again_when_it_recurs() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let error_count =
-        || lines.text().lines().filter(|line| line.contains("ERROR") && line.contains("the token is wrong")).count();
+    let logged = Logged::from(Level::ERROR);
+    let error_count = || logged.read().lines().filter(|line| line.contains("the token is wrong")).count();
     let (gateway, world) = connected(2).await;
 
     let mut times = Vec::new();
@@ -139,7 +138,7 @@ async fn an_error_that_needs_a_person_is_logged_once_and_again_when_it_recurs() 
     world.pass(1.0).await;
     times.push(error_count());
 
-    assert_eq!(times, [1, 1, 2], "{}", lines.text());
+    assert_eq!(times, [1, 1, 2], "{}", logged.read());
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,8 @@ use opentelemetry::trace::{SpanId, TraceId, TracerProvider};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
 use parking_lot::Mutex;
-
+use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::SCOPE;
@@ -136,6 +137,45 @@ impl MakeWriter<'_> for Lines {
     fn make_writer(&self) -> Self {
         self.clone()
     }
+}
+
+/// Captures everything that the current thread logs until it is dropped.
+pub struct Logged {
+    lines: Lines,
+    _subscribed: Subscribed,
+}
+
+impl Logged {
+    /// Captures events of all levels.
+    pub fn begin() -> Self {
+        Self::from(Level::TRACE)
+    }
+
+    /// Captures events of this level and those above it.
+    pub fn from(level: Level) -> Self {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(lines.clone()).finish();
+        Self { lines, _subscribed: subscribe(subscriber) }
+    }
+
+    /// What was logged so far.
+    pub fn read(&self) -> String {
+        self.lines.text()
+    }
+}
+
+/// A subscriber of one thread, until it is dropped.
+pub struct Subscribed {
+    _guard: DefaultGuard,
+    _second: Dispatch,
+}
+
+/// Sends the events of the current thread to this subscriber.
+pub fn subscribe(subscriber: impl Subscriber + Send + Sync + 'static) -> Subscribed {
+    // tracing caches for each call site whether any subscriber wants its events. With a single subscriber, another test's thread that logs
+    // there first would make it cache that none does, for the rest of the process.
+    let second = Dispatch::new(tracing_subscriber::registry());
+    Subscribed { _guard: tracing::subscriber::set_default(subscriber), _second: second }
 }
 
 /// An attribute of a span as text, if it has it.

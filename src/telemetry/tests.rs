@@ -14,7 +14,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::decisions::{Answer, DecisionFacts};
-use super::memory::Lines;
+use super::memory::{Lines, subscribe};
 use super::trace::{InTurn, TurnTrace};
 use super::turns::TurnFacts;
 use super::*;
@@ -74,7 +74,7 @@ async fn ractors_span_of_an_actor_is_neither_exported_nor_a_parent() {
     // With the widest filter, ractor's span is visible.
     let (subscriber, telemetry) =
         build(&options("trace", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
-    let subscribed = tracing::subscriber::set_default(subscriber);
+    let subscribed = subscribe(subscriber);
 
     let (worker, ended) = Actor::spawn(None, Worker(telemetry.recorder()), ()).await.expect("it starts");
     worker.send_message(()).expect("it lives");
@@ -231,7 +231,8 @@ fn the_setting_is_the_endpoint_unless_a_variable_sets_one() {
 fn logged(options: &Settings, run: impl FnOnce(&Telemetry)) -> Lines {
     let lines = Lines::default();
     let (subscriber, telemetry) = build(options, None, lines.clone(), false).expect("it starts");
-    tracing::subscriber::with_default(subscriber, || run(&telemetry));
+    let _subscribed = subscribe(subscriber);
+    run(&telemetry);
     lines
 }
 

@@ -10,6 +10,5 @@ mod crowd;
 mod gateway;
 mod home;
 mod inbound_events;
-mod logged;
 mod outbound;
 mod real_time;

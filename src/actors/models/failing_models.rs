@@ -84,9 +84,11 @@ fn describe(endpoint: &str, role: ModelRole, name: &ModelName, failure: &NoAnswe
 mod tests {
     use std::time::Duration;
 
+    use tracing::Level;
+
     use super::*;
     use crate::domain::service::Service;
-    use crate::telemetry::memory::Lines;
+    use crate::telemetry::memory::Logged;
 
     fn here() -> ServiceEndpoint {
         ServiceEndpoint { service: Service::LanguageModel, endpoint: "http://here".into() }
@@ -98,22 +100,19 @@ mod tests {
 
     #[test]
     fn a_lasting_failure_is_logged_when_it_begins_and_when_it_ends() {
-        let lines = Lines::default();
-        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
         let refused = NoAnswer::Refused { endpoint: "http://here".into(), detail: "400: “you log sesame”".into() };
         let gone = NoAnswer::Unreachable { endpoint: "http://here".into(), detail: "it is off".into() };
         let mut failing_models = FailingModels::default();
 
-        tracing::subscriber::with_default(subscriber, || {
-            for _ in 0..1_000 {
-                failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), Some(&refused));
-                failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), Some(&gone));
-            }
-            failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), None);
-            failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), None);
-        });
+        let logged = Logged::from(Level::INFO);
+        for _ in 0..1_000 {
+            failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), Some(&refused));
+            failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), Some(&gone));
+        }
+        failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), None);
+        failing_models.note_result(&here(), &model(), ModelRole::Side, &ModelRole::Side.into(), None);
 
-        let log = lines.text();
+        let log = logged.read();
         let levels: Vec<_> = log.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(levels, ["WARN", "WARN", "INFO"], "each kind of failure once:\n{log}");
         assert!(!log.contains("sesame"), "{log}");

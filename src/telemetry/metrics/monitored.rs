@@ -62,15 +62,14 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use opentelemetry_sdk::error::OTelSdkError;
+    use tracing::Level;
 
     use super::*;
-    use crate::telemetry::memory::Lines;
+    use crate::telemetry::memory::Logged;
 
     #[tokio::test(start_paused = true)]
     async fn an_hour_without_a_collector_of_metrics_is_two_lines_of_log() {
-        let lines = Lines::default();
-        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-        let _guard = tracing::subscriber::set_default(subscriber);
+        let logged = Logged::from(Level::INFO);
         let monitored = Monitored::new(Endpoint(AtomicBool::new(false)));
 
         for minute in 0..120 {
@@ -79,7 +78,7 @@ mod tests {
             tokio::time::advance(Duration::from_secs(60)).await;
         }
 
-        let log = lines.text();
+        let log = logged.read();
         let levels: Vec<_> = log.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(levels, ["WARN", "INFO"], "{log}");
         assert!(log.contains("it is off"), "{log}");

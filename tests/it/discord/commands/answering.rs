@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Does, On, Rules, Scope};
 use super::super::home::snowflake;
-use super::super::logged::Logged;
 use super::{Scene, companion, me, raw, rules, sub, switch};
 
 const CALLBACK: &str = "interaction_callback";

@@ -2,10 +2,10 @@
 
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::ports::chat_platform::ChatPlatform as _;
+use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Id, Permissions};
 use super::super::home::{Home, part, snowflake};
-use super::super::logged::Logged;
 use super::{Scene, refusal, say};
 
 fn delivery_error(client: &Discord, channel: Id) -> Option<String> {

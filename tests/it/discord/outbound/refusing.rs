@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
+use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Does, Kind, On, Permissions};
 use super::super::home::{Home, adapter, part, section_at};
-use super::super::logged::Logged;
 use super::{Scene, client, direct, refusal, say};
 
 #[tokio::test]

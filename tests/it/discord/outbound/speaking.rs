@@ -2,10 +2,10 @@
 
 use futures_util::future::join_all;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
+use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Author, Bucket, Counterpart, Does, Kind, On, Permissions, Rules, Scope};
 use super::super::home::{Home, part, snowflake};
-use super::super::logged::Logged;
 use super::{Scene, client, client_with, direct, say};
 
 fn username(author: &Author) -> &str {
