@@ -18,6 +18,8 @@ use super::{PATIENCE, Premises, serve};
 /// The answer to a request.
 pub enum Answer {
     Text(String),
+    /// This text, but not before that is true.
+    Once(watch::Receiver<bool>, &'static str),
     /// A refusal with this status and text. `{authorization}` in the text is replaced by that header of the request.
     Refused(u16, String),
     Never,
@@ -162,11 +164,17 @@ async fn respond(
         Answer::Refused(status, text) => {
             refusal(StatusCode::from_u16(status).expect("a status"), &text.replace("{authorization}", given))
         }
-        Answer::Text(text) => {
-            let (input, output) = *behaviour.tokens.lock();
-            let choice = json!({ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" });
-            let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
-            (StatusCode::OK, Json(json!({ "id": "answer", "model": body["model"], "choices": [choice], "usage": usage })))
+        Answer::Text(text) => completion(&behaviour, &body, &text),
+        Answer::Once(mut condition, text) => {
+            condition.wait_for(|is_true| *is_true).await.expect("the test keeps it");
+            completion(&behaviour, &body, text)
         }
     }
+}
+
+fn completion(behaviour: &Behaviour, body: &Value, text: &str) -> (StatusCode, Json<Value>) {
+    let (input, output) = *behaviour.tokens.lock();
+    let choice = json!({ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" });
+    let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
+    (StatusCode::OK, Json(json!({ "id": "answer", "model": body["model"], "choices": [choice], "usage": usage })))
 }

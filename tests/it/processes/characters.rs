@@ -1,8 +1,9 @@
 //! Companions in folders, and the briefs of long personas, with a model that keeps what it is asked.
 
 use serde_json::Value;
+use tokio::sync::watch;
 
-use crate::harness::model::Model;
+use crate::harness::model::{Answer, Model};
 use crate::harness::{Premises, QUICK};
 
 #[tokio::test]
@@ -72,9 +73,17 @@ async fn the_brief_of_a_long_persona_is_made_once_and_outlives_a_restart() {
     assert_eq!(verified.object()["sound"], true, "{verified:?}");
 }
 
-/// A server that uses a model, and the model.
+/// A server that uses a model, and the model. It writes no brief before it was asked for a decision.
 async fn premises_with_model() -> (Premises, Model) {
-    let model = Model::start(|request| if is_brief(request) { "You own clocks." } else { "Me.\nYES" }).await;
+    let (decided, has_decided) = watch::channel(false);
+    let answer = move |request: &Value| {
+        if is_brief(request) {
+            return Answer::Once(has_decided.clone(), "You own clocks.");
+        }
+        decided.send_replace(true);
+        "Me.\nYES".into()
+    };
+    let model = Model::start(answer).await;
     (model.serving_as("side", Premises::new()), model)
 }
 
