@@ -185,6 +185,8 @@ impl Connection {
         changes: &mut watch::Receiver<()>,
     ) -> Next {
         let mut is_connected = false;
+        // The connection was told to move, and is not connected there yet.
+        let mut is_moving = false;
         // Those whom the voice server names.
         let mut named = BTreeSet::new();
         let mut unknown = VecDeque::new();
@@ -202,6 +204,7 @@ impl Connection {
                 biased;
                 event = events.recv() => match event {
                     Some(Event::Connected) => {
+                        is_moving = false;
                         if !std::mem::replace(&mut is_connected, true) {
                             self.shared.connected(self.guild, self.channel);
                         }
@@ -219,6 +222,10 @@ impl Connection {
                     Some(Event::Left(user)) => _ = Snowflake::new(user).map(|user| named.remove(&user)),
                     Some(Event::EndToEnd(is_on)) => self.shared.set_end_to_end(self.guild, self.channel, is_on),
                     Some(Event::Resuming | Event::Resumed) => {}
+                    // Its server had ended the call before it learned where to go on.
+                    Some(Event::Ended(voice::Ended::Disconnected | voice::Ended::CallTerminated)) if is_moving => {
+                        return Next::AnotherServer;
+                    }
                     Some(Event::Ended(ended)) => return self.ended(ended, &server, changes).await,
                     None => return Next::End(lost("the voice connection\u{2019}s task has ended".to_owned())),
                 },
@@ -233,7 +240,7 @@ impl Connection {
                     }
                     if let Some(newer) = self.newer_server(&server) {
                         connection.move_to(newer.clone());
-                        server = newer;
+                        (server, is_moving) = (newer, true);
                     }
                 }
                 Some((user, line)) = people.entering.next() => people.entered(user, line),
