@@ -2,7 +2,9 @@
 
 mod answer_time;
 mod daily_limits;
+mod fakes;
 mod greeting;
+mod held_up;
 mod pumped;
 mod refused;
 mod silenced;
@@ -13,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender};
 
+use self::fakes::{Ears, Mouth, failed, final_of};
 use super::abroad::channel_ref;
 use super::calling;
 use super::world::{World, room};
@@ -41,8 +43,8 @@ use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::opt_out::OptOut as _;
-use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::ports::speech_recognition::{Recognised, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, SpeechSynthesis};
 use crate::telemetry::memory::{SpanMemory, attribute};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
@@ -425,52 +427,6 @@ async fn a_call_that_lasts_for_too_long_ends_and_can_be_entered_again() {
     assert!(world.context.calls.get(&channel()).is_none());
 }
 
-/// Ears that note how many streams are open.
-#[derive(Default)]
-struct Counting {
-    open: AtomicUsize,
-    most: AtomicUsize,
-}
-
-struct CountedStream<'a>(&'a Counting);
-
-impl Drop for CountedStream<'_> {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-#[async_trait]
-impl SpeechRecognition for Counting {
-    fn provider(&self) -> &'static str {
-        "counting"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("ears.example".into())
-    }
-
-    fn recognises_words(&self) -> bool {
-        false
-    }
-
-    fn has_partials(&self) -> bool {
-        false
-    }
-
-    async fn listen(
-        &self,
-        expectation: Expectation,
-        sounds: Receiver<Sound>,
-        results: Sender<Recognised>,
-    ) -> Result<(), NoAnswer> {
-        let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
-        self.most.fetch_max(open, Ordering::Relaxed);
-        let _open = CountedStream(self);
-        RehearsedSpeech.listen(expectation, sounds, results).await
-    }
-}
-
 /// What the guild used of speech: who, and how much.
 async fn speech_used(world: &World) -> Vec<(String, usage::Speech)> {
     let usage = world.backend.records.usage(UsageQuery::default()).await.unwrap();
@@ -486,7 +442,7 @@ async fn speech_used(world: &World) -> Vec<(String, usage::Speech)> {
 async fn speech_is_counted_with_its_price_where_something_leaves_the_machine() {
     let price = UnitPrice::per_minute(0.6, "USD");
     let priced = Limits { most: 1, cool_down: Duration::ZERO, price: Some(price) };
-    let ears = Provider::new(Arc::<Counting>::default() as Arc<dyn SpeechRecognition>, priced);
+    let ears = Provider::new(Ears::rehearsed() as Arc<dyn SpeechRecognition>, priced);
     let speech = speech_of([ears], Provider::unlimited(Arc::new(RehearsedSpeech)));
     let world = world_with_speech(speech, json!({})).await;
     let mut ana = Caller::enter(&world, "ana").await;
@@ -496,7 +452,7 @@ async fn speech_is_counted_with_its_price_where_something_leaves_the_machine() {
 
     let used = speech_used(&world).await;
     let who: Vec<_> = used.iter().map(|(who, _)| &**who).collect();
-    assert_eq!(who, ["speech_recognition counting -", "speech_synthesis rehearsal aria"]);
+    assert_eq!(who, ["speech_recognition ears -", "speech_synthesis rehearsal aria"]);
     // 1.2 s of voice, and the hangover of a detector.
     let heard = used[0].1.recognised_secs;
     assert!((1.2..1.7).contains(&heard), "{heard}");
@@ -520,29 +476,13 @@ pub(super) async fn short_call() -> (SpanMemory, Moment) {
 }
 
 /// A mouth that fails after its first audio.
-struct Hoarse;
-
-impl SpeechSynthesis for Hoarse {
-    fn provider(&self) -> &'static str {
-        "hoarse"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("mouth.example".into())
-    }
-
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        let failed = stream::iter([Err(NoAnswer::Unreachable {
-            endpoint: "https://mouth.example".into(),
-            detail: "the line is bad".to_owned(),
-        })]);
-        RehearsedSpeech.say(sentence).take(2).chain(failed).boxed()
-    }
+fn hoarse() -> Arc<Mouth> {
+    Mouth::new(|sentence| RehearsedSpeech.say(sentence).take(2).chain(stream::iter([Err(failed())])).boxed())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
-    let world = world_of(Arc::<Counting>::default(), Arc::new(Hoarse), json!({})).await;
+    let world = world_of(Ears::rehearsed(), hoarse(), json!({})).await;
     let ana = Caller::enter(&world, "ana").await;
 
     ana.line.tell(Told::Say("Aria, how are you?".into()));
@@ -553,13 +493,13 @@ async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
     assert_eq!(errors, [Some("synthesis_failed".to_owned())]);
     assert_eq!(speech_used(&world).await[0].1.characters, "Hello there.".len() as u64);
     let description = world.backend.calls.describe(&room("lobby")).await.unwrap();
-    assert_eq!(description.recognition, [SpeechService { provider: "counting", host: Some("ears.example".into()) }]);
-    assert_eq!(description.synthesis, [SpeechService { provider: "hoarse", host: Some("mouth.example".into()) }]);
+    assert_eq!(description.recognition, [SpeechService { provider: "ears", host: Some("ears.example".into()) }]);
+    assert_eq!(description.synthesis, [SpeechService { provider: "mouth", host: Some("mouth.example".into()) }]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_26_people_who_talk_at_once_the_first_one_waits_and_nobody_is_lost() {
-    let ears = Arc::<Counting>::default();
+    let ears = Ears::rehearsed();
     let world = world_of(ears.clone(), Arc::new(RehearsedSpeech), json!({})).await;
     let mut people = Vec::new();
     for person in 0..26 {
@@ -581,7 +521,7 @@ async fn of_26_people_who_talk_at_once_the_first_one_waits_and_nobody_is_lost() 
     }
     world.pass(5.0).await;
 
-    assert_eq!(ears.most.load(Ordering::Relaxed), 25);
+    assert_eq!(ears.most(), 25);
     assert_eq!(world.spans.metrics().total("tertulia_voice_troubles_total", &[("voice_trouble", "recognition_full")]), 1.0);
     let mut heard: Vec<_> = world.recorded("lobby", "segment").await.iter().map(|event| event["from"].to_string()).collect();
     heard.sort();

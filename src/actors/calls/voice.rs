@@ -142,7 +142,8 @@ impl Found {
             self.taken.drain(..=end);
         }
         self.taken.retain(|sound| end_of(sound).is_some_and(|end| end > upto));
-        self.awaits_words &= !is_last || self.speech.is_talking();
+        // There may be another utterance whose words are not there yet.
+        self.awaits_words &= !is_last || self.speech.is_talking() || !self.is_silent();
     }
 }
 
@@ -210,5 +211,30 @@ pub(super) fn note_end(found: &mut Found, pulse: &Pulse) {
         Pulse::Ended(stretch) => found.fresh.push_back(Sound::Ended(*stretch)),
         Pulse::Cut(stretch) => found.fresh.push_back(Sound::Cut(*stretch)),
         Pulse::Started { .. } | Pulse::Voiced { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::voice::speech::Stretch;
+
+    #[test]
+    fn words_are_awaited_until_the_last_final_of_the_newest_utterance() {
+        let at = |ms: u64| Moment::from_micros(ms * 1_000);
+        let mut found = Found { awaits_words: true, ..Found::default() };
+        for from in [1_000, 5_000] {
+            let stretch = Stretch { started: at(from), ended: at(from + 900), voiced: Duration::from_millis(900) };
+            found.taken.push_back(Sound::Audio { from: at(from), samples: vec![1; 16_000].into() });
+            found.taken.push_back(Sound::Ended(stretch));
+        }
+
+        let mut awaits = Vec::new();
+        for (upto, is_last) in [(1_500, false), (1_900, true), (5_900, true)] {
+            found.finalised(at(upto), is_last);
+            awaits.push(found.awaits_words);
+        }
+
+        assert_eq!(awaits, [true, true, false]);
     }
 }

@@ -4,7 +4,6 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::domain::voice::speech::HANGOVER;
-use crate::ports::speech_recognition::Segment;
 use crate::settings::Settings;
 
 const RECOGNITION: Duration = Duration::from_millis(300);
@@ -15,69 +14,26 @@ const QUESTION: &str = "Aria, how are you?";
 const ANSWERS: usize = 30;
 
 /// Returns the question for each stretch of speech.
-struct SlowEars;
-
-#[async_trait]
-impl SpeechRecognition for SlowEars {
-    fn provider(&self) -> &'static str {
-        "slow"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("ears.example".into())
-    }
-
-    fn recognises_words(&self) -> bool {
-        true
-    }
-
-    fn has_partials(&self) -> bool {
-        true
-    }
-
-    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
+fn slow_ears() -> Arc<Ears> {
+    Ears::new(|mut sounds, results| async move {
         while let Some(sound) = sounds.recv().await {
             let Sound::Ended(stretch) = sound else { continue };
             sleep(RECOGNITION).await;
-            let segment = Segment {
-                id: stretch.started.as_micros().to_string().into(),
-                text: QUESTION.into(),
-                is_verbatim: true,
-                started: stretch.started,
-                ended: stretch.ended,
-                voiced: None,
-                no_speech: None,
-                confidence: None,
-                is_last: true,
-                is_answer: true,
-            };
             // Who left needs no words.
-            let _ = results.send(Recognised::Final(segment)).await;
+            let _ = results.send(final_of(QUESTION, stretch.started, stretch.ended, true)).await;
         }
         Ok(())
-    }
+    })
 }
 
-struct SlowMouth;
-
-impl SpeechSynthesis for SlowMouth {
-    fn provider(&self) -> &'static str {
-        "slow"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("mouth.example".into())
-    }
-
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        stream::once(sleep(FIRST_AUDIO)).flat_map(move |()| RehearsedSpeech.say(sentence.clone())).boxed()
-    }
+fn slow_mouth() -> Arc<Mouth> {
+    Mouth::new(|sentence| stream::once(sleep(FIRST_AUDIO)).flat_map(move |()| RehearsedSpeech.say(sentence.clone())).boxed())
 }
 
 /// Virtual time: what the machine itself takes is not in it, and what anything waits for is.
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_services_and_settings_and_hardly_for_anything_else() {
-    let world = world_of(Arc::new(SlowEars), Arc::new(SlowMouth), json!({})).await;
+    let world = world_of(slow_ears(), slow_mouth(), json!({})).await;
     world.side.set_delay(DECISION);
     world.main.set_delay(FIRST_SENTENCE);
     let mut ana = Caller::enter(&world, "ana").await;

@@ -3,23 +3,6 @@
 use super::*;
 use crate::domain::service::Service;
 
-/// A voice that costs something.
-struct Paid;
-
-impl SpeechSynthesis for Paid {
-    fn provider(&self) -> &'static str {
-        "paid"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("mouth.example".into())
-    }
-
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        RehearsedSpeech.say(sentence)
-    }
-}
-
 /// A stream is closed when nobody has talked for so many seconds.
 const IDLE_SECS: f64 = 35.0;
 
@@ -37,7 +20,7 @@ pub(super) async fn answers(world: &World) -> Vec<(String, bool)> {
 #[tokio::test(start_paused = true)]
 async fn a_guild_that_has_used_its_minutes_is_told_once_and_can_type() {
     let limit = json!({ "speech": { "guild_minutes_per_day": 0.015 } });
-    let world = world_of(Arc::<Counting>::default(), Arc::new(RehearsedSpeech), limit).await;
+    let world = world_of(Ears::rehearsed(), Arc::new(RehearsedSpeech), limit).await;
     let mut ana = Caller::enter(&world, "ana").await;
 
     ana.say_something(&world).await;
@@ -65,7 +48,7 @@ async fn a_guild_that_has_used_its_minutes_is_told_once_and_can_type() {
 #[tokio::test(start_paused = true)]
 async fn what_was_counted_before_the_record_is_read_is_added_to_it_once() {
     let limit = json!({ "speech": { "guild_minutes_per_day": 0.04 } });
-    let world = world_of(Arc::<Counting>::default(), Arc::new(RehearsedSpeech), limit).await;
+    let world = world_of(Ears::rehearsed(), Arc::new(RehearsedSpeech), limit).await;
     let mut ana = Caller::enter(&world, "ana").await;
     ana.say_something(&world).await;
     world.pass(IDLE_SECS).await;
@@ -87,7 +70,7 @@ async fn what_was_counted_before_the_record_is_read_is_added_to_it_once() {
 #[tokio::test(start_paused = true)]
 async fn a_guild_that_has_used_its_characters_is_answered_in_writing() {
     let limit = json!({ "speech": { "guild_characters_per_day": "Hello there.".len() } });
-    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Paid), limit).await;
+    let world = world_of(Arc::new(RehearsedSpeech), Mouth::new(|sentence| RehearsedSpeech.say(sentence)), limit).await;
     let ana = Caller::enter(&world, "ana").await;
     let ask = async |world: &World, ana: &Caller| {
         ana.line.tell(Told::Say("Aria, how are you?".into()));
@@ -124,51 +107,30 @@ async fn a_guild_that_has_used_its_characters_is_answered_in_writing() {
     assert_eq!(answers(&world).await.last(), Some(&answer(true)), "a day later it is spoken again");
 }
 
-/// Ears that return something of each sound, and a final at the end.
-struct Talkative(Counting);
-
-#[async_trait]
-impl SpeechRecognition for Talkative {
-    fn provider(&self) -> &'static str {
-        "talkative"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        None
-    }
-
-    fn recognises_words(&self) -> bool {
-        true
-    }
-
-    fn has_partials(&self) -> bool {
-        true
-    }
-
-    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
-        self.0.open.fetch_add(1, Ordering::Relaxed);
-        let _open = CountedStream(&self.0);
+/// Ears that return something of each sound.
+fn talkative() -> Arc<Ears> {
+    Ears::new(|mut sounds, results| async move {
         while let Some(sound) = sounds.recv().await {
             if let Sound::Audio { from, .. } = sound {
                 let _ = results.send(Recognised::Partial { text: "la".into(), started: from }).await;
             }
         }
         Ok(())
-    }
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_stop_talking_reaches_the_limit_all_the_same() {
-    let ears = Arc::new(Talkative(Counting::default()));
+    let ears = talkative();
     let limit = json!({ "speech": { "guild_minutes_per_day": 0.4 } });
     let world = world_of(ears.clone(), Arc::new(RehearsedSpeech), limit).await;
     let mut ana = Caller::enter(&world, "ana").await;
 
     ana.talk(&world, 1_000, 1).await;
-    assert_eq!((refusals(&ana), ears.0.open.load(Ordering::Relaxed)), (0, 1), "after 20 s");
+    assert_eq!((refusals(&ana), ears.open()), (0, 1), "after 20 s");
     ana.talk(&world, 1_000, 1).await;
 
-    assert_eq!((refusals(&ana), ears.0.open.load(Ordering::Relaxed)), (1, 0), "after 40 s");
+    assert_eq!((refusals(&ana), ears.open()), (1, 0), "after 40 s");
     let heard: f64 = speech_used(&world).await.iter().map(|(_, used)| used.recognised_secs).sum();
     assert!((24.0..35.0).contains(&heard), "{heard}");
 }

@@ -4,65 +4,29 @@ use super::daily_limits::answers;
 use super::*;
 
 /// A mouth that takes words and returns nothing.
-#[derive(Default)]
-struct Silent(AtomicUsize);
-
-impl SpeechSynthesis for Silent {
-    fn provider(&self) -> &'static str {
-        "silent"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("mouth.example".into())
-    }
-
-    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        stream::pending().boxed()
-    }
+fn silent() -> Arc<Mouth> {
+    Mouth::new(|_| stream::pending().boxed())
 }
 
 /// A mouth that makes this many samples, and fails.
-struct Breaking(usize);
-
-impl SpeechSynthesis for Breaking {
-    fn provider(&self) -> &'static str {
-        "breaking"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("mouth.example".into())
-    }
-
-    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        let failed = NoAnswer::Unreachable { endpoint: "https://mouth.example".into(), detail: "the line is bad".to_owned() };
-        stream::iter([Ok(Piece::Audio(vec![1; self.0])), Err(failed)]).boxed()
-    }
+fn breaking(samples: usize) -> Arc<Mouth> {
+    Mouth::new(move |_| stream::iter([Ok(Piece::Audio(vec![1; samples])), Err(failed())]).boxed())
 }
 
 /// A mouth that says this many sentences, and then nothing any more.
-struct Tiring(AtomicUsize);
-
-impl SpeechSynthesis for Tiring {
-    fn provider(&self) -> &'static str {
-        "tiring"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("mouth.example".into())
-    }
-
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        let is_left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        if is_left { RehearsedSpeech.say(sentence) } else { Breaking(0).say(sentence) }
-    }
+fn tiring(sentences: usize) -> Arc<Mouth> {
+    let (left, broken) = (AtomicUsize::new(sentences), breaking(0));
+    Mouth::new(move |sentence| {
+        let is_left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        if is_left { RehearsedSpeech.say(sentence) } else { broken.say(sentence) }
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_follows_the_last_sentence_that_can_be_spoken_is_posted() {
     let sentences = ["It was late when we left.", " The rain had stopped.", " Nobody said a word.", " Then we laughed."];
     for spoken in 1..=4 {
-        let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Tiring(AtomicUsize::new(spoken))), json!({})).await;
+        let world = world_of(Arc::new(RehearsedSpeech), tiring(spoken), json!({})).await;
         world.main.answer_by(move |_| Some(Ok(sentences.concat())));
         let ana = Caller::enter(&world, "ana").await;
 
@@ -75,7 +39,7 @@ async fn what_follows_the_last_sentence_that_can_be_spoken_is_posted() {
 
 #[tokio::test(start_paused = true)]
 async fn dots_at_the_beginning_do_not_hold_up_an_answer_that_cannot_be_spoken() {
-    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Mute), json!({})).await;
+    let world = world_of(Arc::new(RehearsedSpeech), mute(), json!({})).await;
     world.main.answer_by(|_| Some(Ok("... Well, no. It is not.".to_owned())));
     let ana = Caller::enter(&world, "ana").await;
 
@@ -85,25 +49,14 @@ async fn dots_at_the_beginning_do_not_hold_up_an_answer_that_cannot_be_spoken() 
 }
 
 /// A mouth that has nothing to say without words, and fails with words.
-struct Mute;
-
-impl SpeechSynthesis for Mute {
-    fn provider(&self) -> &'static str {
-        "mute"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        Some("mouth.example".into())
-    }
-
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        if sentence.has_words() { Breaking(0).say(sentence) } else { stream::empty().boxed() }
-    }
+fn mute() -> Arc<Mouth> {
+    let broken = breaking(0);
+    Mouth::new(move |sentence| if sentence.has_words() { broken.say(sentence) } else { stream::empty().boxed() })
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_waited_for_a_place_is_no_fault_of_the_service() {
-    let mouth = Arc::<Silent>::default();
+    let mouth = silent();
     let limits = Limits { most: 1, cool_down: Duration::from_secs(600), price: None };
     let voices = Provider::new(mouth.clone() as Arc<dyn SpeechSynthesis>, limits);
     let ears = Provider::unlimited(Arc::new(RehearsedSpeech) as Arc<dyn SpeechRecognition>);
@@ -119,7 +72,7 @@ async fn who_waited_for_a_place_is_no_fault_of_the_service() {
     assert_eq!(answers(&world).await, [("Hello there.".to_owned(), false)]);
     let now = world.context.clock.now();
     let begun = voices.begin_when_free(|| now).await.map(drop);
-    assert!(begun.is_ok(), "it is asked again: {begun:?}, asked {}", mouth.0.load(Ordering::Relaxed));
+    assert!(begun.is_ok(), "it is asked again: {begun:?}, asked {}", mouth.asked());
 }
 
 async fn ask(world: &World, ana: &Caller) {
@@ -133,7 +86,7 @@ fn troubles(person: &Caller) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_stays_silent_has_failed_and_is_left_alone() {
-    let mouth = Arc::<Silent>::default();
+    let mouth = silent();
     let limits = Limits { most: 25, cool_down: Duration::from_secs(600), price: None };
     let voices = Provider::new(mouth.clone() as Arc<dyn SpeechSynthesis>, limits);
     let ears = Provider::unlimited(Arc::new(RehearsedSpeech) as Arc<dyn SpeechRecognition>);
@@ -145,7 +98,7 @@ async fn a_service_that_stays_silent_has_failed_and_is_left_alone() {
     ask(&world, &ana).await;
 
     assert_eq!(answers(&world).await, [("Hello there.".to_owned(), false), ("Hello there.".to_owned(), false)]);
-    assert_eq!((mouth.0.load(Ordering::Relaxed), troubles(&ana)), (1, 2), "asked once, and people are told");
+    assert_eq!((mouth.asked(), troubles(&ana)), (1, 2), "asked once, and people are told");
     let errors: Vec<_> = world.spans.named("voice.synthesise").iter().map(|span| attribute(span, "error.type")).collect();
     assert_eq!(errors, [Some("synthesis_failed".to_owned())]);
     assert_eq!(world.spans.metrics().total("tertulia_speech_synthesised_total", &[]), 0.0, "nothing was spoken");
@@ -156,7 +109,7 @@ async fn of_a_voice_that_breaks_off_before_the_first_word_is_over_the_answer_is_
     for samples in [1, SPOKEN_FRAME - 1, SPOKEN_FRAME, 3 * SPOKEN_FRAME] {
         for turn_delay_secs in [0.0, 0.5, 3.0] {
             let settings = json!({ "voice": { "turn_delay_secs": turn_delay_secs } });
-            let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Breaking(samples)), settings).await;
+            let world = world_of(Arc::new(RehearsedSpeech), breaking(samples), settings).await;
             let ana = Caller::enter(&world, "ana").await;
 
             ask(&world, &ana).await;
@@ -168,7 +121,7 @@ async fn of_a_voice_that_breaks_off_before_the_first_word_is_over_the_answer_is_
 
 #[tokio::test(start_paused = true)]
 async fn of_a_voice_that_breaks_off_later_the_words_that_were_heard_are_the_statement() {
-    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(Breaking(50 * SPOKEN_FRAME)), json!({})).await;
+    let world = world_of(Arc::new(RehearsedSpeech), breaking(50 * SPOKEN_FRAME), json!({})).await;
     world.main.answer_by(|_| Some(Ok("Hello there, and welcome to this place. It is good to hear you.".to_owned())));
     let ana = Caller::enter(&world, "ana").await;
 

@@ -1,7 +1,6 @@
 //! Services that take what people say, and return nothing of use: the next one takes over.
 
 use super::*;
-use crate::ports::speech_recognition::Segment;
 
 /// What bad ears do.
 #[derive(Clone, Copy, PartialEq)]
@@ -18,88 +17,46 @@ enum Fault {
     IsFull,
 }
 
-struct Bad {
-    fault: Fault,
-    streams: Counting,
-    asked: AtomicUsize,
+/// Ears with a fault.
+fn bad(fault: Fault) -> Arc<Ears> {
+    Ears::new(move |sounds, results| hear_badly(fault, sounds, results))
 }
 
-fn bad(fault: Fault) -> Arc<Bad> {
-    Arc::new(Bad { fault, streams: Counting::default(), asked: AtomicUsize::new(0) })
-}
-
-fn final_of(text: &str, started: Moment, ended: Moment, is_answer: bool) -> Recognised {
-    Recognised::Final(Segment {
-        id: format!("bad-{}", started.as_micros()).into(),
-        text: text.into(),
-        is_verbatim: true,
-        started,
-        ended,
-        voiced: None,
-        no_speech: None,
-        confidence: None,
-        is_last: true,
-        is_answer,
-    })
-}
-
-#[async_trait]
-impl SpeechRecognition for Bad {
-    fn provider(&self) -> &'static str {
-        "bad"
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        None
-    }
-
-    fn recognises_words(&self) -> bool {
-        true
-    }
-
-    fn has_partials(&self) -> bool {
-        true
-    }
-
-    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        self.streams.open.fetch_add(1, Ordering::Relaxed);
-        let _open = CountedStream(&self.streams);
-        let endpoint = Arc::from("https://ears.example");
-        while self.fault != Fault::Ends
-            && let Some(sound) = sounds.recv().await
-        {
-            match (self.fault, sound) {
-                (Fault::Deaf, Sound::Ended(stretch)) => {
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    let _ = results.send(final_of("", stretch.started, stretch.started, false)).await;
-                }
-                (Fault::HearsNoise, Sound::Ended(stretch)) => {
-                    let _ = results.send(final_of("", stretch.started, stretch.ended, true)).await;
-                }
-                (Fault::Cuts, Sound::Audio { from, .. }) => {
-                    let _ = results.send(Recognised::Partial { text: "well".into(), started: from }).await;
-                    return Err(NoAnswer::Unreachable { endpoint, detail: "cut".to_owned() });
-                }
-                (Fault::IsFull, Sound::Audio { from, .. }) => {
-                    drop(sounds);
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    let _ = results.send(final_of("hello", from, from, true)).await;
-                    let retry_after = Some(Duration::from_secs(600));
-                    return Err(NoAnswer::Overloaded { endpoint, detail: "429".to_owned(), retry_after });
-                }
-                _ => {}
+async fn hear_badly(fault: Fault, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
+    let endpoint = Arc::from("https://ears.example");
+    while fault != Fault::Ends
+        && let Some(sound) = sounds.recv().await
+    {
+        match (fault, sound) {
+            (Fault::Deaf, Sound::Ended(stretch)) => {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let _ = results.send(final_of("", stretch.started, stretch.started, false)).await;
             }
+            (Fault::HearsNoise, Sound::Ended(stretch)) => {
+                let _ = results.send(final_of("", stretch.started, stretch.ended, true)).await;
+            }
+            (Fault::Cuts, Sound::Audio { from, .. }) => {
+                let _ = results.send(Recognised::Partial { text: "well".into(), started: from }).await;
+                return Err(NoAnswer::Unreachable { endpoint, detail: "cut".to_owned() });
+            }
+            (Fault::IsFull, Sound::Audio { from, .. }) => {
+                drop(sounds);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                let _ = results.send(final_of("hello", from, from, true)).await;
+                let retry_after = Some(Duration::from_secs(600));
+                return Err(NoAnswer::Overloaded { endpoint, detail: "429".to_owned(), retry_after });
+            }
+            _ => {}
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Bad ears, and others for when they fail.
-async fn world_with(ears: &Arc<Bad>) -> World {
+async fn world_with(ears: &Arc<Ears>) -> World {
     let limits = Limits { most: 25, cool_down: Duration::from_secs(600), price: None };
     let first = Provider::new(ears.clone() as Arc<dyn SpeechRecognition>, limits);
-    let second = Provider::unlimited(Arc::<Counting>::default() as Arc<dyn SpeechRecognition>);
+    let second = Provider::unlimited(Ears::rehearsed() as Arc<dyn SpeechRecognition>);
     world_with_speech(speech_of([first, second], Provider::unlimited(Arc::new(RehearsedSpeech))), json!({})).await
 }
 
@@ -120,7 +77,7 @@ async fn who_returns_nothing_to_three_utterances_has_failed() {
     world.pass(5.0).await;
 
     assert!(!texts(&world).await.is_empty(), "what was said is recognised by the next one");
-    assert_eq!(ears.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(ears.asked(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,8 +90,8 @@ async fn who_hears_no_words_in_noise_works() {
         ana.say_something(&world).await;
     }
 
-    assert_eq!((texts(&world).await, ears.asked.load(Ordering::Relaxed)), (Vec::new(), 1));
-    assert_eq!(ears.streams.open.load(Ordering::Relaxed), 1);
+    assert_eq!((texts(&world).await, ears.asked()), (Vec::new(), 1));
+    assert_eq!(ears.open(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,10 +101,10 @@ async fn a_stream_is_closed_although_the_end_of_what_was_said_was_never_answered
     let mut ana = Caller::enter(&world, "ana").await;
 
     ana.say_something(&world).await;
-    assert_eq!(ears.streams.open.load(Ordering::Relaxed), 1);
+    assert_eq!(ears.open(), 1);
     world.pass(40.0).await;
 
-    assert_eq!(ears.streams.open.load(Ordering::Relaxed), 0);
+    assert_eq!(ears.open(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +116,7 @@ async fn who_ends_without_an_error_has_failed() {
     ana.say_something(&world).await;
     world.pass(5.0).await;
 
-    assert_eq!((texts(&world).await.len(), ears.asked.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!((texts(&world).await.len(), ears.asked()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +128,7 @@ async fn who_cuts_three_streams_in_a_row_has_failed() {
     ana.say_something(&world).await;
     world.pass(10.0).await;
 
-    assert_eq!((texts(&world).await.len(), ears.asked.load(Ordering::Relaxed)), (1, 3));
+    assert_eq!((texts(&world).await.len(), ears.asked()), (1, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,5 +142,5 @@ async fn results_that_are_on_the_way_when_a_stream_takes_no_more_are_kept_and_so
 
     let texts = texts(&world).await;
     assert_eq!((texts.first().map(String::as_str), texts.len()), (Some("hello"), 2), "{texts:?}");
-    assert_eq!(ears.asked.load(Ordering::Relaxed), 1, "it asked for a pause");
+    assert_eq!(ears.asked(), 1, "it asked for a pause");
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::stream::{Output, Protocol};
-use super::utterances::{Cause, Result as Heard, Utterances, Word};
+use super::utterances::{Cause, MAX_TEXT_BYTES, Result as Heard, Utterances, Word};
 use crate::adapters::endpoint::failure::Broken;
 use crate::domain::text::first_bytes;
 use crate::ports::audio::HEARD_RATE;
@@ -17,8 +17,6 @@ const FINALIZE: &str = r#"{"type":"Finalize"}"#;
 pub(in crate::adapters::speech) const CLOSE_STREAM: &str = r#"{"type":"CloseStream"}"#;
 /// No more words of one result are read.
 const MOST_WORDS: usize = 2_000;
-/// A longer text is cut.
-const MAX_TEXT_BYTES: usize = 16 * 1024;
 /// The code of audio that cannot be read.
 const DATA_ERROR: &str = "DATA-0000";
 
@@ -116,6 +114,8 @@ fn heard(message: &Value) -> Heard {
     let mut words: Vec<_> = words(&best["words"], "punctuated_word")
         .map(|(text, times)| {
             let (start, end) = times.unwrap_or((from, upto));
+            // The next words may begin where the audio of this result ends.
+            let end = if start < upto { end.min(upto) } else { end };
             Word { text: text.to_owned(), start, end }
         })
         .collect();

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -95,13 +96,14 @@ pub struct Recorded {
     pub cuts: usize,
 }
 
-/// Has a script recognised as the recognition of calls does it: a connection that fails is opened again after a second, and gets the audio since the last
-/// final again, of 5 s at most.
+/// Has a script recognised as the recognition of calls does it: a connection that fails, or that somebody else takes, is opened again after a second,
+/// and gets the audio since the last final again, of 5 s at most.
 pub async fn record<P: Protocol + 'static>(
     script: Script,
     path: &'static str,
     new: impl Fn() -> P,
     mut habits: impl FnMut() -> Habits,
+    mut is_taken: impl FnMut() -> bool,
     books: &Books,
 ) -> Recorded {
     let begin = Instant::now();
@@ -109,7 +111,7 @@ pub async fn record<P: Protocol + 'static>(
     let (mut fresh, mut taken): (VecDeque<Sound>, VecDeque<Sound>) = Default::default();
     let mut sounds = script.sounds;
     let (report, mut reports) = mpsc::unbounded_channel::<(usize, Option<Result<Recognised, bool>>)>();
-    let mut stream: Option<mpsc::Sender<Sound>> = None;
+    let mut stream: Option<(mpsc::Sender<Sound>, AbortHandle)> = None;
     let (mut number, mut again) = (0, None::<Instant>);
     let (mut asked, mut last) = (0_usize, 0_usize);
     loop {
@@ -153,7 +155,7 @@ pub async fn record<P: Protocol + 'static>(
                     continue;
                 }
                 let is_new = stream.is_none();
-                let sender = stream.get_or_insert_with(|| {
+                let (sender, task) = stream.get_or_insert_with(|| {
                     let (sender, given) = mpsc::channel(512);
                     (asked, last) = (0, 0);
                     let (ours, theirs) = tokio::io::duplex(64 * 1024);
@@ -162,7 +164,7 @@ pub async fn record<P: Protocol + 'static>(
                         serve(WebSocketStream::from_raw_socket(theirs, Role::Server, None).await, path, habits, books).await;
                     });
                     let (mut protocol, report) = (new(), report.clone());
-                    tokio::spawn(async move {
+                    let task = tokio::spawn(async move {
                         let (results, mut returned) = mpsc::channel(64);
                         let socket = WebSocket::over(ours, MAX_MESSAGE_BYTES);
                         let failures = Failures::new("fake".into(), None);
@@ -175,7 +177,7 @@ pub async fn record<P: Protocol + 'static>(
                         let (outcome, ()) = tokio::join!(listening, reporting);
                         let _ = report.send((number, Some(Err(outcome.is_err()))));
                     });
-                    sender
+                    (sender, task.abort_handle())
                 });
                 if is_new {
                     let before = std::mem::take(&mut taken);
@@ -187,6 +189,12 @@ pub async fn record<P: Protocol + 'static>(
                     sender.try_send(sound).expect("it takes in what is said");
                 }
                 keep(&mut taken);
+                if is_taken() {
+                    task.abort();
+                    recorded.cuts += 1;
+                    number += 1;
+                    (stream, again) = (None, Some(Instant::now() + PAUSE));
+                }
             }
         }
     }
@@ -249,10 +257,23 @@ async fn of_a_thousand_utterances_with_cuts_no_word_is_lost_or_doubled() {
     let script = script(1_000, &mut dice);
     let (words, stretches) = (script.words.clone(), script.stretches);
 
-    let recorded = record(script, "/v1/listen", Listening::default, || bad_habits(&mut dice), &books).await;
+    let recorded = record(script, "/v1/listen", Listening::default, || bad_habits(&mut dice), || false, &books).await;
 
     assert_whole(&recorded, &words, stretches);
     assert!(recorded.cuts > 100, "{} cuts", recorded.cuts);
     let heard = books.open().heard.len();
     assert!(heard > words.len() + recorded.cuts / 2, "words were heard again: {heard}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_word_of_a_stream_that_is_taken_is_lost_or_doubled() {
+    let (mut dice, mut takes, books) = (Dice(0x5eee), Dice(7), Books::default());
+    let script = script(200, &mut dice);
+    let (words, stretches) = (script.words.clone(), script.stretches);
+    let habits = || Habits { cut_after: None, ..bad_habits(&mut dice) };
+
+    let recorded = record(script, "/v1/listen", Listening::default, habits, || takes.between(0, 700) == 0, &books).await;
+
+    assert_whole(&recorded, &words, stretches);
+    assert!(recorded.cuts > 20, "{} cuts", recorded.cuts);
 }

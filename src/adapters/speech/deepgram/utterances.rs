@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::table::{Table, samples};
 use crate::domain::moment::Moment;
+use crate::domain::text::first_bytes;
 use crate::domain::voice::pump::FINALIZE_TIMEOUT;
 use crate::domain::voice::speech::{HOP, Stretch};
 use crate::ports::speech_recognition::{Recognised, Segment};
@@ -19,10 +20,16 @@ use crate::ports::speech_recognition::{Recognised, Segment};
 const ENDPOINT_TOLERANCE: Duration = Duration::from_millis(500);
 /// Words that begin this long after the end of a stretch are of the next one.
 const AFTER: Duration = Duration::from_millis(150);
-/// The caller repeats the audio of the last 5 s. Words that are older, and not final when the connection ends, are taken as they are.
+/// The caller repeats the audio of the last 5 s. Words that are older than this, and not final when the connection ends, are taken as they are.
 const REPEATED: Duration = Duration::from_secs(3);
+/// If nothing was final for so long, words do not wait for a final, because the stream may end at any time without telling.
+const LONGEST_OPEN: Duration = Duration::from_secs(4);
+/// A word that ends this long before the end of the audio that was recognised is complete.
+const COMPLETE: Duration = Duration::from_millis(500);
 /// How often `Finalize` is sent again if there is no answer.
 const MOST_REPEATS: u8 = 3;
+/// A longer text is cut.
+pub(in crate::adapters::speech) const MAX_TEXT_BYTES: usize = 16 * 1024;
 /// No more stretches wait for their last final.
 const MOST_PENDING: usize = 64;
 
@@ -61,6 +68,8 @@ struct Pending {
     stretch: Stretch,
     begin: u64,
     end: u64,
+    /// What was sent when it ended.
+    sent: u64,
     due: Instant,
 }
 
@@ -78,6 +87,8 @@ pub(in crate::adapters::speech) struct Utterances {
     pub table: Table,
     /// The audio that finals have covered.
     covered: u64,
+    /// What was sent when the newest stretch ended that has its last final.
+    over: u64,
     pending: VecDeque<Pending>,
     interim: Option<Result>,
     asked: Option<Asked>,
@@ -92,9 +103,9 @@ impl Utterances {
         self.covered < self.table.sent()
     }
 
-    /// The audio that finals have covered.
-    pub const fn covered(&self) -> u64 {
-        self.covered
+    /// The beginning of the audio that has words which are not final.
+    pub fn open_from(&self) -> u64 {
+        self.covered.max(self.over)
     }
 
     /// The newest result that is not final.
@@ -109,8 +120,9 @@ impl Utterances {
     /// A stretch has ended. Returns whether the service is to be asked for the rest of it.
     pub fn ended(&mut self, stretch: Stretch, now: Instant, out: &mut Vec<Recognised>) -> bool {
         let [begin, end] = [stretch.started, stretch.ended].map(|moment| self.table.offset(moment));
-        let pending = Pending { stretch, begin, end, due: now + FINALIZE_TIMEOUT };
+        let pending = Pending { stretch, begin, end, sent: self.table.sent(), due: now + FINALIZE_TIMEOUT };
         if self.reaches(self.covered, end, HOP) {
+            self.over = pending.sent;
             out.push(self.last(&pending, Result { upto: end, ..Result::default() }));
             return false;
         }
@@ -130,14 +142,20 @@ impl Utterances {
         self.asked = Some(Asked { sent: self.table.sent(), again: now + FINALIZE_TIMEOUT, left: MOST_REPEATS });
     }
 
-    /// Words that may change.
-    pub fn hear_interim(&mut self, mut result: Result, out: &mut Vec<Recognised>) {
+    /// Words that may change. Returns how many are so old that they are final.
+    pub fn hear_interim(&mut self, mut result: Result, out: &mut Vec<Recognised>) -> usize {
         self.is_answered = true;
         self.clamp(&mut result);
-        if let Some(first) = result.words.first() {
-            out.push(Recognised::Partial { text: result.text.as_str().into(), started: self.table.begin(first.start) });
-            self.interim = Some(result);
-        }
+        let Some(first) = result.words.first() else { return 0 };
+        out.push(Recognised::Partial { text: result.text.as_str().into(), started: self.table.begin(first.start) });
+        let newest = self.table.end(self.table.sent());
+        let is_long = newest.since(self.table.begin(self.covered)) >= LONGEST_OPEN;
+        let is_old = |word: &Word| {
+            word.end + samples(COMPLETE) <= result.upto && newest.since(self.table.end(word.end)) >= LONGEST_OPEN / 2
+        };
+        let old = is_long.then(|| first_words(&result, is_old)).flatten();
+        self.interim = Some(result);
+        old.map_or(0, |old| self.hear_final(old, Cause::Certain, out))
     }
 
     /// Words that do not change any more. Returns how many are new.
@@ -171,6 +189,7 @@ impl Utterances {
             }
             if let Some(pending) = self.pending.pop_front() {
                 out.push(self.last(&pending, result));
+                self.over = pending.sent;
             }
             self.covered = self.covered.max(rest.upto.min(until));
             result = rest;
@@ -212,12 +231,11 @@ impl Utterances {
 
     /// The connection has ended without all results. Returns the words that the caller cannot have recognised again.
     pub fn cut(&mut self, out: &mut Vec<Recognised>) {
-        let Some(mut result) = self.interim.take() else { return };
         let newest = self.table.end(self.table.sent());
-        result.words.retain(|word| newest.since(self.table.end(word.end)) >= REPEATED);
-        let Some(last) = result.words.last() else { return };
-        (result.upto, result.text, result.confidence) = (last.end, joined(&result.words), None);
-        self.hear_final(result, Cause::Certain, out);
+        let is_old = |word: &Word| newest.since(self.table.end(word.end)) >= REPEATED;
+        if let Some(old) = self.interim.take().and_then(|interim| first_words(&interim, is_old)) {
+            self.hear_final(old, Cause::Certain, out);
+        }
     }
 
     /// All results are there.
@@ -251,7 +269,7 @@ impl Utterances {
     fn close_first(&mut self, out: &mut Vec<Recognised>) {
         if let Some(pending) = self.pending.pop_front() {
             out.push(self.last(&pending, Result { upto: self.covered.min(pending.end), ..Result::default() }));
-            self.is_answered = false;
+            (self.over, self.is_answered) = (pending.sent, false);
         }
     }
 
@@ -289,6 +307,15 @@ impl Utterances {
     }
 }
 
-fn joined(words: &[Word]) -> String {
-    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+/// The first words of a result, as far as they are so.
+fn first_words(result: &Result, is_so: impl Fn(&Word) -> bool) -> Option<Result> {
+    let words: Vec<_> = result.words.iter().take_while(|word| is_so(word)).cloned().collect();
+    let upto = words.last()?.end;
+    Some(Result { upto, text: joined(&words), words, confidence: None })
+}
+
+/// The words as a text, cut if it is too long.
+pub(in crate::adapters::speech) fn joined(words: &[Word]) -> String {
+    let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+    first_bytes(&text, MAX_TEXT_BYTES).to_owned()
 }

@@ -5,7 +5,7 @@ use super::wire::{Alignment, Message};
 use crate::adapters::endpoint::failure::Broken;
 use crate::ports::speech_synthesis::Piece;
 
-/// Times of a message that begin so close to the end of those before, or later, count from the beginning of the sentence. In seconds.
+/// The largest difference between times that are the same. In seconds.
 const TOLERANCE: f64 = 0.06;
 
 /// A sentence whose audio arrives.
@@ -44,7 +44,8 @@ impl Making {
         let begin = self.audio.length().as_secs_f64();
         let samples = self.audio.add_base64(message.audio.as_deref().unwrap_or_default())?;
         if let Some(alignment) = message.alignment() {
-            self.align(&alignment, begin);
+            let own = self.audio.length().as_secs_f64() - begin;
+            self.align(&alignment, begin, own);
         }
         let pieces = self.audio.pieces(samples);
         if !message.is_final() {
@@ -54,10 +55,13 @@ impl Making {
         Ok(Made::All(pieces))
     }
 
-    /// The times of a message count from the beginning of its audio, as the documentation says, or from that of the sentence, as some clients say.
-    fn align(&mut self, Alignment(chars): &Alignment, begin: f64) {
+    /// The times of a message count from the beginning of its audio, as the documentation says, or from that of the sentence, as some clients say:
+    /// then they follow those before, and do not lie within the message's `own` audio.
+    fn align(&mut self, Alignment(chars): &Alignment, begin: f64, own: f64) {
         let first = chars.first().map_or(0.0, |(_, start, _)| start / 1_000.0);
-        let since = if self.aligned > 2.0 * TOLERANCE && first + TOLERANCE >= self.aligned { 0.0 } else { begin };
+        let last = chars.last().map_or(0.0, |(_, start, duration)| (start + duration) / 1_000.0);
+        let follows = self.aligned > 2.0 * TOLERANCE && first + TOLERANCE >= self.aligned;
+        let since = if follows && last > own + TOLERANCE { 0.0 } else { begin };
         for (char, start, duration) in chars {
             let start = since + start / 1_000.0;
             let end = start + duration.max(0.0) / 1_000.0;
@@ -117,6 +121,16 @@ mod tests {
             assert_eq!(first, (vec![(3, 0, 300)], 500));
             assert_eq!(second, (vec![(7, 400, 700), (13, 800, 1_300)], 1_000));
         }
+    }
+
+    #[test]
+    fn a_message_that_begins_with_silence_is_no_sentence_so_far() {
+        let mut making = Making::of("One two");
+        taken(&mut making, &message(500, &aligned("One ", 0)));
+
+        let second = taken(&mut making, &message(1_000, &aligned("two", 600)));
+
+        assert_eq!(second, (vec![(7, 1_100, 1_400)], 1_000));
     }
 
     #[test]

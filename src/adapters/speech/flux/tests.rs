@@ -10,7 +10,7 @@ use super::Flux;
 use super::turns::Listening;
 use crate::adapters::speech::conformance::conformance;
 use crate::adapters::speech::deepgram::fake::{Books, Fake, Habits, KEY, frame};
-use crate::adapters::speech::deepgram::stream::{Output, Protocol};
+use crate::adapters::speech::deepgram::stream::{Output, Protocol, Sent};
 use crate::adapters::speech::deepgram::trial::{Dice, assert_whole, bad_habits, record, script};
 use crate::adapters::speech::service::At;
 use crate::domain::moment::Moment;
@@ -147,9 +147,90 @@ async fn no_word_of_turns_with_cuts_is_lost_or_doubled() {
         let (words, stretches) = (script.words.clone(), script.stretches);
         let habits = || Habits { ends_turns: true, ..bad_habits(&mut dice) };
 
-        let recorded = record(script, "/v2/listen", || Listening::new(ends_turns, true), habits, &books).await;
+        let recorded = record(script, "/v2/listen", || Listening::new(ends_turns, true), habits, || false, &books).await;
 
         assert_whole(&recorded, &words, stretches);
         assert!(recorded.cuts > 20, "{} cuts", recorded.cuts);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_word_of_turns_whose_stream_is_taken_is_lost_or_doubled() {
+    let (mut dice, mut takes, books) = (Dice(0xf10d), Dice(7), Books::default());
+    let script = script(200, &mut dice);
+    let (words, stretches) = (script.words.clone(), script.stretches);
+    let habits = || Habits { cut_after: None, ends_turns: true, ..bad_habits(&mut dice) };
+
+    let is_taken = || takes.between(0, 700) == 0;
+    let recorded = record(script, "/v2/listen", || Listening::new(true, true), habits, is_taken, &books).await;
+
+    assert_whole(&recorded, &words, stretches);
+    assert!(recorded.cuts > 20, "{} cuts", recorded.cuts);
+}
+
+/// A message of the second turn.
+fn second_turn(event: &str, words: &str, start: f64, end: f64) -> String {
+    let begin = format!(r#""turn_index":1,"audio_window_start":{start}"#);
+    info(event, words, end).replace(r#""turn_index":0,"audio_window_start":0.0"#, &begin)
+}
+
+fn manual(end_of_turn: &str) -> String {
+    end_of_turn.replace(r#""trigger":"model""#, r#""trigger":"manual""#)
+}
+
+#[tokio::test]
+async fn words_that_the_caller_cannot_repeat_do_not_wait_for_the_end_of_the_turn() {
+    for partial_results in [true, false] {
+        let (mut listening, mut out, now) = (Listening::new(true, partial_results), Output::default(), Instant::now());
+        listening.sound(&Sound::Audio { from: ms(1_000), samples: vec![1; 6 * 16_000].into() }, now, &mut out);
+
+        listening.message(&info("Update", "one two three four", 6.0), now, &mut out).unwrap();
+        listening.message(&info("EndOfTurn", "one two three four five", 6.0), now, &mut out).unwrap();
+
+        let partials: &[&str] = if partial_results { &["~one two three four"] } else { &[] };
+        assert_eq!(shown(out.results), [partials, &["one two", "three four five"]].concat());
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_was_ended_on_request_before_all_was_transcribed_is_not_the_last_of_its_stretch() {
+    let (mut listening, mut out, now) = (listening(true), Output::default(), Instant::now());
+    let stretch = Stretch { started: ms(1_000), ended: ms(2_700), voiced: Duration::from_millis(1_700) };
+    listening.sound(&Sound::Ended(stretch), now, &mut out);
+
+    listening.message(&manual(&info("EndOfTurn", "hello", 1.0)), now, &mut out).unwrap();
+    listening.message(&manual(&second_turn("EndOfTurn", "there", 1.0, 2.0)), now, &mut out).unwrap();
+
+    assert_eq!(shown(out.results), ["hello", "there."]);
+}
+
+#[tokio::test]
+async fn words_without_times_lie_after_the_stretch_that_is_over() {
+    let (mut listening, mut out, now) = (listening(true), Output::default(), Instant::now());
+    let stretch = Stretch { started: ms(1_000), ended: ms(2_700), voiced: Duration::from_millis(1_700) };
+    listening.sound(&Sound::Ended(stretch), now, &mut out);
+    listening.message(&manual(&info("EndOfTurn", "hello there", 1.9)), now, &mut out).unwrap();
+    listening.sound(&Sound::Audio { from: ms(60_000), samples: vec![1; 16_000].into() }, now, &mut out);
+
+    listening.message(&second_turn("EndOfTurn", "you", 1.9, 3.0), now, &mut out).unwrap();
+
+    let Some(Recognised::Final(segment)) = out.results.pop() else { panic!("{:?}", out.results) };
+    assert_eq!((&*segment.text, segment.started), ("you", ms(60_000)));
+}
+
+#[tokio::test]
+async fn a_long_stretch_ends_turns_only_without_partial_results() {
+    let stretch = Stretch { started: ms(1_000), ended: ms(3_000), voiced: Duration::from_secs(2) };
+    let sent = [true, false].map(|partial_results| {
+        let (mut listening, mut out) = (Listening::new(true, partial_results), Output::default());
+        listening.sound(
+            &Sound::Audio { from: ms(1_000), samples: vec![1; 32_000].into() },
+            Instant::now(),
+            &mut Output::default(),
+        );
+        listening.sound(&Sound::Cut(stretch), Instant::now(), &mut out);
+        out.send
+    });
+
+    assert_eq!(sent, [vec![], vec![Sent::Text(r#"{"type":"ForceEndTurn"}"#)]]);
 }

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::speech::deepgram::results::{self, CLOSE_STREAM, offset};
 use crate::adapters::speech::deepgram::stream::{Output, Protocol};
-use crate::adapters::speech::deepgram::utterances::{Cause, Result as Heard, Utterances, Word};
-use crate::ports::speech_recognition::Sound;
+use crate::adapters::speech::deepgram::utterances::{Cause, Result as Heard, Utterances, Word, joined};
+use crate::ports::speech_recognition::{Recognised, Sound};
 
 /// The audio of one message, in samples: 80 ms, as the service recommends.
 const CHUNK: usize = 1_280;
@@ -73,7 +73,7 @@ impl Listening {
         if self.turn.is_none_or(|(turn, _)| turn != index) {
             (self.turn, self.given) = (Some((index, from)), 0);
         }
-        let begin = self.turn.map_or(from, |(_, begin)| begin).max(self.utterances.covered()).min(upto);
+        let begin = self.turn.map_or(from, |(_, begin)| begin).max(self.utterances.open_from()).min(upto);
         let words: Vec<_> = results::words(&message["words"], "word").collect();
         let new = words.len().saturating_sub(self.given).max(1) as u64;
         let words: Vec<_> = words
@@ -86,8 +86,7 @@ impl Listening {
                 Word { text: text.to_owned(), start, end }
             })
             .collect();
-        let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-        Heard { upto, words, text, confidence: confidence(&message["words"]) }
+        Heard { upto, text: joined(&words), words, confidence: confidence(&message["words"]) }
     }
 }
 
@@ -128,10 +127,9 @@ impl Protocol for Listening {
                     let cause = if message["trigger"] == "manual" { Cause::Certain } else { Cause::Endpoint };
                     self.given += self.utterances.hear_final(heard, cause, &mut out.results);
                 } else {
-                    let before = out.results.len();
-                    self.utterances.hear_interim(heard, &mut out.results);
+                    self.given += self.utterances.hear_interim(heard, &mut out.results);
                     if !self.partial_results {
-                        out.results.truncate(before);
+                        out.results.retain(|result| matches!(result, Recognised::Final(_)));
                     }
                 }
             }
