@@ -16,3 +16,12 @@ mod spoken_audio;
 mod synthesis_service;
 pub mod trial;
 mod word_times;
+
+/// Samples as bytes, as services want them. A loop, because most of the time of tests without optimisation went to iterators here.
+fn little_endian(samples: &[i16]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(2 * samples.len());
+    for sample in samples {
+        bytes.extend_from_slice(&sample.to_le_bytes());
+    }
+    bytes
+}

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::adapters::endpoint::failure::{Broken, Failures};
 use crate::adapters::endpoint::web_socket::{Received, WebSocket};
+use crate::adapters::speech::little_endian;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Recognised, Sound};
 
@@ -35,7 +36,7 @@ impl Output {
 
     pub fn audio(&mut self, samples: &[i16]) {
         if !samples.is_empty() {
-            self.send.push(Sent::Audio(samples.iter().flat_map(|sample| sample.to_le_bytes()).collect()));
+            self.send.push(Sent::Audio(little_endian(samples)));
         }
     }
 }

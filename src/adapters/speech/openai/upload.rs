@@ -1,5 +1,6 @@
 //! The body of a request with a recording: `multipart/form-data` (RFC 7578) with a WAV file.
 
+use crate::adapters::speech::little_endian;
 use crate::ports::audio::HEARD_RATE;
 
 /// What all boundaries begin with.
@@ -38,7 +39,7 @@ fn wav(samples: &[i16]) -> Vec<u8> {
     wav.extend_from_slice(&(HEARD_RATE * 2).to_le_bytes());
     wav.extend_from_slice(b"\x02\0\x10\0data");
     wav.extend_from_slice(&length.to_le_bytes());
-    wav.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
+    wav.extend_from_slice(&little_endian(samples));
     wav
 }
 
