@@ -343,7 +343,7 @@ pub enum NoAnswer {
         /// The delay that the endpoint asked for, if it did.
         retry_after: Option<Duration>,
     },
-    /// The endpoint does not accept the API key (401, 403), or its account has no credit left (402). A retry does not help.
+    /// The endpoint does not accept the API key (401, 403). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     KeyRejected {
         /// The endpoint: scheme, host and port.
@@ -359,7 +359,7 @@ pub enum NoAnswer {
         /// What it answered; never holds a key.
         detail: String,
     },
-    /// The endpoint refuses such a request (400 …), or speaks another protocol. A retry does not help.
+    /// The endpoint refuses such a request (400, 402 …), or speaks another protocol. A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     Refused {
         /// The endpoint: scheme, host and port.

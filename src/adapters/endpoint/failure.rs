@@ -188,7 +188,6 @@ impl Failures {
         let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
         match status {
             401 | 403 => NoAnswer::KeyRejected { endpoint, detail: advised("check the key") },
-            402 => NoAnswer::KeyRejected { endpoint, detail: advised("the account has no credit left") },
             404 => {
                 let usual = self.api.usual.map(|end| format!(", which usually ends in {end},")).unwrap_or_default();
                 NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{usual} and model")) }
@@ -376,12 +375,12 @@ mod tests {
 
     #[test]
     fn each_status_has_the_right_error_code() {
-        let codes = [400, 422, 307, 401, 402, 403, 404, 408, 429, 500, 502, 503, 529].map(|status| {
+        let codes = [400, 402, 422, 307, 401, 403, 404, 408, 429, 500, 502, 503, 529].map(|status| {
             let status = StatusCode::from_u16(status).expect("a status");
             failures().of_status(status, &HeaderMap::new(), b"").code()
         });
 
-        let (refused, rejected, overloaded) = (["refused"; 3], ["key_rejected"; 3], ["overloaded"; 6]);
+        let (refused, rejected, overloaded) = (["refused"; 4], ["key_rejected"; 2], ["overloaded"; 6]);
         assert_eq!(codes.as_slice(), [&refused[..], &rejected, &["unknown_model"], &overloaded].concat());
     }
 }

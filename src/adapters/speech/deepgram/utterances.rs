@@ -20,12 +20,12 @@ use crate::ports::speech_recognition::{Recognised, Segment};
 const ENDPOINT_TOLERANCE: Duration = Duration::from_millis(500);
 /// Words that begin this long after the end of a stretch are of the next one.
 const AFTER: Duration = Duration::from_millis(150);
-/// The caller repeats the audio of the last 5 s. Words that are older than this, and not final when the connection ends, are taken as they are.
+/// The caller repeats the audio of the last 5 s. Words that are older, and not final when the connection ends, are taken as they are.
 const REPEATED: Duration = Duration::from_secs(3);
-/// If nothing was final for so long, words do not wait for a final, because the stream may end at any time without telling.
+/// Words that were said longer ago do not wait for a final, because the stream may end at any time without telling.
 const LONGEST_OPEN: Duration = Duration::from_secs(4);
-/// A word that ends this long before the end of the audio that was recognised is complete.
-const COMPLETE: Duration = Duration::from_millis(500);
+/// Later words wait in any case.
+const NEW: Duration = Duration::from_secs(2);
 /// How often `Finalize` is sent again if there is no answer.
 const MOST_REPEATS: u8 = 3;
 /// A longer text is cut.
@@ -103,8 +103,13 @@ impl Utterances {
         self.covered < self.table.sent()
     }
 
-    /// The beginning of the audio that has words which are not final.
-    pub fn open_from(&self) -> u64 {
+    /// The end of what is final.
+    pub const fn covered(&self) -> u64 {
+        self.covered
+    }
+
+    /// The end of what is final, and of the newest stretch that has its last final.
+    pub fn settled(&self) -> u64 {
         self.covered.max(self.over)
     }
 
@@ -142,20 +147,27 @@ impl Utterances {
         self.asked = Some(Asked { sent: self.table.sent(), again: now + FINALIZE_TIMEOUT, left: MOST_REPEATS });
     }
 
-    /// Words that may change. Returns how many are so old that they are final.
-    pub fn hear_interim(&mut self, mut result: Result, out: &mut Vec<Recognised>) -> usize {
+    /// Words that may change.
+    pub fn hear_interim(&mut self, mut result: Result, out: &mut Vec<Recognised>) {
         self.is_answered = true;
         self.clamp(&mut result);
-        let Some(first) = result.words.first() else { return 0 };
-        out.push(Recognised::Partial { text: result.text.as_str().into(), started: self.table.begin(first.start) });
+        if let Some(first) = result.words.first() {
+            out.push(Recognised::Partial { text: result.text.as_str().into(), started: self.table.begin(first.start) });
+            self.interim = Some(result);
+        }
+    }
+
+    /// Makes old words final, up to the widest gap between them. Returns how many.
+    pub fn finalise_old(&mut self, out: &mut Vec<Recognised>) -> usize {
+        let Some(interim) = &self.interim else { return 0 };
         let newest = self.table.end(self.table.sent());
-        let is_long = newest.since(self.table.begin(self.covered)) >= LONGEST_OPEN;
-        let is_old = |word: &Word| {
-            word.end + samples(COMPLETE) <= result.upto && newest.since(self.table.end(word.end)) >= LONGEST_OPEN / 2
-        };
-        let old = is_long.then(|| first_words(&result, is_old)).flatten();
-        self.interim = Some(result);
-        old.map_or(0, |old| self.hear_final(old, Cause::Certain, out))
+        let is_long = interim.words.first().is_some_and(|word| newest.since(self.table.begin(word.start)) >= LONGEST_OPEN);
+        let pairs = interim.words.windows(2).filter(|_| is_long);
+        let old = pairs.take_while(|pair| newest.since(self.table.end(pair[0].end)) >= NEW).enumerate();
+        let Some((last, pair)) = old.max_by_key(|(_, pair)| pair[1].start.saturating_sub(pair[0].end)) else { return 0 };
+        let upto = pair[0].end.midpoint(pair[1].start.max(pair[0].end));
+        let words = interim.words[..=last].to_vec();
+        self.hear_final(Result { upto, text: joined(&words), words, confidence: None }, Cause::Certain, out)
     }
 
     /// Words that do not change any more. Returns how many are new.
@@ -231,11 +243,12 @@ impl Utterances {
 
     /// The connection has ended without all results. Returns the words that the caller cannot have recognised again.
     pub fn cut(&mut self, out: &mut Vec<Recognised>) {
+        let Some(mut result) = self.interim.take() else { return };
         let newest = self.table.end(self.table.sent());
-        let is_old = |word: &Word| newest.since(self.table.end(word.end)) >= REPEATED;
-        if let Some(old) = self.interim.take().and_then(|interim| first_words(&interim, is_old)) {
-            self.hear_final(old, Cause::Certain, out);
-        }
+        result.words.retain(|word| newest.since(self.table.end(word.end)) >= REPEATED);
+        let Some(last) = result.words.last() else { return };
+        (result.upto, result.text, result.confidence) = (last.end, joined(&result.words), None);
+        self.hear_final(result, Cause::Certain, out);
     }
 
     /// All results are there.
@@ -269,7 +282,7 @@ impl Utterances {
     fn close_first(&mut self, out: &mut Vec<Recognised>) {
         if let Some(pending) = self.pending.pop_front() {
             out.push(self.last(&pending, Result { upto: self.covered.min(pending.end), ..Result::default() }));
-            (self.over, self.is_answered) = (pending.sent, false);
+            self.is_answered = false;
         }
     }
 
@@ -305,13 +318,6 @@ impl Utterances {
             is_answer: self.is_answered,
         })
     }
-}
-
-/// The first words of a result, as far as they are so.
-fn first_words(result: &Result, is_so: impl Fn(&Word) -> bool) -> Option<Result> {
-    let words: Vec<_> = result.words.iter().take_while(|word| is_so(word)).cloned().collect();
-    let upto = words.last()?.end;
-    Some(Result { upto, text: joined(&words), words, confidence: None })
 }
 
 /// The words as a text, cut if it is too long.

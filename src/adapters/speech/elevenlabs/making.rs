@@ -13,6 +13,8 @@ pub(super) struct Making {
     audio: SpokenAudio,
     /// The end of the last character, in seconds.
     aligned: f64,
+    /// Whether times count from the beginning of the sentence.
+    from_sentence: bool,
 }
 
 /// What a message brought.
@@ -28,7 +30,7 @@ pub(super) enum Made {
 
 impl Making {
     pub fn of(text: &str) -> Self {
-        Self { audio: SpokenAudio::of(text), aligned: 0.0 }
+        Self { audio: SpokenAudio::of(text), aligned: 0.0, from_sentence: false }
     }
 
     /// Takes the next message.
@@ -61,7 +63,8 @@ impl Making {
         let first = chars.first().map_or(0.0, |(_, start, _)| start / 1_000.0);
         let last = chars.last().map_or(0.0, |(_, start, duration)| (start + duration) / 1_000.0);
         let follows = self.aligned > 2.0 * TOLERANCE && first + TOLERANCE >= self.aligned;
-        let since = if follows && last > own + TOLERANCE { 0.0 } else { begin };
+        self.from_sentence |= follows && last > own + TOLERANCE;
+        let since = if self.from_sentence { 0.0 } else { begin };
         for (char, start, duration) in chars {
             let start = since + start / 1_000.0;
             let end = start + duration.max(0.0) / 1_000.0;

@@ -168,10 +168,18 @@ async fn no_word_of_turns_whose_stream_is_taken_is_lost_or_doubled() {
     assert!(recorded.cuts > 20, "{} cuts", recorded.cuts);
 }
 
-/// A message of the second turn.
-fn second_turn(event: &str, words: &str, start: f64, end: f64) -> String {
+/// A message whose words have times.
+fn timed(event: &str, words: &[(&str, f64, f64)], end: f64) -> String {
+    let texts: Vec<_> = words.iter().map(|(word, ..)| *word).collect();
+    words.iter().fold(info(event, &texts.join(" "), end), |message, (word, start, end)| {
+        message.replacen(&format!(r#""word":"{word}","#), &format!(r#""word":"{word}","start":{start},"end":{end},"#), 1)
+    })
+}
+
+/// The same message of the second turn.
+fn second_turn(message: &str, start: f64) -> String {
     let begin = format!(r#""turn_index":1,"audio_window_start":{start}"#);
-    info(event, words, end).replace(r#""turn_index":0,"audio_window_start":0.0"#, &begin)
+    message.replace(r#""turn_index":0,"audio_window_start":0.0"#, &begin)
 }
 
 fn manual(end_of_turn: &str) -> String {
@@ -184,8 +192,11 @@ async fn words_that_the_caller_cannot_repeat_do_not_wait_for_the_end_of_the_turn
         let (mut listening, mut out, now) = (Listening::new(true, partial_results), Output::default(), Instant::now());
         listening.sound(&Sound::Audio { from: ms(1_000), samples: vec![1; 6 * 16_000].into() }, now, &mut out);
 
-        listening.message(&info("Update", "one two three four", 6.0), now, &mut out).unwrap();
-        listening.message(&info("EndOfTurn", "one two three four five", 6.0), now, &mut out).unwrap();
+        let words = [("one", 0.5, 1.0), ("two", 1.1, 1.5), ("three", 2.5, 3.0), ("four", 3.0, 3.5), ("five", 4.6, 5.0)];
+        // The times of an update are not quite those of the end.
+        let later = words.map(|(word, start, end)| (word, start + 0.1, end + 0.1));
+        listening.message(&timed("Update", &words[..4], 6.0), now, &mut out).unwrap();
+        listening.message(&timed("EndOfTurn", &later, 6.0), now, &mut out).unwrap();
 
         let partials: &[&str] = if partial_results { &["~one two three four"] } else { &[] };
         assert_eq!(shown(out.results), [partials, &["one two", "three four five"]].concat());
@@ -198,8 +209,8 @@ async fn a_turn_that_was_ended_on_request_before_all_was_transcribed_is_not_the_
     let stretch = Stretch { started: ms(1_000), ended: ms(2_700), voiced: Duration::from_millis(1_700) };
     listening.sound(&Sound::Ended(stretch), now, &mut out);
 
-    listening.message(&manual(&info("EndOfTurn", "hello", 1.0)), now, &mut out).unwrap();
-    listening.message(&manual(&second_turn("EndOfTurn", "there", 1.0, 2.0)), now, &mut out).unwrap();
+    listening.message(&manual(&info("EndOfTurn", "hello", 1.4)), now, &mut out).unwrap();
+    listening.message(&manual(&second_turn(&info("EndOfTurn", "there", 2.0), 1.4)), now, &mut out).unwrap();
 
     assert_eq!(shown(out.results), ["hello", "there."]);
 }
@@ -212,7 +223,7 @@ async fn words_without_times_lie_after_the_stretch_that_is_over() {
     listening.message(&manual(&info("EndOfTurn", "hello there", 1.9)), now, &mut out).unwrap();
     listening.sound(&Sound::Audio { from: ms(60_000), samples: vec![1; 16_000].into() }, now, &mut out);
 
-    listening.message(&second_turn("EndOfTurn", "you", 1.9, 3.0), now, &mut out).unwrap();
+    listening.message(&second_turn(&info("EndOfTurn", "you", 3.0), 1.9), now, &mut out).unwrap();
 
     let Some(Recognised::Final(segment)) = out.results.pop() else { panic!("{:?}", out.results) };
     assert_eq!((&*segment.text, segment.started), ("you", ms(60_000)));
@@ -233,4 +244,43 @@ async fn a_long_stretch_ends_turns_only_without_partial_results() {
     });
 
     assert_eq!(sent, [vec![], vec![Sent::Text(r#"{"type":"ForceEndTurn"}"#)]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_without_times_that_come_late_are_of_the_stretch_that_is_over() {
+    let (mut listening, mut out, now) = (listening(false), Output::default(), Instant::now());
+    let stretch = Stretch { started: ms(1_000), ended: ms(2_700), voiced: Duration::from_millis(1_700) };
+    listening.sound(&Sound::Ended(stretch), now, &mut out);
+    listening.message(&info("Update", "hello", 1.2), now, &mut out).unwrap();
+    listening.wake(now + Duration::from_secs(1), &mut out);
+
+    listening.message(&info("EndOfTurn", "hello there", 2.0), now, &mut out).unwrap();
+
+    let Some(Recognised::Final(segment)) = out.results.last() else { panic!("{:?}", out.results) };
+    assert!(&*segment.text == "there" && segment.started <= ms(3_000), "{segment:?}");
+    assert_eq!(shown(out.results), ["~hello", "hello.", "there"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_word_without_times_is_lost_or_doubled() {
+    let (mut dice, books) = (Dice(0xf10e), Books::default());
+    let script = script(200, &mut dice);
+    let (words, stretches) = (script.words.clone(), script.stretches);
+    let habits = || Habits { cut_after: None, ends_turns: true, has_word_times: false, ..bad_habits(&mut dice) };
+
+    let recorded = record(script, "/v2/listen", || Listening::new(true, true), habits, || false, &books).await;
+
+    assert_whole(&recorded, &words, stretches);
+}
+
+#[tokio::test]
+async fn times_may_count_from_the_beginning_of_the_turn() {
+    let (mut listening, mut out, now) = (listening(true), Output::default(), Instant::now());
+    listening.message(&info("EndOfTurn", "hello", 1.2), now, &mut out).unwrap();
+    let words = [("there", 0.1, 0.3), ("you", 0.4, 0.6)];
+
+    listening.message(&second_turn(&timed("EndOfTurn", &words, 2.0), 1.2), now, &mut out).unwrap();
+
+    let Some(Recognised::Final(segment)) = out.results.last() else { panic!("{:?}", out.results) };
+    assert_eq!((&*segment.text, segment.started), ("there you", ms(2_300)));
 }

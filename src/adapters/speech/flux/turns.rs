@@ -16,6 +16,8 @@ use crate::ports::speech_recognition::{Recognised, Sound};
 
 /// The audio of one message, in samples: 80 ms, as the service recommends.
 const CHUNK: usize = 1_280;
+/// Times that differ by fewer samples are the same: 100 ms.
+const NEAR: u64 = 1_600;
 const END_TURN: &str = r#"{"type":"ForceEndTurn"}"#;
 /// What a server answers that does not know [`END_TURN`], before it closes the connection.
 const UNKNOWN: &str = "UNPARSABLE_CLIENT_MESSAGE";
@@ -73,15 +75,21 @@ impl Listening {
         if self.turn.is_none_or(|(turn, _)| turn != index) {
             (self.turn, self.given) = (Some((index, from)), 0);
         }
-        let begin = self.turn.map_or(from, |(_, begin)| begin).max(self.utterances.open_from()).min(upto);
+        // Words that come late are of a stretch that is over.
+        let settled = Some(self.utterances.settled()).filter(|settled| *settled < upto).unwrap_or(self.utterances.covered());
+        let begin = self.turn.map_or(from, |(_, begin)| begin).max(settled).min(upto);
         let words: Vec<_> = results::words(&message["words"], "word").collect();
         let new = words.len().saturating_sub(self.given).max(1) as u64;
+        // The documentation does not say from where times count. Words of the turn cannot lie before its audio.
+        let first = words.iter().find_map(|(_, times)| *times).map_or(from, |(start, _)| start);
+        let since = if first.saturating_add(NEAR) < from { from } else { 0 };
         let words: Vec<_> = words
             .into_iter()
             .enumerate()
             .filter(|(number, (_, times))| times.is_some() || *number >= self.given)
             .map(|(number, (text, times))| {
                 let place = |number: usize| begin + (upto - begin) * number.saturating_sub(self.given) as u64 / new;
+                let times = times.map(|(start, end)| (start.saturating_add(since), end.saturating_add(since)));
                 let (start, end) = times.unwrap_or_else(|| (place(number), place(number + 1)));
                 Word { text: text.to_owned(), start, end }
             })
@@ -127,7 +135,11 @@ impl Protocol for Listening {
                     let cause = if message["trigger"] == "manual" { Cause::Certain } else { Cause::Endpoint };
                     self.given += self.utterances.hear_final(heard, cause, &mut out.results);
                 } else {
-                    self.given += self.utterances.hear_interim(heard, &mut out.results);
+                    self.utterances.hear_interim(heard, &mut out.results);
+                    // The places of words without times are not known well enough.
+                    if results::words(&message["words"], "word").all(|(_, times)| times.is_some()) {
+                        self.given += self.utterances.finalise_old(&mut out.results);
+                    }
                     if !self.partial_results {
                         out.results.retain(|result| matches!(result, Recognised::Final(_)));
                     }

@@ -54,6 +54,8 @@ async fn a_call_goes_on_at_another_voice_server() {
 
     assert_eq!(last["from"], "Ana");
     assert_eq!(scene.asked(), asked, "Discord named each server by itself");
+    let history = scene.server.history(&format!("discord:{harbour}")).await;
+    assert!(history.iter().filter(|(.., text)| text.starts_with("(speech, ")).count() >= 3, "{history:?}");
     let (_, log) = (drop(ana), scene.server.stop().await);
     assert!(!log.contains("is made again"), "{log}");
 }
