@@ -14,6 +14,7 @@ use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::settings::companion::Companion;
 use crate::settings::repetition::Judge;
+use crate::settings::speech::Resolved;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
 
 /// Loads the settings and prints a summary. Problems go to standard error, one per line.
@@ -109,6 +110,11 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
         writeln!(out, "  {:<12} {}", line(&name), line(&model))?;
     }
     writeln!(out, "  {:<12} {}", "prices", prices(loaded))?;
+    writeln!(out, "\nspeech:")?;
+    let speech = &loaded.settings.speech;
+    let hears: Vec<_> = speech.recognition.iter().map(|name| service(loaded, name)).collect();
+    writeln!(out, "  {:<12} {}", "hears", line(&hears.join(", then ")))?;
+    writeln!(out, "  {:<12} {}", "speaks", line(&service(loaded, &speech.synthesis)))?;
     writeln!(out, "\nplatforms:")?;
     writeln!(out, "  {:<12} {}", "discord", discord(loaded))?;
     for note in &loaded.notes {
@@ -197,6 +203,15 @@ fn prices(loaded: &Loaded) -> String {
     format!("{} ({} for a million input and output tokens)", prices.join(", "), models.currency)
 }
 
+/// A service for speech.
+fn service(loaded: &Loaded, name: &str) -> String {
+    let Some(table) = loaded.settings.speech.services.get(name) else { return format!("{name} (built in)") };
+    let resolved = table.resolved(name).map(|Resolved { api, base_url, model }| {
+        format!("{name} ({api}, {model} at {})", without_credentials(base_url.as_str()))
+    });
+    resolved.unwrap_or_else(|_| name.to_owned())
+}
+
 /// Whether Discord is configured. Whether it works is checked by `tertulia discord check`.
 fn discord(loaded: &Loaded) -> &'static str {
     if loaded.settings.discord.is_on() {
@@ -246,6 +261,7 @@ mod tests {
         assert!(text.contains("cleo         very_eager (after 3 to 5 messages)"), "{text}");
         assert!(text.contains("aria         average    (after 7 to 11 messages)"), "{text}");
         assert!(text.contains("rehearsal"), "{text}");
+        assert!(text.contains("hears        rehearsal (built in)"), "{text}");
         assert!(text.contains("discord      not used: no token is set"), "{text}");
         assert!(text.contains("prices       side free, main free (USD for a million input and output tokens)"), "{text}");
         let turns =

@@ -80,13 +80,7 @@ fn voice(settings: &Settings, name: &str) -> Result<VoiceProvider, Problem> {
 fn at(settings: &Settings, name: &str, table: &SpeechService) -> Result<(SpeechApi, At), Problem> {
     let Resolved { api, base_url, model } = table.resolved(name)?;
     let (timeout, partial_results) = (settings.speech.timeout(), settings.speech.partial_results);
-    let key = table.key()?;
-    if key.is_none() && table.base_url.is_none() {
-        let variable = format!("TERTULIA__SPEECH__SERVICES__{}__API_KEY", name.to_uppercase());
-        let message = format!("is missing, and {base_url} needs one; set {variable}, or set api_key_file");
-        return Err(Problem::new("api_key", message));
-    }
-    Ok((api, At { base_url, model, key, timeout, partial_results }))
+    Ok((api, At { base_url, model, key: table.needed_key(name)?, timeout, partial_results }))
 }
 
 fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limits {

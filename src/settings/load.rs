@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
 use std::{fmt, fs};
 
 use config::Value;
@@ -18,9 +19,11 @@ use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
 use super::reply::REPLAN_PAUSE;
 use super::roster::{Origin, Roster};
+use super::speech::Speech;
 use super::strict;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
+use crate::domain::service::Service;
 
 /// The settings in the binary.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -97,8 +100,10 @@ impl Loaded {
             let key = models.served(ModelRole::Main, &name).limits.key();
             ("models", key.err().map(|problem| Problem { key: format!("{name}.{}", problem.key), ..problem }))
         });
+        let used = used_services(speech, &self.companions);
         let services = speech.services.iter().map(|(name, table)| {
-            let key = table.key();
+            let is_used = used.contains(name) || table.api(name).is_ok_and(|api| api.serves(Service::SpeechSynthesis));
+            let key = if is_used { table.needed_key(name) } else { table.key() };
             ("speech", key.err().map(|problem| Problem { key: format!("services.{name}.{}", problem.key), ..problem }))
         });
         let is_file = storage.path.exists() && !storage.path.is_dir();
@@ -154,9 +159,8 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     notes.extend(unused.map(|name| {
         format!("models.{name}: no companion uses it; name it in a companion's file ([model] main = \"{name}\"), or remove it")
     }));
-    let providers = roster.companions.values().filter_map(|companion| companion.voice.provider.as_ref());
-    let used_services: BTreeSet<_> = settings.speech.used().chain(providers).collect();
-    notes.extend(settings.speech.services.keys().filter(|name| !used_services.contains(name)).map(|name| {
+    let used = used_services(&settings.speech, &roster.companions);
+    notes.extend(settings.speech.services.keys().filter(|name| !used.contains(name)).map(|name| {
         format!("speech.services.{name}: nothing uses it; name it in speech.recognition or speech.synthesis, or remove it")
     }));
     notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
@@ -311,6 +315,11 @@ pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
 fn is_profile(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=64).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// The services for speech that are used, by the names of their tables.
+fn used_services<'a>(speech: &'a Speech, companions: &'a BTreeMap<CompanionId, Companion>) -> BTreeSet<&'a Arc<str>> {
+    speech.used().chain(companions.values().filter_map(|companion| companion.voice.provider.as_ref())).collect()
 }
 
 /// The problems that sections report, with full paths.

@@ -206,14 +206,26 @@ fn everything_that_keeps_a_server_from_starting_is_reported_at_once() {
         base_url = "http://127.0.0.1:1"
         model = "m"
         api_key_file = "/nowhere/key"
+        [speech]
+        recognition = ["deepgram"]
+        synthesis = "elevenlabs"
+        [speech.services.deepgram]
+        [speech.services.elevenlabs]
+        [speech.services.flux]
     "#;
     let loaded = Folder::with(&[("default.toml", written)]).load().expect("each value is valid on its own");
 
     let messages: Vec<_> = loaded.serve().unwrap_err().0.into_iter().map(|problem| problem.message).collect();
 
-    let [token, key, path] = &messages[..] else { panic!("{messages:?}") };
+    let [token, key, hears, speaks, path] = &messages[..] else { panic!("{messages:?}") };
     assert!(token.starts_with("server.admin_token_file /nowhere/token cannot be read"), "{token}");
     assert!(key.starts_with("models.main.api_key_file /nowhere/key cannot be read"), "{key}");
+    assert_eq!(
+        hears,
+        "speech.services.deepgram.api_key is missing, and https://api.deepgram.com/ needs one; \
+         set TERTULIA__SPEECH__SERVICES__DEEPGRAM__API_KEY, or set api_key_file"
+    );
+    assert!(speaks.starts_with("speech.services.elevenlabs.api_key is missing"), "{speaks}");
     assert_eq!(path, "storage.path is a file; name a folder");
     assert_eq!(Folder::empty().load().expect("nothing is wrong").serve(), Ok(()));
 }

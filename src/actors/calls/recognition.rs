@@ -104,6 +104,10 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        if let Some(work) = self.work.as_mut().filter(|_| !self.permit.has_worked()) {
+            // The next stream gets the same sound again.
+            work.take_back();
+        }
         self.call.streams().close(&self.user, &self.task);
     }
 }
@@ -357,9 +361,9 @@ impl State {
     fn note_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
         if let Some(work) = &mut stream.work {
             work.fail(Trouble::RecognitionFailed.as_str());
-            if !stream.permit.has_worked() {
-                // The next stream gets the same sound again.
-                work.take_back();
+            if stream.permit.has_worked() {
+                // It is counted, whatever is thought of the provider.
+                stream.work = None;
             }
         }
         let provider = stream.permit.provider();
@@ -443,6 +447,10 @@ impl State {
                     }
                 }));
                 if is_last {
+                    if let Some(work) = stream.work.as_mut().filter(|_| !stream.permit.has_worked()) {
+                        // The provider has returned nothing at all.
+                        work.take_back();
+                    }
                     (stream.work, stream.quiet_since) = (None, Instant::now());
                     let number = self.streams;
                     self.myself.send_after(IDLE, move || RecognitionMessage::Idle(number));

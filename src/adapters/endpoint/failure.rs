@@ -96,6 +96,8 @@ impl Failures {
         }
         let message = message_in(body);
         let detail = if message.is_empty() { status.to_string() } else { format!("{status}: {}", self.quoted(&message)) };
+        let detail =
+            if status == StatusCode::INTERNAL_SERVER_ERROR { format!("{detail} (its own log may tell why)") } else { detail };
         if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT || status.is_server_error() {
             return self.overloaded(detail, retry_after(headers));
         }

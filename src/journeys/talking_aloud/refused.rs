@@ -41,3 +41,21 @@ async fn what_no_service_takes_is_not_counted() {
     assert!(!ana.page.has(|view| *view == View::Trouble(Trouble::RecognitionUsedUp)), "{:?}", ana.page.seen());
     assert_eq!(world.spans.metrics().total("tertulia_speech_recognised_seconds_total", &[]), 0.0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_service_takes_and_never_answers_is_not_counted_when_the_person_leaves() {
+    let ears = Ears::new(|mut sounds, _| async move {
+        while sounds.recv().await.is_some() {}
+        Ok(())
+    });
+    let world = world_of(ears.clone(), Arc::new(RehearsedSpeech), json!({})).await;
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    ana.talk(&world, 60, 1).await;
+    assert_eq!(ears.open(), 1);
+    ana.line.tell(Told::Leave);
+    world.pass(60.0).await;
+
+    assert_eq!(ears.open(), 0);
+    assert_eq!(world.spans.metrics().total("tertulia_speech_recognised_seconds_total", &[]), 0.0);
+}

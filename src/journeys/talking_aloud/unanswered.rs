@@ -105,6 +105,7 @@ async fn a_stream_is_closed_although_the_end_of_what_was_said_was_never_answered
     world.pass(40.0).await;
 
     assert_eq!(ears.open(), 0);
+    assert_eq!(world.spans.metrics().total("tertulia_speech_recognised_seconds_total", &[]), 0.0, "nothing was recognised");
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,6 +135,22 @@ impl SpeechService {
         read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
     }
 
+    /// The key that it is used with.
+    ///
+    /// # Errors
+    /// As [`Self::key`], and none is set although the vendor needs one.
+    pub fn needed_key(&self, name: &str) -> Result<Option<SecretString>, Problem> {
+        let key = self.key()?;
+        if key.is_none() && self.base_url.is_none() {
+            let (base_url, name) = (self.resolved(name)?.base_url, name.to_uppercase());
+            let message = format!(
+                "is missing, and {base_url} needs one; set TERTULIA__SPEECH__SERVICES__{name}__API_KEY, or set api_key_file"
+            );
+            return Err(Problem::new("api_key", message));
+        }
+        Ok(key)
+    }
+
     /// The price of what it does. `None`: no price is set, so the cost is not known.
     pub fn price(&self, service: Service, currency: &str) -> Option<UnitPrice> {
         match service {

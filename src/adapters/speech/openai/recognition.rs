@@ -210,7 +210,9 @@ impl SpeechRecognition for OpenAiRecognition {
         let (mut asked, mut returned) = (0_u64, 0_u64);
         let mut is_open = true;
         loop {
-            while outstanding.len() < MOST_OUTSTANDING
+            // A server that may not work gets one request at a time.
+            let most = if returned == 0 { 1 } else { MOST_OUTSTANDING };
+            while outstanding.len() < most
                 && let Some(recording) = waiting.pop_front()
             {
                 outstanding.push_back(self.recognised(recording, &told, partials.clone(), asked));

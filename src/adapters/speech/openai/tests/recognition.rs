@@ -75,7 +75,7 @@ async fn the_request_follows_the_protocol_and_the_answer_is_returned_with_its_fi
 
 #[tokio::test]
 async fn results_come_in_order_though_requests_overlap() {
-    let fake = Fake::new([Trap::Waits(2)]).await;
+    let fake = Fake::new([Trap::Works, Trap::Waits(2)]).await;
     fake.hears(&["one", "two", "three", "four"]);
 
     let (outcome, results) = listen(&recogniser(at(&fake, "whisper-1")), (1..=4).flat_map(spoken).collect()).await;
