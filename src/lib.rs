@@ -20,7 +20,7 @@ pub mod settings;
 mod simulation;
 pub mod telemetry;
 
-// As the server has it. With the system's allocator, a tenth of the time of tests was allocation.
+// As the server has it. With the system's allocator, some 7 % of the time of these tests was allocation.
 #[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -17,7 +17,7 @@ mod synthesis_service;
 pub mod trial;
 mod word_times;
 
-/// Samples as bytes, as services want them. A loop, because most of the time of tests without optimisation went to iterators here.
+/// Samples as bytes, as services want them. A loop, which is faster than iterators without optimisation, as in tests.
 fn little_endian(samples: &[i16]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(2 * samples.len());
     for sample in samples {

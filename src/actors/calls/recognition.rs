@@ -96,6 +96,15 @@ struct Stream {
 }
 
 impl Stream {
+    /// Records the work on an utterance. It is not counted while the provider has returned nothing at all.
+    fn end_work(&mut self) {
+        if let Some(mut work) = self.work.take()
+            && !self.permit.has_worked()
+        {
+            work.take_back();
+        }
+    }
+
     /// Whether nobody has displaced it.
     fn is_open(&self) -> bool {
         self.call.streams().has(&self.user, &self.task)
@@ -104,10 +113,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Some(work) = self.work.as_mut().filter(|_| !self.permit.has_worked()) {
-            // The next stream gets the same sound again.
-            work.take_back();
-        }
+        self.end_work();
         self.call.streams().close(&self.user, &self.task);
     }
 }
@@ -361,11 +367,9 @@ impl State {
     fn note_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
         if let Some(work) = &mut stream.work {
             work.fail(Trouble::RecognitionFailed.as_str());
-            if stream.permit.has_worked() {
-                // It is counted, whatever is thought of the provider.
-                stream.work = None;
-            }
         }
+        // Before the provider is distrusted, which changes what is counted.
+        stream.end_work();
         let provider = stream.permit.provider();
         let error = outcome
             .err()
@@ -447,11 +451,8 @@ impl State {
                     }
                 }));
                 if is_last {
-                    if let Some(work) = stream.work.as_mut().filter(|_| !stream.permit.has_worked()) {
-                        // The provider has returned nothing at all.
-                        work.take_back();
-                    }
-                    (stream.work, stream.quiet_since) = (None, Instant::now());
+                    stream.end_work();
+                    stream.quiet_since = Instant::now();
                     let number = self.streams;
                     self.myself.send_after(IDLE, move || RecognitionMessage::Idle(number));
                     if has_words {
