@@ -36,6 +36,15 @@ impl Stage {
         matches!(self, Self::None)
     }
 
+    /// The stage after this one.
+    pub const fn next(self) -> Self {
+        match self {
+            Self::None => Self::PreClosing,
+            Self::PreClosing => Self::Closing,
+            Self::Closing | Self::Terminal => Self::Terminal,
+        }
+    }
+
     /// The earliest stage allowed after this many detections of repetition in a row (docs/design/closing.md C-14).
     pub const fn forced_by(detections: u32) -> Self {
         match detections {

@@ -17,6 +17,7 @@ mod gates;
 mod inbound;
 mod parts;
 mod replanning;
+mod retracting;
 mod rounds;
 mod silence;
 mod summary;
@@ -386,9 +387,12 @@ pub struct Conversation {
     /// The number of the next message, if it is an address over the budget of its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<Seq>,
-    /// The number of the next message, if it asks to stop and cancels a reply: the companions that owed it.
+    /// The number of the next message, if it asks to stop and cancels something: the companions that it stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<(Seq, BTreeSet<CompanionId>)>,
+    /// Of these, the companions that decline the message alone, because they are asked again about what others said.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    retracted_alone: BTreeSet<CompanionId>,
     /// What is on record of the voice call.
     #[serde(default, skip_serializing_if = "VoiceCall::is_default")]
     call: VoiceCall,
@@ -453,7 +457,9 @@ impl Conversation {
                 }
             }
             Input::ReplyFailed { ticket, error } => {
-                if !self.end_lost_answer(ticket, &mut step.out) && !self.keep_heard(ticket, &mut step) {
+                // The failure of an attempt that is being stopped does not count.
+                let is_stopped = self.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
+                if !self.end_lost_answer(ticket, &mut step.out) && !self.keep_heard(ticket, &mut step) && !is_stopped {
                     self.fail_reply(ticket, error, &mut step);
                 }
             }
@@ -613,9 +619,10 @@ impl Conversation {
         let lulls = self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.live.deadline());
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
         let floor = self.floor.iter().filter_map(|floor| floor.deadline());
+        let late = self.late.iter().filter_map(|late| late.replan_at);
         let questions = self.gates.values().filter_map(|gate| gate.evaluation?.due_at);
         let lulls = lulls.chain(questions);
-        lulls.chain(turn).chain(floor).chain(self.acknowledgements.deferred_until)
+        lulls.chain(turn).chain(floor).chain(late).chain(self.acknowledgements.deferred_until)
     }
 
     /// Whether nothing is unsettled, in flight or owed, and no timer is armed but those of silences: the channel may sleep until

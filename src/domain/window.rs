@@ -30,7 +30,8 @@ pub struct Entry {
     /// For a statement: the audience of the messages that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Box<Audience>>,
-    /// The companions that declined this message alone, because it addresses them over the budget of its author (`gate.addresses_per_minute`).
+    /// The companions that declined this message alone, because it addresses them over the budget of its author (`gate.addresses_per_minute`), or its
+    /// author took it back.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub declined_by: Box<[CompanionId]>,
 }
@@ -84,10 +85,10 @@ impl Window {
         }
     }
 
-    /// Notes which companions decline a message alone.
-    pub(super) fn decline(&mut self, seq: Seq, companions: Vec<CompanionId>) {
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
-            entry.declined_by = companions.into();
+    /// Notes that a companion declines these messages alone.
+    pub(super) fn decline_alone(&mut self, messages: &[Seq], companion: &CompanionId) {
+        for entry in self.entries.iter_mut().filter(|entry| messages.contains(&entry.seq) && entry.concerns_gate_of(companion)) {
+            entry.declined_by = entry.declined_by.iter().chain([companion]).cloned().collect();
         }
     }
 

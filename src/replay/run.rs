@@ -272,11 +272,17 @@ impl<'a> Run<'a> {
             Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Action::Stop(companion) => self.step(channel, Input::StopPressed { companion: companion.clone() }),
             Action::Again(companion) => {
-                let Some(statement) = self.channels[channel].conversation.replaceable_of(companion) else { return };
+                let conversation = &self.channels[channel].conversation;
+                let newest = conversation.replaceable_of(companion).filter(|newest| conversation.check_again(*newest).is_ok());
+                let Some(statement) = newest else { return };
                 self.set_text(channel, statement, "".into());
                 self.apply_inbound(channel, Seq::NONE, Event::again(statement));
             }
-            Action::ReplaceModels => self.step(channel, Input::ModelsReplaced),
+            Action::ReplaceModels => {
+                for channel in self.channels.keys().cloned().collect::<Vec<_>>() {
+                    self.step(&channel, Input::ModelsReplaced);
+                }
+            }
             Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
             Action::Edit { message, text } => {
                 self.set_text(channel, *message, text.as_str().into());

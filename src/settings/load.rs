@@ -17,7 +17,6 @@ use super::exposure;
 use super::layer::{Completeness, Layer, located, merged, read_layers};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
-use super::reply::REPLAN_PAUSE;
 use super::roster::{Origin, Roster};
 use super::speech::Speech;
 use super::strict;
@@ -329,32 +328,22 @@ fn failed_checks(settings: &Settings) -> Vec<Mismatch> {
 
 /// Problems between sections, reported at the key that the later layer sets. They do not apply to a replay script, which has no model timeouts.
 fn failed_cross_checks(settings: &Settings, layers: &[Layer]) -> Vec<Mismatch> {
-    let (turn_taking, reply) = (&settings.turn_taking, &settings.reply);
-    let round = ("turn_taking.state_timeout_secs", turn_taking.state_timeout_secs);
+    let round = ("turn_taking.state_timeout_secs", settings.turn_taking.state_timeout_secs);
     let question = ("models.side.timeout_secs", settings.models.side.timeout_secs);
-    let floor = ("turn_taking.floor_timeout_secs", turn_taking.floor_timeout_secs);
-    let replan = ("reply.replan_within_secs", reply.replan_within_secs);
-    let found = [
-        must_exceed(round, question, 0.0, "a round must not end before its answers can arrive", layers),
-        must_exceed(floor, replan, REPLAN_PAUSE.as_secs_f64(), "a statement must keep the floor while it is begun again", layers),
-    ];
-    found.into_iter().flatten().collect()
+    must_exceed(round, question, "a round must not end before its answers can arrive", layers).into_iter().collect()
 }
 
-/// The problem if the first value does not exceed the second by more than `by`.
-fn must_exceed(more: (&str, f64), less: (&str, f64), by: f64, why: &str, layers: &[Layer]) -> Option<Mismatch> {
+/// The problem if the first value does not exceed the second.
+fn must_exceed(more: (&str, f64), less: (&str, f64), why: &str, layers: &[Layer]) -> Option<Mismatch> {
     let ((more_path, more), (less_path, less)) = (more, less);
-    if more > less + by {
+    if more > less {
         return None;
     }
     let set_in = |path: &str| layers.iter().rposition(|layer| layer.value_path(&Path::of(path)).is_some());
-    let shifted = |path: &str, sign: char| if by > 0.0 { format!("{path} {sign} {by}") } else { path.to_owned() };
     let (path, message) = if set_in(less_path) > set_in(more_path) {
-        let (limit, most) = (shifted(more_path, '-'), more - by);
-        (less_path, format!("is {less}, must be less than {limit}, which is {most}; lower this one or raise that one"))
+        (less_path, format!("is {less}, must be less than {more_path}, which is {more}; lower this one or raise that one"))
     } else {
-        let (limit, least) = (shifted(less_path, '+'), less + by);
-        (more_path, format!("is {more}, must be more than {limit}, which is {least}; raise this one or lower that one"))
+        (more_path, format!("is {more}, must be more than {less_path}, which is {less}; raise this one or lower that one"))
     };
     Some(Mismatch { path: Path::of(path), kind: Kind::Other(format!("{message}: {why}")) })
 }

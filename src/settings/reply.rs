@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, duration, within};
+use super::{Problem, within};
 use crate::domain::stop_phrase::is_stop_phrase;
 
 /// How long nobody may say more before a statement is begun again.
@@ -20,18 +20,11 @@ const MOST_CHARS: usize = 60;
 pub struct Reply {
     /// How often a statement is begun again because people said more (0 to 10). 0: never.
     pub max_replans: u32,
-    /// Seconds from the start of the first call, after which it is not begun again (0 to 600).
-    pub replan_within_secs: f64,
     /// The messages that cancel a statement when they stand alone, by language. The languages are labels: all phrases count everywhere.
     pub stop_phrases: BTreeMap<String, Vec<String>>,
 }
 
 impl Reply {
-    /// `replan_within_secs` as a duration.
-    pub fn replan_within(&self) -> Duration {
-        duration(self.replan_within_secs)
-    }
-
     /// The stop phrases of all languages.
     pub fn all_stop_phrases(&self) -> impl Iterator<Item = &str> {
         self.stop_phrases.values().flatten().map(String::as_str)
@@ -43,7 +36,6 @@ impl Reply {
     /// The first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         within("max_replans", self.max_replans, 0..=10)?;
-        within("replan_within_secs", self.replan_within_secs, 0.0..=600.0)?;
         for (language, phrases) in &self.stop_phrases {
             let key = format!("stop_phrases.{language}");
             within(&key, phrases.len(), 0..=MOST_PHRASES)?;

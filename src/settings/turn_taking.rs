@@ -17,8 +17,7 @@ pub struct TurnTaking {
     pub max_companion_streak: u32,
     /// Statements by companions after which a conversation ends (1 to 1,000,000). `None`: no limit.
     pub max_turns: Option<u32>,
-    /// Seconds after the start of its call after which a companion loses the floor to others and writes on, late (1 to 3,600). Must exceed
-    /// `reply.replan_within_secs` by more than one.
+    /// Seconds after the start of its call after which a companion loses the floor to others and writes on, late (1 to 3,600).
     pub floor_timeout_secs: f64,
     /// Seconds that an external companion has to post its statement (0.1 to 3,600).
     pub external_statement_timeout_secs: f64,

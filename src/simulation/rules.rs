@@ -25,7 +25,8 @@ pub(super) struct Rules {
     pub(super) turn_delays: Span,
     pub(super) external_patience: Span,
     pub(super) floor_timeouts: Span,
-    pub(super) replan_withins: Span,
+    /// There may be a limit of turns.
+    pub(super) limits_turns: bool,
     /// A statement is begun again at least as often, if people say more, and at most as often.
     pub(super) least_replans: u32,
     pub(super) most_replans: u32,
@@ -77,7 +78,6 @@ impl Rules {
             turn_delays: self.turn_delays.or(other.turn_delays),
             external_patience: self.external_patience.or(other.external_patience),
             floor_timeouts: self.floor_timeouts.or(other.floor_timeouts),
-            replan_withins: self.replan_withins.or(other.replan_withins),
             least_replans: self.least_replans.min(other.least_replans),
             most_replans: self.most_replans.max(other.most_replans),
             least_acknowledgements: self.least_acknowledgements.min(other.least_acknowledgements),
@@ -86,6 +86,7 @@ impl Rules {
             least_buffer: self.least_buffer.min(other.least_buffer),
             least_queue: self.least_queue.min(other.least_queue),
             skips_calls: self.skips_calls || other.skips_calls,
+            limits_turns: self.limits_turns || other.limits_turns,
         }
     }
 }
@@ -116,7 +117,6 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         turn_delays: Span::default(),
         external_patience: Span::default(),
         floor_timeouts: Span::default(),
-        replan_withins: Span::default(),
         least_replans: 0,
         most_replans: 0,
         least_acknowledgements: acknowledgements,
@@ -125,6 +125,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         least_buffer: 0,
         least_queue: 0,
         skips_calls: false,
+        limits_turns: false,
     };
     let mut settings = json!({
         "gate": {
@@ -165,6 +166,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         },
     });
     if dice.chance(0.3) {
+        rules.limits_turns = true;
         settings["turn_taking"]["max_turns"] = dice.between(1, 6).into();
     }
     add_floor(&mut settings, &mut rules, &mut Dice::new(dice.clone().next(), "floor"));
@@ -183,13 +185,13 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
 
 /// How long a companion keeps the floor, and how often a statement is begun again. In some runs the main model may take its time.
 fn add_floor(settings: &mut Value, rules: &mut Rules, dice: &mut Dice) {
-    let replan_within = *dice.pick(&[0.5, 3.0, 6.0]);
-    let floor_timeout = *dice.pick(&[replan_within + 1.5, 10.0, 20.0]);
+    let short = *dice.pick(&[2.0, 4.5, 7.5]);
+    let floor_timeout = *dice.pick(&[short, 10.0, 20.0]);
     rules.most_replans = *dice.pick(&[0, 1, 2, 2]);
     rules.least_replans = rules.most_replans;
-    (rules.floor_timeouts, rules.replan_withins) = (Span::of(floor_timeout), Span::of(replan_within));
+    rules.floor_timeouts = Span::of(floor_timeout);
     settings["turn_taking"]["floor_timeout_secs"] = floor_timeout.into();
-    settings["reply"] = json!({ "max_replans": rules.most_replans, "replan_within_secs": replan_within });
+    settings["reply"] = json!({ "max_replans": rules.most_replans });
     if dice.chance(0.4) {
         rules.main_timeouts = Span::of(100.0);
         for key in ["timeout_secs", "first_token_timeout_secs", "idle_timeout_secs"] {

@@ -219,7 +219,6 @@ fn premises() -> Premises {
         .with("turn_taking.turn_delay_secs", DELAYS[0])
         .with("turn_taking.max_companion_streak", &STREAK.to_string())
         .with("turn_taking.floor_timeout_secs", "1.4")
-        .with("reply.replan_within_secs", "0.3")
         .with("closing.reopen_after", "3")
         .with("models.breaker.failures", "1000")
         .with("models.pool.max_attempts", "1")

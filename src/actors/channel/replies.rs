@@ -99,7 +99,7 @@ fn statement(owed: &Floor, conversation: &Conversation) -> Statement {
         message_count: owed.messages.len() as u64,
         minutes: conversation.minutes_of_silence(),
         speaker: newest.map(|message| message.from.name.clone()),
-        is_repetitive: conversation.tally().detections > 0,
+        is_repetitive: conversation.warns_of_repetition(owed.trigger, &owed.messages),
         summary: conversation.summary().text.clone(),
         recent: window.recent(before).map(|entry| entry.message.clone()).collect(),
         left_out: 0,

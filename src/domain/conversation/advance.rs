@@ -2,6 +2,7 @@
 
 use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
+use super::super::gate::Waiting;
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
 use super::super::vote::USUAL_IMPORTANCE;
@@ -55,10 +56,12 @@ impl Conversation {
             Event::Deleted { messages, .. } => messages.clone(),
             _ => Vec::new(),
         };
-        let answered = if changed.is_empty() { Vec::new() } else { self.answered_now() };
+        let answers = self.answers_to(&changed);
         count_statement(&recorded, step.world);
         let seq = recorded.seq;
         self.apply_inbound(recorded, step.world, &mut step.out);
+        // A statement that was owed is made now, and must not count twice.
+        step.world.ledger.promise_statements(step.world.channel, self.expected_statements());
         // In the journal, the overflow comes before the message. In the outputs, the cancelled timers come first.
         step.out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {
@@ -81,7 +84,7 @@ impl Conversation {
             }
             self.settle_stopped(stops, seq, &message, step);
         }
-        self.replan_for_change(seq, &changed, &answered, step);
+        self.replan_for_change(seq, &answers, step);
         if is_late {
             self.settle_late(step);
         }
@@ -131,7 +134,10 @@ impl Conversation {
     fn decline_address(&mut self, seq: Seq, used_up: UsedUp, step: &mut Step<'_, '_>) {
         let declined_by = self.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
         let used_up = UsedUp::last_of(step.world.exhausted_statement_budget(self.clock).into_iter().chain([used_up]));
-        for companion in declined_by {
+        let is_addressed = |companion: &CompanionId| {
+            self.window.get(seq).is_some_and(|entry| entry.message.address.includes(companion))
+        };
+        for companion in declined_by.iter().filter(|companion| is_addressed(companion)).cloned().collect::<Vec<_>>() {
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);
             record.messages = vec![seq];
@@ -236,7 +242,24 @@ impl Conversation {
         if step.world.rules.asks_everyone && !asked.is_empty() {
             self.add_listeners(&mut asked, left_out.as_ref(), step.world);
         }
+        if !asked.is_empty() && !self.is_busy() {
+            asked.extend(self.retry_addresses(step));
+            asked.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
         self.ask(asked, &Attendance { left_out, called }, step);
+    }
+
+    /// Ends the back-offs of companions that were addressed, because others are about to be asked: nobody else should answer in their place.
+    fn retry_addresses(&mut self, step: &mut Step<'_, '_>) -> Vec<(CompanionId, Waiting)> {
+        let is_address = |waiting: Waiting| waiting.trigger == Trigger::DirectAddress;
+        let addressed = self.gates.companions_where(|gate| gate.is_backing_off() && gate.waiting.is_some_and(is_address));
+        self.record_ended_back_offs(&addressed, step);
+        let mut asked = Vec::new();
+        for companion in addressed {
+            let waiting = self.proceed(&companion, step);
+            asked.extend(waiting.map(|waiting| (companion, waiting)));
+        }
+        asked
     }
 
     pub(super) fn wake(&mut self, step: &mut Step<'_, '_>) {
@@ -324,9 +347,9 @@ impl Conversation {
         }
     }
 
-    /// A reply failed. The failure of an attempt that is being stopped does not count.
+    /// A reply failed.
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, step: &mut Step<'_, '_>) {
-        if let Some(floor) = self.owed_reply(ticket).filter(|floor| floor.replan_at.is_none()) {
+        if let Some(floor) = self.owed_reply(ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
             self.record(Event::ReplyFailed { companion, ticket, trigger, error }, step);
         }

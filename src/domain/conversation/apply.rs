@@ -3,6 +3,7 @@
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::{Modality, Role};
+use super::super::round::listening;
 use super::super::window::Entry;
 use super::parts::Held;
 use super::*;
@@ -334,8 +335,15 @@ impl Conversation {
     fn apply_evaluated(&mut self, evaluated: &Evaluated, turn: Option<TurnId>) {
         self.tickets = self.tickets.max(evaluated.ticket);
         let now = self.clock;
+        let is_called = self.is_called(&evaluated.companion);
         if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
             gate.waiting = None;
+            // It is asked anew, so the open round goes on without its vote.
+            if gate.wish.take().is_some() {
+                for round in self.rounds.iter_mut().filter(|round| !round.awaits(&evaluated.companion)) {
+                    round.overrule(listening(&evaluated.companion, round.message, is_called, gate.stage));
+                }
+            }
             // The question also covers a lull of this moment.
             gate.lull_at = gate.lull_at.filter(|due| *due > now);
             gate.evaluation = Some(Evaluation {
@@ -365,14 +373,18 @@ impl Conversation {
         }
         // An event may settle before an address that came after it.
         let mut bereft = Vec::new();
+        let is_retracted = decided.reason == Reason::Cancelled;
+        let mut retracted = Vec::new();
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let mut answered = None;
             match decided.ticket {
                 Some(ticket) => {
                     answered = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket);
-                    gate.back_off = None;
-                    gate.mood = decided.mood;
+                    if !is_retracted {
+                        gate.back_off = None;
+                        gate.mood = decided.mood;
+                    }
                 }
                 None if decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() => {
                     gate.waiting = gate.waiting.filter(|waiting| waiting.message > decided.upto);
@@ -389,6 +401,10 @@ impl Conversation {
                 }
                 continue;
             };
+            let wish = gate.wish.take_if(|_| is_retracted);
+            if let Some(upto) = answered.map(|asked| asked.upto).or(wish.map(|wish| wish.upto)).filter(|_| is_retracted) {
+                retracted.push((companion.clone(), upto));
+            }
             let owed = gate.owes_acknowledgement();
             gate.settle(settled.upto);
             bereft.extend((owed && gate.waiting.is_none()).then(|| companion.clone()));
@@ -414,6 +430,9 @@ impl Conversation {
         }
         for companion in &bereft {
             self.forget_event_of(companion);
+        }
+        for (companion, considered) in &retracted {
+            self.apply_retracted(companion, decided, *considered);
         }
     }
 

@@ -62,10 +62,11 @@ impl Conversation {
             || self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion);
         // The address may have settled, because the buffer was full.
         let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
-        // A round is known by its message.
+        // One that wants to speak and waits for the votes of others is asked anew. A round is known by its message.
         waiting.urgent
             && is_addressed()
-            && !gate.is_engaged()
+            && gate.evaluation.is_none()
+            && !self.held.contains_key(companion)
             && !has_floor
             && self.holds_rounds()
             && self.round(self.handled).is_none()
@@ -107,7 +108,7 @@ impl Conversation {
             // Events are acknowledged without a question.
             let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
             let may_ask = !self.is_busy() || self.is_asked_at_once(companion, gate, waiting);
-            if !may_ask || !self.is_ready(companion, gate, step.world) {
+            if !may_ask || !self.is_ready(companion, gate, step.world) || self.awaits_last_statement(step.world) {
                 return None;
             }
             if waiting.trigger == Trigger::Interjection && self.holds_interjections()
@@ -116,6 +117,10 @@ impl Conversation {
                 return None;
             }
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, step.world) else { return Some(waiting) };
+            if self.gates[companion].wish.is_some() {
+                // Its vote stands.
+                return None;
+            }
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, answered, step);
         }

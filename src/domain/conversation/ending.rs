@@ -81,7 +81,10 @@ impl Conversation {
     /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
     pub(super) fn begin_statement(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) {
         let Some(gate) = self.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
-        if has_reached(step.world.rules.turn_taking.max_turns, self.turns_count() + 1)
+        // One that was selected before the conversation was opened again does not count. A late one that counts is the last.
+        let counts = self.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.tally.opened);
+        let is_last = counts && self.tally.turns == self.turns_count();
+        if is_last && has_reached(step.world.rules.turn_taking.max_turns, self.tally.turns + 1)
             || has_reached(own_max_turns(companion, step.world), gate.turns + 1)
         {
             self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, step);
@@ -90,7 +93,7 @@ impl Conversation {
 
     /// The companions that become terminal after a statement by `speaker`, and the cause.
     fn ended_by(&self, speaker: &CompanionId, is_farewell: bool, world: &World<'_>) -> (Vec<CompanionId>, Cause) {
-        if has_reached(world.rules.turn_taking.max_turns, self.turns_count()) {
+        if has_reached(world.rules.turn_taking.max_turns, self.tally.turns) {
             return (self.gates.keys().cloned().collect(), Cause::MaxTurns);
         }
         let turns = self.gates.get(speaker).map_or(0, |gate| gate.turns);
@@ -98,6 +101,12 @@ impl Conversation {
             return (vec![speaker.clone()], Cause::MaxTurns);
         }
         (Vec::from_iter(is_farewell.then(|| speaker.clone())), Cause::State)
+    }
+
+    /// Whether the last statement that `max_turns` allows is being written late. It is waited for: nobody else is asked or selected until it is posted
+    /// or has failed.
+    pub(super) fn awaits_last_statement(&self, world: &World<'_>) -> bool {
+        !self.late.is_empty() && has_reached(world.rules.turn_taking.max_turns, self.turns_count())
     }
 
     /// A statement was posted: ends the conversation of those for whom it was the last one, and judges the last statements for repetition.
@@ -154,11 +163,12 @@ impl Conversation {
         // While the side model judged, the conversation may have reopened. Then the statements before do not count.
         let is_detection = score > repetition::THRESHOLD && !self.recent_statements.is_empty();
         let detections = if is_detection { self.tally.detections.saturating_add(1) } else { 0 };
-        let most = if self.did_person_interrupt(call.is_some()) { Stage::Closing } else { Stage::Terminal };
+        let is_by_model = self.is_being_judged();
+        let most = if self.did_person_interrupt(is_by_model) { Stage::Closing } else { Stage::Terminal };
         let last = self.tally.forced;
         // A statement under the last forced stage comes first, so that a goodbye is said.
         let is_next_allowed = last.is_none() || self.tally.is_next_allowed || detections == 0;
-        let forced = if is_next_allowed { Stage::forced_by(detections).min(most) } else { last };
+        let forced = if is_next_allowed { Stage::forced_by(detections).min(last.next()).min(most) } else { last };
         let is_exempt = |companion: &&CompanionId| step.world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
         let (exempt, judged): (Vec<_>, Vec<_>) = self.gates.keys().partition(is_exempt);
         let exempt: Vec<_> = exempt.into_iter().filter(|_| !forced.is_none()).cloned().collect();
@@ -232,6 +242,17 @@ impl Conversation {
     /// The conversation begins, or is opened again.
     fn restart_counts(&mut self) {
         (self.tally.turns, self.tally.opened) = (0, self.handled);
+        self.restart_repetition();
+    }
+
+    /// Whether what a companion says because of this trigger answers a person: talk among companions does not go on by itself then.
+    pub(super) fn answers_person(&self, trigger: Trigger, messages: &[Seq]) -> bool {
+        let is_by_person = |entry: &window::Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
+        trigger != Trigger::Turn && messages.iter().filter_map(|seq| self.window.get(*seq)).any(is_by_person)
+    }
+
+    /// Earlier statements and detections do not count any more.
+    pub(super) fn restart_repetition(&mut self) {
         self.tally.detections = 0;
         self.recent_statements.clear();
         self.lift_minimum_stages();

@@ -10,12 +10,12 @@ use super::apply::cancel_lull;
 use super::ending::is_call;
 use super::*;
 
-/// The statements that events led to, and the end of the wait for the next one.
+/// The newest statement that events led to, and the end of the wait for the next one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Acknowledgements {
-    /// When companions were selected to acknowledge events, within the last minute, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    selected: Vec<Moment>,
+    /// When a companion was last selected to acknowledge events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    selected_at: Option<Moment>,
     /// Until then, events wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) deferred_until: Option<Moment>,
@@ -46,10 +46,9 @@ impl Acknowledgements {
         std::mem::take(&mut self.are_merged)
     }
 
-    /// When the next statement may acknowledge events, if as many as `most` have done so in the last minute.
+    /// When the next statement may acknowledge events, if that is later than `now`. At most `most` in a minute, evenly spread.
     fn free_at(&self, now: Moment, most: u32) -> Option<Moment> {
-        let first = self.selected.len().checked_sub(most as usize)?;
-        self.selected.get(first).map(|selected| *selected + MINUTE).filter(|free_at| *free_at > now)
+        self.selected_at.map(|selected_at| selected_at + MINUTE / most.max(1)).filter(|free_at| *free_at > now)
     }
 }
 
@@ -136,7 +135,7 @@ impl Conversation {
 
     /// The companion that acknowledges events next, and whether a person has addressed it as well.
     fn next_acknowledger(&self, world: &World<'_>) -> Option<(CompanionId, bool)> {
-        if self.is_floor_taken() || self.is_being_judged() {
+        if self.is_floor_taken() || self.is_being_judged() || self.awaits_last_statement(world) {
             return None;
         }
         // A companion that is asked answers first. Its statement may acknowledge the event.
@@ -180,9 +179,7 @@ impl Conversation {
 
     /// A companion was selected to acknowledge events. If events had to wait, its statement acknowledges those of the others, too.
     pub(super) fn apply_acknowledging(&mut self, decided: &Decided, turn: Option<TurnId>) {
-        let now = self.clock;
-        self.acknowledgements.selected.retain(|selected| *selected + MINUTE > now);
-        self.acknowledgements.selected.push(now);
+        self.acknowledgements.selected_at = Some(self.clock);
         let covers_all = self.acknowledgements.release();
         let mut covered = self.gates.companions_where(|gate| covers_all && gate.owes_acknowledgement());
         // What the selected companion has settled, it does not acknowledge.

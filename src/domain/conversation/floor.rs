@@ -3,6 +3,7 @@
 
 use super::super::event::Outvoted;
 use super::super::round::ranked;
+use super::super::window::Entry;
 use super::advance::AnswerRecord;
 use super::*;
 
@@ -23,6 +24,10 @@ impl Conversation {
     /// The owed reply with this number.
     pub fn owed_reply(&self, ticket: Ticket) -> Option<&Floor> {
         self.owed_replies().find(|floor| floor.ticket == ticket)
+    }
+
+    pub(super) fn owed_reply_mut(&mut self, ticket: Ticket) -> Option<&mut Floor> {
+        self.floor.as_deref_mut().into_iter().chain(&mut self.late).find(|floor| floor.ticket == ticket)
     }
 
     /// Whether a companion writes without the floor. Until it has spoken, it is not asked.
@@ -65,7 +70,7 @@ impl Conversation {
             Some(floor) if floor.is_being_made() => self.post(text, out),
             Some(_) => {}
             None => {
-                if let Some(late) = self.late.iter_mut().find(|late| late.ticket == ticket) {
+                if let Some(late) = self.late.iter_mut().find(|late| late.ticket == ticket && late.is_being_made()) {
                     late.text = Some(text);
                 }
             }
@@ -114,7 +119,7 @@ impl Conversation {
                 if let Some(text) = text {
                     self.post(text, &mut step.out);
                 }
-            } else if self.held.is_empty() || !self.select_held(step) {
+            } else if self.held.is_empty() || self.awaits_last_statement(step.world) || !self.select_held(step) {
                 return;
             }
         }
@@ -131,7 +136,7 @@ impl Conversation {
         } else {
             used_up.map(|_| Reason::Budget)
         };
-        let ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
+        let ranking = self.held_ranking();
         if let Some(reason) = refusal {
             for companion in ranking {
                 let Some(wish) = self.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
@@ -148,6 +153,25 @@ impl Conversation {
         self.record(Event::HeldSelected { selected, others }, step);
         self.begin_turn_at_once(step);
         true
+    }
+
+    /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
+    /// companions were addressed; within a round, and among all others, as at its end.
+    fn held_ranking(&self) -> Vec<CompanionId> {
+        let ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
+        let mut addressed_at = BTreeMap::<Seq, Seq>::new();
+        for (companion, held) in self.held.iter().filter(|(_, held)| held.state.selected) {
+            let is_call = |entry: &&Entry| entry.message.address.includes(companion);
+            let first = self.buffer(companion).find(is_call).map_or(held.opened, |entry| entry.seq);
+            addressed_at.entry(held.opened).and_modify(|at| *at = first.min(*at)).or_insert(first);
+        }
+        let order = |companion: &CompanionId| {
+            let called = self.held.get(companion).filter(|held| held.state.selected);
+            called.map_or((true, None), |held| (false, addressed_at.get(&held.opened)))
+        };
+        let mut ranking = ranking;
+        ranking.sort_by_key(|companion| order(companion));
+        ranking
     }
 
     /// What the candidates of a selection that did not get the floor lose.

@@ -55,7 +55,8 @@ impl Conversation {
         self.restart_silence(message.from.role == Role::Person, world);
         let is_refused = self.refused.take() == Some(seq);
         let stopped = self.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
-        let mut declined_by = Vec::new();
+        let retracted_alone = std::mem::take(&mut self.retracted_alone);
+        let mut declined_by: Vec<_> = retracted_alone.into_iter().filter(|_| stopped.is_some()).collect();
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_closed() && message.from.role == Role::Person {
@@ -64,7 +65,7 @@ impl Conversation {
             if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
                 continue;
             }
-            if is_refused && message.address.includes(companion) {
+            if is_refused && message.address.includes(companion) && !declined_by.contains(companion) {
                 declined_by.push(companion.clone());
                 continue;
             }
@@ -135,7 +136,9 @@ impl Conversation {
         let Some(message) = self.window.get(refused).map(|entry| entry.message.clone()) else { return };
         let declined_by = self.gates.companions_where(|gate| refused > gate.cursor && !gate.is_silent());
         let declined_by: Vec<_> = declined_by.into_iter().filter(|companion| message.address.includes(companion)).collect();
-        self.window.decline(refused, declined_by.clone());
+        for companion in &declined_by {
+            self.window.decline_alone(&[refused], companion);
+        }
         for companion in &declined_by {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             if gate.waiting.take_if(|waiting| waiting.message == refused).is_none() {
@@ -177,6 +180,11 @@ impl Conversation {
         self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
         let (is_farewell, is_unjudged, forced) =
             floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
+        // A statement for an event is not judged. One that answers a person is no part of a loop: what was said before does not count any more.
+        let is_unjudged = is_unjudged || floor.as_ref().is_some_and(|floor| floor.trigger == Trigger::Event);
+        if floor.as_ref().is_some_and(|floor| self.answers_person(floor.trigger, &floor.messages)) {
+            self.restart_repetition();
+        }
         let selection = floor.map(|floor| floor.selection).unwrap_or_default();
         if selection.selected_at >= self.tally.newest_human {
             self.tally.streak += 1;

@@ -7,52 +7,57 @@ use super::advance::AnswerRecord;
 use super::*;
 use crate::settings::reply::REPLAN_PAUSE;
 
-/// The replies and the selected companion that a stop phrase cancels.
-struct Stopped {
-    companion: CompanionId,
-    ticket: Option<Ticket>,
-    trigger: Trigger,
+/// What a stop phrase cancels: a reply, the turn of a selected companion, a question or its YES.
+pub(super) struct Stopped {
+    pub(super) companion: CompanionId,
+    /// The reply's number. None if it was selected, asked, or wanted to speak.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) trigger: Trigger,
     /// The messages that it would have answered.
-    answered: Vec<Seq>,
+    pub(super) answered: Vec<Seq>,
     /// The other candidates of its selection.
-    others: Vec<Candidate>,
-    turn: Option<TurnId>,
+    pub(super) others: Vec<Candidate>,
+    pub(super) turn: Option<TurnId>,
 }
 
 impl Conversation {
-    /// Begins a statement again once nobody has said more for a moment, if this message concerns it.
+    /// Begins statements again once nobody has said more for a moment, if this message adds to what they answer.
     pub(super) fn replan_for_message(&mut self, seq: Seq, message: &Message, said_at: Moment, step: &mut Step<'_, '_>) {
         let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
+        if !is_person || step.world.rules.words.is_backchannel(&message.text) {
+            return;
+        }
         // A message that is too old is not answered.
         let is_too_late = |floor: &Floor| {
             let is_address = message.address.includes(&floor.companion);
             super::inbound::is_too_late(self.clock, said_at, is_address, &step.world.rules)
         };
-        let concerns = |floor: &&Floor| self.concerns(message, &floor.companion, &floor.messages) && !is_too_late(floor);
-        if is_person && self.floor.as_deref().filter(concerns).is_some() {
-            self.stop_attempt(seq, said_at, step);
+        let is_affected = |floor: &&Floor| floor.upto < seq && self.adds_to(message, floor) && !is_too_late(floor);
+        for ticket in self.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect::<Vec<_>>() {
+            self.stop_attempt(ticket, seq, said_at, step);
         }
     }
 
-    /// Begins a statement again if messages that it answers were edited or deleted.
-    pub(super) fn replan_for_change(&mut self, seq: Seq, changed: &[Seq], before: &[Seq], step: &mut Step<'_, '_>) {
-        if changed.iter().any(|seq| before.contains(seq)) {
-            self.stop_attempt(seq, self.clock, step);
+    /// Begins statements again because messages that they answered were edited or deleted.
+    pub(super) fn replan_for_change(&mut self, seq: Seq, answers: &[Ticket], step: &mut Step<'_, '_>) {
+        for ticket in answers {
+            self.stop_attempt(*ticket, seq, self.clock, step);
         }
     }
 
-    /// The messages that the companion with the floor answers.
-    pub(super) fn answered_now(&self) -> Vec<Seq> {
-        self.floor.as_ref().map(|floor| floor.messages.clone()).unwrap_or_default()
+    /// The replies that answer one of these messages.
+    pub(super) fn answers_to(&self, messages: &[Seq]) -> Vec<Ticket> {
+        let answers = |floor: &&Floor| floor.messages.iter().any(|seq| messages.contains(seq));
+        self.owed_replies().filter(answers).map(|floor| floor.ticket).collect()
     }
 
     /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
-    fn stop_attempt(&mut self, message: Seq, said_at: Moment, step: &mut Step<'_, '_>) {
-        let reply = step.world.rules.reply;
+    fn stop_attempt(&mut self, ticket: Ticket, message: Seq, said_at: Moment, step: &mut Step<'_, '_>) {
         // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
-        let Some(floor) = self.floor.as_deref().filter(|floor| !floor.is_posting && !self.is_aloud(floor.ticket)) else { return };
+        let is_written = |floor: &&Floor| !floor.is_posting && !self.is_aloud(floor.ticket);
+        let Some(floor) = self.owed_reply(ticket).filter(is_written) else { return };
         let is_external = self.gates.get(&floor.companion).is_none_or(|gate| gate.external);
-        if is_external || floor.replans >= reply.max_replans || said_at.since(floor.began_at) > reply.replan_within() {
+        if is_external || floor.replans >= step.world.rules.reply.max_replans {
             return;
         }
         let until = said_at + REPLAN_PAUSE;
@@ -62,34 +67,38 @@ impl Conversation {
         }
     }
 
-    /// Starts the next attempt. It answers everything that is unsettled by now, too.
+    /// Starts the next attempts that are due. They answer everything that is unsettled by now, too.
     pub(super) fn replan_due(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
         let is_due = |floor: &&Floor| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at, occasion));
-        let Some(floor) = self.floor.as_deref().filter(is_due) else { return };
-        let Some(gate) = self.gates.get(&floor.companion) else { return };
-        let mut messages = floor.messages.clone();
-        messages.extend(self.unsettled(&floor.companion, gate, self.handled));
-        let replanned = Event::Replanned {
-            companion: floor.companion.clone(),
-            ticket: floor.ticket,
-            next: Ticket(self.tickets.0 + 1),
-            trigger: floor.trigger,
-            messages,
-            upto: self.handled,
-        };
-        self.record(replanned, step);
+        for ticket in self.owed_replies().filter(is_due).map(|floor| floor.ticket).collect::<Vec<_>>() {
+            let Some(floor) = self.owed_reply(ticket) else { continue };
+            let Some(gate) = self.gates.get(&floor.companion) else { continue };
+            let mut messages = floor.messages.clone();
+            messages.extend(self.unsettled(&floor.companion, gate, self.handled));
+            let replanned = Event::Replanned {
+                companion: floor.companion.clone(),
+                ticket,
+                next: Ticket(self.tickets.0 + 1),
+                trigger: floor.trigger,
+                messages,
+                upto: self.handled,
+            };
+            self.record(replanned, step);
+        }
     }
 
     pub(super) fn apply_replanning(&mut self, ticket: Ticket, until: Moment) {
-        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) {
+        if let Some(floor) = self.owed_reply_mut(ticket) {
             floor.replan_at = Some(until);
+            // A late text that waits for the floor is discarded, too.
+            floor.text = None;
         }
     }
 
     pub(super) fn apply_replanned(&mut self, event: &Event, notes: &mut Vec<Output>) {
         let Some(owed) = event.owed() else { return };
         self.tickets = self.tickets.max(owed.ticket);
-        let Some(floor) = self.floor.as_mut().filter(|floor| Some(floor.ticket) == owed.replaces) else { return };
+        let Some(floor) = owed.replaces.and_then(|ticket| self.owed_reply_mut(ticket)) else { return };
         floor.ticket = owed.ticket;
         floor.replan_at = None;
         floor.replans += 1;
@@ -116,6 +125,7 @@ impl Conversation {
                 Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: Some(seq) };
             self.record(cancelled, step);
         }
+        let stopped = stopped.into_iter().chain(self.retract_questions(seq, message, step)).collect();
         Stops { stopped, settled: Vec::new() }
     }
 
@@ -196,7 +206,8 @@ impl Conversation {
             let is_idle = self.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
             let owes_another = || {
                 let is_stopped = |floor: &Floor| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
-                self.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
+                let is_selected = self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion);
+                is_selected || self.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
             };
             let has_nothing_else = || self.buffer(companion).all(|entry| entry.seq == seq || answered.contains(&entry.seq));
             is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
@@ -225,6 +236,16 @@ impl Conversation {
         answered.into_iter().map(|entry| entry.seq).collect()
     }
 
+    /// Whether a message is more of what a statement answers: it addresses the speaker; or everything that the statement answers and people wrote is
+    /// by its author, who speaks to nobody else.
+    fn adds_to(&self, message: &Message, floor: &Floor) -> bool {
+        let entries = || floor.messages.iter().filter_map(|seq| self.window.get(*seq));
+        let is_written = |entry: &&Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
+        let is_by_one = || entries().filter(is_written).all(|entry| entry.message.from.id == message.from.id);
+        let by_answered = || self.answers_author(&floor.messages, message) && is_by_one();
+        message.address.includes(&floor.companion) || !message.address.is_elsewhere(&floor.companion) && by_answered()
+    }
+
     /// Whether the author of a message also wrote one of these. Nobody has written an event.
     fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
         let entries = answered.iter().filter_map(|seq| self.window.get(*seq));
@@ -241,13 +262,20 @@ impl Conversation {
 
     /// The triggers that lost a floor that was cancelled do not follow. Later ones did not lose it.
     fn drop_losers(&mut self, companion: &CompanionId, Selection { others, selected_at, .. }: Selection, answered: &[Seq]) {
-        let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
-        if let Some(gate) = self.gates.get_mut(companion) {
-            gate.waiting.take_if(is_answered);
-        }
+        self.drop_waiting(companion, answered, |waiting| answered.contains(&waiting.message));
         for other in others {
-            if let Some(gate) = self.gates.get_mut(&other.companion) {
-                gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting));
+            self.drop_waiting(&other.companion, answered, |waiting| {
+                waiting.message <= selected_at && answered.contains(&waiting.message)
+            });
+        }
+    }
+
+    /// Drops a waiting trigger that is about what was cancelled. An address that had merged with it takes its place.
+    fn drop_waiting(&mut self, companion: &CompanionId, cancelled: &[Seq], is_dropped: impl FnOnce(&mut Waiting) -> bool) {
+        if self.gates.get_mut(companion).and_then(|gate| gate.waiting.take_if(is_dropped)).is_some() {
+            let address = self.newest_address(companion, |seq| !cancelled.contains(&seq));
+            if let Some(gate) = self.gates.get_mut(companion) {
+                gate.waiting = address;
             }
         }
     }
@@ -302,7 +330,7 @@ impl Conversation {
                     self.note_settled(&mut stops, seq, &message);
                     self.settle_stopped(stops, seq, &message, step);
                 }
-            } else if self.floor.as_ref().is_some_and(|floor| seq > floor.upto) {
+            } else {
                 self.replan_for_message(seq, &message, said_at, step);
             }
         }

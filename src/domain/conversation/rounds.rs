@@ -1,6 +1,7 @@
 //! Decides who speaks next: opens rounds, takes votes, selects a speaker and gives it the floor (docs/design/turn-taking.md T-10).
 
 use super::super::event::{Outvoted, RoundClosed, RoundOpened};
+use super::super::gate::Wish;
 use super::super::round::listening;
 use super::super::vote::Stance;
 use super::advance::AnswerRecord;
@@ -145,7 +146,8 @@ impl Conversation {
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
         // Held votes are selected when the floor is free, if the loop guard still allows it.
         let is_guarded = self.streak() >= step.world.rules.turn_taking.max_companion_streak;
-        let (selected, held) = if self.is_floor_taken() || self.is_being_judged() || is_guarded {
+        let must_wait = self.is_floor_taken() || self.is_being_judged() || self.awaits_last_statement(step.world);
+        let (selected, held) = if must_wait || is_guarded {
             (None, ranking.by_ref().collect())
         } else {
             (ranking.next(), Vec::new())
@@ -256,6 +258,9 @@ impl Conversation {
         let others = outvoted.iter().filter_map(|other| self.candidate(&other.companion)).collect();
         for other in outvoted {
             if let Some(gate) = self.gates.get_mut(&other.companion) {
+                let is_deleted = |wish: &Wish| wish.trigger != Trigger::Silence && self.window.get(wish.message).is_none();
+                // The other unsettled messages wait for a lull.
+                gate.wish.take_if(|wish| is_deleted(wish));
                 gate.outvoted(other.next_interjection_at);
             }
         }

@@ -27,17 +27,17 @@ impl Conversation {
         }
     }
 
-    /// The silences of these companions are over. One that may not start conversations any more considers nothing, and neither does one that still
-    /// has to be asked about what was said.
+    /// The silences of these companions are over. One that may not start conversations any more considers nothing. For one that still has to be asked
+    /// about what was said, the silence begins again.
     pub(super) fn apply_silence_fired(&mut self, companions: &[CompanionId], world: &World<'_>) {
         let message = self.window.entries().next_back().map_or(self.handled, |newest| newest.seq);
         for companion in companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
-            gate.silence_at = None;
-            gate.may_start = false;
-            let is_wanted = world.policies.get(companion).is_some_and(|policy| policy.starts_after.is_some());
+            let silence = world.policies.get(companion).and_then(|policy| policy.starts_after).filter(|_| !gate.is_silent());
             let is_quiet = self.window.newest(companion, gate.cursor).is_none();
-            if is_wanted && is_quiet && !gate.is_silent() {
+            gate.silence_at = silence.filter(|_| !is_quiet).map(|silence| self.clock + silence);
+            gate.may_start = gate.silence_at.is_some();
+            if silence.is_some() && is_quiet {
                 gate.fire(Waiting { trigger: Trigger::Silence, message, check: Check::Quiet, urgent: false });
             }
         }

@@ -86,6 +86,11 @@ impl Conversation {
         self.tally
     }
 
+    /// Whether a prompt because of this trigger, about these messages, warns of repetition (docs/design/closing.md C-15).
+    pub fn warns_of_repetition(&self, trigger: Trigger, messages: &[Seq]) -> bool {
+        self.tally.detections > 0 && !self.answers_person(trigger, messages)
+    }
+
     /// The repetition question in flight, and the newest message that it is about.
     pub fn open_judgement(&self) -> Option<(Ticket, Seq)> {
         let spoken = self.spoken.as_ref()?;

@@ -14,7 +14,7 @@ fn the_defaults_are_those_of_the_design() {
     assert_eq!((turn_taking.turn_delay_secs, turn_taking.state_timeout_secs), (2.0, 20.0));
     assert_eq!((turn_taking.max_companion_streak, turn_taking.max_turns), (4, None));
     assert_eq!((turn_taking.external_statement_timeout_secs, turn_taking.floor_timeout_secs), (60.0, 20.0));
-    assert_eq!((settings.reply.max_replans, settings.reply.replan_within_secs), (2, 6.0));
+    assert_eq!(settings.reply.max_replans, 2);
     assert!(settings.reply.all_stop_phrases().any(|phrase| phrase == "never mind"));
     assert_eq!((settings.closing.reopen_after, settings.closing.episode_idle_secs), (9, 1800.0));
     assert_eq!((settings.repetition.enabled, settings.repetition.judge), (true, Judge::Lexical));
@@ -31,7 +31,6 @@ fn a_value_out_of_range_is_reported_with_the_range() {
         ("turn_taking", "external_statement_timeout_secs", json!(0), "0.1 to 3600"),
         ("turn_taking", "floor_timeout_secs", json!(0.5), "1 to 3600"),
         ("reply", "max_replans", json!(11), "0 to 10"),
-        ("reply", "replan_within_secs", json!(601), "0 to 600"),
         ("closing", "reopen_after", json!(0), "1 to 10000"),
         ("closing", "episode_idle_secs", json!(0.5), "1 to 604800"),
     ] {
@@ -94,22 +93,6 @@ fn a_round_must_last_longer_than_a_question_and_the_key_that_was_set_last_is_nam
     );
     assert!(both.problems()[0].starts_with("TERTULIA__TURN_TAKING__STATE_TIMEOUT_SECS: turn_taking.state_timeout_secs is 30"));
     assert!(agreed.load().is_ok());
-}
-
-#[test]
-fn a_companion_must_have_the_floor_for_longer_than_its_statement_may_be_begun_again() {
-    let short_floor = Folder::with(&[("default.toml", "[turn_taking]\nfloor_timeout_secs = 7\n")]);
-    let long_replans = Folder::with(&[("default.toml", "[reply]\nreplan_within_secs = 30\n")]);
-
-    assert_eq!(
-        [short_floor.problems(), long_replans.problems()].concat(),
-        [
-            "default.toml:2: turn_taking.floor_timeout_secs is 7, must be more than reply.replan_within_secs + 1, which is 7; raise this one \
-          or lower that one: a statement must keep the floor while it is begun again",
-            "default.toml:2: reply.replan_within_secs is 30, must be less than turn_taking.floor_timeout_secs - 1, which is 19; lower this one \
-          or raise that one: a statement must keep the floor while it is begun again"
-        ]
-    );
 }
 
 #[test]

@@ -37,6 +37,9 @@ struct Seat {
     cursor: Seq,
     /// Addresses that are no reason to ask: what a person cancelled.
     cancelled: BTreeSet<Seq>,
+    /// What was taken back while it was asked, and is declined alone; it is asked again about the rest.
+    declined: BTreeSet<Seq>,
+    is_asked_again: bool,
     /// The open question, and the newest message that it is about.
     asked: Option<(Ticket, Seq)>,
     /// The messages that the newest question is about, without settled and deleted ones.
@@ -298,7 +301,7 @@ impl<'a> Record<'a> {
         }
         self.drop_settled_held();
         self.note_acknowledgers(now);
-        if was_taken || self.is_floor_taken() || self.is_being_judged {
+        if was_taken || self.is_floor_taken() || self.is_being_judged || self.may_await_last() {
             self.free_since = self.free_since.max(now);
         }
     }
@@ -360,7 +363,7 @@ impl<'a> Record<'a> {
             self.spoken(seq, message, ticket);
         }
         for (companion, seat) in &mut self.seats {
-            if !message.is_by(companion) {
+            if !message.is_by(companion) && seq > seat.cursor && !seat.declined.contains(&seq) {
                 seat.unsettled.push(seq);
             }
         }
@@ -452,6 +455,14 @@ impl<'a> Record<'a> {
             return self.violate(format_args!("{} is not present: {recorded:?}", evaluated.companion));
         };
         seat.round = round;
+        seat.is_asked_again = false;
+        if std::mem::take(&mut seat.has_wish) {
+            // The rounds before go on without it.
+            self.stage.reach("asked anew while it wanted to speak");
+            for open in self.rounds.iter_mut().filter(|open| Some(open.message) != round) {
+                open.listeners.insert(evaluated.companion.clone());
+            }
+        }
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
         seat.about.clone_from(&evaluated.messages);
         (seat.message, seat.pause, seat.has_fired, seat.may_be_withdrawn) = (evaluated.message, None, false, false);

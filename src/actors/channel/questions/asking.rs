@@ -8,7 +8,7 @@ use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Decisi
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::{Evaluation, Gate};
-use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::window;
 
@@ -48,6 +48,7 @@ fn input(companion: &CompanionId, gate: &Gate, evaluation: &Evaluation, conversa
         entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
     };
     let buffer: Vec<Arc<Message>> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
+    let considered: Vec<Seq> = conversation.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
     let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
     DecisionInput {
         trigger: evaluation.trigger,
@@ -56,7 +57,7 @@ fn input(companion: &CompanionId, gate: &Gate, evaluation: &Evaluation, conversa
         message_count: evaluation.message_count,
         minutes: conversation.minutes_of_silence(),
         speaker: triggered_by.map(|message| message.from.name.clone()),
-        is_repetitive: conversation.tally().detections > 0,
+        is_repetitive: conversation.warns_of_repetition(evaluation.trigger, &considered),
         summary: conversation.summary().text.clone(),
         recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
         buffer,

@@ -144,9 +144,11 @@ fn the_next_stage_is_forced_after_a_statement_under_the_last_one() {
 
     for statement in 0..6 {
         speak(&mut scene, &format!("person {statement}"));
+        let floor = scene.conversation.floor.as_mut().expect("aria has the floor");
+        floor.trigger = Trigger::Turn;
         if statement == 3 {
             // Its call began before a stage was forced.
-            scene.conversation.floor.as_mut().expect("aria has the floor").forced = Stage::None;
+            floor.forced = Stage::None;
         }
         scene.act(&Act::Write(0));
         scene.act(&Act::Judge(9));
@@ -165,6 +167,8 @@ fn a_minimum_stage_ends_with_the_companions_own_statement_or_an_address_of_it() 
     speak(&mut scene, "ana");
     scene.conversation.gates.values_mut().for_each(|gate| gate.stage = Stage::Closing);
     scene.conversation.apply_judged(0.9, 2, Stage::Closing, &[]);
+    // A statement that answers a person ends those of all.
+    scene.conversation.floor.as_mut().expect("aria has the floor").trigger = Trigger::Turn;
 
     scene.act(&Act::Write(0));
     let after_statement = minimum_stages(&scene);

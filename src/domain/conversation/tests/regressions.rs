@@ -37,16 +37,15 @@ fn a_companion_with_nothing_to_ask_again_waits_for_a_lull_from_the_end_of_its_ba
 #[test]
 fn when_back_offs_end_together_no_lull_timer_is_armed_while_a_companion_is_asked_again() {
     let mut scene = Scene::new(&THREE);
-    // Cleo was called and gives no answer twice: 14 and 28 seconds. Then aria gives none, about a message that is deleted in the meantime: 8 seconds.
+    // Cleo was called and gives no answer. Then neither aria nor cleo gives one, about a message that is deleted in the meantime.
     say(&mut scene, Some("cleo"));
-    scene.wait(27_000_000);
-    say(&mut scene, Some("ben"));
-    scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::Yes) });
+    scene.act(&Act::Error(0));
     say(&mut scene, None);
-    scene.wait(27_000_000);
-    scene.act(&Act::Delete(2));
+    scene.wait(8_000_000);
+    (0..2).for_each(|_| scene.act(&Act::Error(0)));
+    scene.act(&Act::Delete(1));
 
-    scene.wait(28_000_000);
+    scene.act(&Act::ReplaceModels);
 
     let back_offs = ["aria", "cleo"].map(|id| gate(&scene, id).back_off);
     assert!(back_offs.iter().all(|back_off| back_off.is_some_and(|back_off| back_off.until.is_none())), "{back_offs:?}");
@@ -197,25 +196,28 @@ fn a_back_off_that_an_address_cut_short_stays_ended_after_the_address_is_deleted
 }
 
 #[test]
-fn a_late_text_of_a_companion_that_a_statement_closes_is_not_posted() {
-    let mut scene = Scene::new(&Setup { companions: 2, max_turns: Some(1), ..THREE });
+fn the_last_statement_is_waited_for_if_it_is_late() {
+    let mut scene = Scene::new(&Setup { companions: 2, max_turns: Some(2), ..THREE });
     say(&mut scene, Some("aria"));
     scene.answer(0, plain(Verdict::Yes));
-    scene.wait(25_000_000);
+    scene.wait(15_000_000);
     say(&mut scene, Some("ben"));
     scene.answer(0, plain(Verdict::Yes));
-    scene.wait(3_000_000);
+    scene.wait(10_000_000);
+    assert!(scene.conversation.late.len() == 1 && scene.conversation.floor().is_some());
 
-    // The words of aria, who is late, are complete. Those of ben, who has the floor, are posted and end the conversation.
+    scene.act(&Act::Write(0));
+    say(&mut scene, Some("ben"));
+    let asked_meanwhile = asked_companions(&scene).len();
     scene.act(&Act::Write(3));
-    scene.act(&Act::Write(1));
 
-    let outcomes = scene.journal.iter().filter_map(|recorded| match &recorded.event {
-        Event::Said { message, reply: Some(_), .. } => Some((&*message.from.id, "posted")),
-        Event::ReplyFailed { companion, error, .. } => Some((companion.as_str(), &**error)),
+    let posted = scene.journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Said { message, reply: Some(_), .. } => Some(&*message.from.id),
         _ => None,
     });
-    assert_eq!(outcomes.collect::<Vec<_>>(), [("ben", "posted"), ("aria", CLOSED)]);
+    assert_eq!((posted.collect::<Vec<_>>(), asked_meanwhile), (vec!["ben", "aria"], 0));
+    let stages = ["aria", "ben"].map(|id| gate(&scene, id).stage);
+    assert_eq!((stages, asked_companions(&scene)), ([Stage::Terminal, Stage::None], vec!["ben"]), "ben was called meanwhile");
     assert_fold_matches(&scene);
 }
 

@@ -572,8 +572,9 @@ impl Scene {
         assert_eq!(speakers.len(), conversation.owed_replies().count(), "a companion owes two statements");
         let rounds: BTreeSet<_> = conversation.rounds().iter().map(|round| round.message).collect();
         assert_eq!(rounds.len(), conversation.rounds().len(), "two rounds have the same number");
+        let must_wait = conversation.is_floor_taken() || conversation.is_being_judged();
         assert!(
-            conversation.held.is_empty() || conversation.is_floor_taken() || conversation.is_being_judged(),
+            conversation.held.is_empty() || must_wait || self.with_world(|world| conversation.awaits_last_statement(world)),
             "a vote is held although the floor is free"
         );
         for posting in posts.iter().filter(|posting| posting.spoken.is_none()) {

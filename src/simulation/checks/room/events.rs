@@ -19,8 +19,8 @@ const DECLINES_EVENTS: [Reason; 6] =
 /// The statements that acknowledge events, and what they wait for.
 #[derive(Default)]
 pub(super) struct Acknowledgements {
-    /// When companions were selected, oldest first.
-    selected: Vec<Moment>,
+    /// When a companion was selected last.
+    selected_at: Option<Moment>,
     /// Events wait until then, since that was on record.
     deferred: Option<(Moment, Duration)>,
     /// Events had to wait, so that the next statement acknowledges all of them.
@@ -34,7 +34,7 @@ pub(super) struct Acknowledgements {
 impl Acknowledgements {
     /// Nothing waits any more. What was used of the budget stays used.
     pub(super) fn clear(&mut self) {
-        *self = Self { selected: std::mem::take(&mut self.selected), ..Self::default() };
+        *self = Self { selected_at: self.selected_at, ..Self::default() };
     }
 }
 
@@ -147,14 +147,13 @@ impl Record<'_> {
         self.speak_at = decided.speak_at.map(|at| (at, self.when(recorded.seq)));
     }
 
-    /// At most so many statements acknowledge events in a minute. A person's address does not wait.
+    /// At most so many statements acknowledge events in a minute, evenly spread. A person's address does not wait.
     fn check_acknowledgements(&mut self, recorded: &Recorded, is_called: bool) {
         let now = self.clock;
-        let most = self.stage.plan.rules.most_acknowledgements as usize;
-        let selected = &mut self.acknowledgements.selected;
-        selected.retain(|selected| *selected + MINUTE > now);
-        let is_over = selected.len() >= most || self.acknowledgements.deferred.is_some();
-        self.acknowledgements.selected.push(now);
+        let most = self.stage.plan.rules.most_acknowledgements;
+        let is_too_soon = self.acknowledgements.selected_at.is_some_and(|selected| selected + MINUTE / most > now);
+        let is_over = is_too_soon || self.acknowledgements.deferred.is_some();
+        self.acknowledgements.selected_at = Some(now);
         if is_over && is_called {
             self.stage.reach("wait of events ended by an address");
         } else if is_over {
@@ -164,12 +163,12 @@ impl Record<'_> {
 
     pub(super) fn events_deferred(&mut self, recorded: &Recorded, until: Moment) {
         self.stage.reach("events deferred");
-        let Acknowledgements { selected, deferred, .. } = &self.acknowledgements;
-        let within = selected.iter().filter(|selected| **selected + MINUTE > self.clock).count();
-        let least = self.stage.plan.rules.least_acknowledgements as usize;
-        let is_its = until > self.clock && selected.iter().any(|selected| *selected + MINUTE == until);
-        if deferred.is_some() || within < least || !is_its {
-            self.violate(format_args!("events need not wait after {within} statements: {recorded:?}"));
+        let Acknowledgements { selected_at, deferred, .. } = &self.acknowledgements;
+        let rules = &self.stage.plan.rules;
+        let waits = MINUTE / rules.most_acknowledgements..=MINUTE / rules.least_acknowledgements;
+        let is_its = until > self.clock && selected_at.is_some_and(|selected| waits.contains(&until.since(selected)));
+        if deferred.is_some() || !is_its {
+            self.violate(format_args!("events need not wait after {selected_at:?}: {recorded:?}"));
         }
         self.acknowledgements.deferred = Some((until, self.when(recorded.seq)));
         self.acknowledgements.are_merged = true;
@@ -199,7 +198,8 @@ impl Record<'_> {
 
     /// Something is on record. Notes since when which companions could acknowledge events at once.
     pub(super) fn note_acknowledgers(&mut self, now: Duration) {
-        let is_free = !self.is_floor_taken() && !self.is_being_judged && self.acknowledgements.deferred.is_none();
+        let must_wait = self.is_floor_taken() || self.is_being_judged || self.may_await_last();
+        let is_free = !must_wait && self.acknowledgements.deferred.is_none();
         let late: Vec<_> = self.late.iter().map(|late| late.companion.clone()).collect();
         let mut is_any_left = false;
         for (companion, seat) in &mut self.seats {
@@ -251,6 +251,7 @@ impl Record<'_> {
     /// A silence is over for a member once between two human messages, and not before it has lasted for long enough.
     pub(super) fn silence_fired(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
         self.stage.reach("silence fired");
+        let now = self.when(recorded.seq);
         let newest = self.received.values().next_back().map(|newest| newest.at);
         for companion in companions {
             let is_too_early =
@@ -262,8 +263,13 @@ impl Record<'_> {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
             };
-            let (is_silent, started_after) = (seat.is_silent(), std::mem::replace(&mut seat.started_after, self.newest_human));
-            (seat.silent_since, seat.is_silence_over) = (None, true);
+            let (is_silent, started_after) = (seat.is_silent(), seat.started_after);
+            if seat.unsettled.iter().any(|seq| !self.skipped.contains(seq)) {
+                // It is asked about that first, and the silence begins again.
+                seat.silent_since = seat.silent_since.map(|_| now);
+            } else {
+                (seat.started_after, seat.silent_since, seat.is_silence_over) = (self.newest_human, None, true);
+            }
             if is_silent && self.skipped.is_empty() {
                 self.violate(format_args!("{companion} is paused or closed: {recorded:?}"));
             }

@@ -221,8 +221,8 @@ impl Record<'_> {
             self.violate(format_args!("{selected} is selected after {} statements in a row: {recorded:?}", self.streak()));
         }
         let candidates: Vec<_> = [selected].into_iter().chain(others.iter().map(|other| &other.companion)).cloned().collect();
-        let held: Vec<_> = std::mem::take(&mut self.held).into_values().map(|held| held.state).collect();
-        let ranking = self.ranking(&held);
+        let ranking = self.held_ranking();
+        self.held.clear();
         let is_right = match self.skipped.is_empty() {
             true => candidates == ranking,
             // A message that the votes were about may not have been handled.
@@ -240,6 +240,29 @@ impl Record<'_> {
         self.selected_at = recorded.handled;
     }
 
+    /// First those that were called upon: of different rounds, the ones of the round whose companions were addressed first. Then as in a round.
+    fn held_ranking(&self) -> Vec<CompanionId> {
+        let called_at = |round: &str| {
+            let of_round = self.held.iter().filter(|(_, held)| held.state.selected && held.state.message_id == round);
+            let addresses = of_round.filter_map(|(companion, _)| {
+                let includes = |seq: &&Seq| self.received.get(seq).is_some_and(|received| received.address.includes(companion));
+                self.seats.get(companion)?.unsettled.iter().find(includes)
+            });
+            addresses.min().copied()
+        };
+        let mut ranking = self.ranking(self.held.values().map(|held| &held.state));
+        ranking.sort_by_key(|companion| {
+            let state = self.held.get(companion).map(|held| &held.state).filter(|state| state.selected);
+            state.map_or((true, None), |state| (false, called_at(&state.message_id)))
+        });
+        ranking
+    }
+
+    /// Whether nobody may be asked or selected, because the last statement that `max_turns` allows may be written late.
+    pub(super) fn may_await_last(&self) -> bool {
+        self.stage.plan.rules.limits_turns && !self.late.is_empty()
+    }
+
     /// Held votes are dropped when their messages settle. They do not wait when the floor is free.
     pub(super) fn drop_settled_held(&mut self) {
         let Self { held, seats, stage, .. } = self;
@@ -255,7 +278,7 @@ impl Record<'_> {
     }
 
     pub(super) fn check_held(&self, now: Duration) {
-        let is_free = !self.is_floor_taken() && !self.is_being_judged && self.keeps_time();
+        let is_free = !self.is_floor_taken() && !self.is_being_judged && !self.may_await_last() && self.keeps_time();
         let Some(since) = self.held.values().map(|held| held.since.max(self.free_since)).min().filter(|_| is_free) else {
             return;
         };

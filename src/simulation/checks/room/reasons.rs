@@ -1,7 +1,7 @@
 //! Checks decisions: each settles once, for a reason that the record shows.
 
 use super::floor::HeldVote;
-use super::{Closing, Record};
+use super::{Closing, Record, Seat};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -26,6 +26,10 @@ impl Record<'_> {
                 self.check_silence(recorded, companion, &decided.messages);
             }
             let now = self.when(recorded.seq);
+            let is_engaged = |seat: &Seat| seat.asked.is_some() || seat.has_wish;
+            if decided.reason == Reason::Cancelled && self.seats.get(companion).is_some_and(is_engaged) {
+                self.retracted(recorded, decided, companion);
+            }
             let Some(seat) = self.seats.get_mut(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
@@ -34,7 +38,7 @@ impl Record<'_> {
             if let Some(ticket) = decided.ticket {
                 match seat.asked.take_if(|(asked, _)| *asked == ticket) {
                     // No model has read the messages after the question.
-                    Some((_, upto)) if decided.upto > upto => {
+                    Some((_, upto)) if decided.upto > upto && decided.reason != Reason::Cancelled => {
                         self.violate(format_args!("{companion} settles messages that it was not asked about: {recorded:?}"));
                         continue;
                     }
@@ -45,11 +49,11 @@ impl Record<'_> {
                     }
                 }
             }
-            if decided.ticket.is_some() {
+            if decided.ticket.is_some() && decided.reason != Reason::Cancelled {
                 seat.back_off = None;
             }
             if decided.decision == Decision::No && !decided.settles_by_cursor() {
-                // An address over the budget is declined alone.
+                // An address over the budget is declined alone, and what was taken back, if others said something, too.
                 self.calls.retain(|(who, seq, _)| who != companion || !decided.messages.contains(seq));
                 let before = seat.unsettled.len();
                 seat.unsettled.retain(|seq| !decided.messages.contains(seq));
@@ -58,7 +62,8 @@ impl Record<'_> {
                 if let Some(last) = decided.messages.last().filter(|_| seat.unsettled.is_empty()) {
                     seat.cursor = seat.cursor.max(*last);
                 }
-                if settled != self.without_skipped(&decided.messages).len() {
+                let handled: Vec<_> = decided.messages.iter().copied().filter(|seq| *seq <= recorded.handled).collect();
+                if settled != self.without_skipped(&handled).len() {
                     self.violate(format_args!("{companion} declines messages that it must not settle: {recorded:?}"));
                 }
                 continue;
@@ -95,7 +100,9 @@ impl Record<'_> {
                 // A question about nothing but stale messages ends with them.
                 seat.asked.take_if(|(_, upto)| *upto <= decided.upto);
             }
-            if self.without_skipped(&settles) != self.without_skipped(&decided.messages) {
+            // A phrase that takes something back is handled afterwards.
+            let handled: Vec<_> = decided.messages.iter().copied().filter(|seq| *seq <= recorded.handled).collect();
+            if self.without_skipped(&settles) != self.without_skipped(&handled) {
                 self.violate(format_args!("for {companion} {settles:?} must settle: {recorded:?}"));
             }
         }
@@ -122,8 +129,8 @@ impl Record<'_> {
             | Reason::Paused
             | Reason::Overflow
             | Reason::Stale
-            | Reason::Cancelled
             | Reason::Backchannel => !is_yes && !is_answer,
+            Reason::Cancelled => !is_yes,
         };
         let is_for_one =
             decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused | Reason::Backchannel);
@@ -135,7 +142,8 @@ impl Record<'_> {
             Some(vote) => is_answer && votes(vote.state) && round.as_ref() == Some(&vote.message_id),
             None => true,
         };
-        let is_vote_missing = is_answer && round.is_some() && decided.vote.is_none();
+        let is_vote_missing =
+            is_answer && round.is_some() && decided.vote.is_none() && decided.reason != Reason::Cancelled;
         if !is_its || !is_for_one || !is_its_vote || is_vote_missing {
             self.violate(format_args!("no decision has this form: {recorded:?}"));
         }
@@ -183,7 +191,8 @@ impl Record<'_> {
                 let is_event = |seq: &Seq| self.received.get(seq).is_none_or(|received| received.is_event);
                 decided.messages.iter().any(is_event) || left_out > 0
             }
-            Reason::Cancelled => self.is_settled_by_stop(decided, companion),
+            // A retraction is checked with the phrase.
+            Reason::Cancelled => seat.asked.is_some() || seat.has_wish || self.is_settled_by_stop(decided, companion),
             // Nobody speaks in the simulation yet.
             Reason::Backchannel => false,
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,

@@ -37,29 +37,38 @@ impl Record<'_> {
         message.address.includes(companion) || !message.address.is_elsewhere(companion) && answered.iter().any(is_author)
     }
 
-    /// A message arrived. If it concerns a statement in progress, that must begin again, as often and as long as it may.
+    /// Whether a message adds to a statement that answers these: it concerns the companion, and unless it addresses it, people wrote all of them
+    /// alone.
+    fn adds_to(&self, seq: Seq, companion: &CompanionId, answered: &[Seq]) -> bool {
+        let Some(message) = self.received.get(&seq).filter(|_| self.concerns(seq, companion, answered)) else { return false };
+        let is_by_other = |answered: &Seq| {
+            let other = self.received.get(answered).filter(|other| other.role == Role::Person && !other.is_event);
+            other.is_some_and(|other| other.author != message.author)
+        };
+        message.address.includes(companion) || !answered.iter().any(is_by_other)
+    }
+
+    /// A message arrived. If it adds to statements in progress, these must begin again, as often as they may.
     pub(super) fn note_follow_up(&mut self, seq: Seq) {
         let (now, rules) = (self.when(seq), &self.stage.plan.rules);
-        let Some(floor) = self.floor.as_ref().filter(|floor| !floor.has_expired && floor.companion.as_str() != EXTERNAL) else {
+        let is_prompt = self.received.get(&seq).is_some_and(|message| !message.is_late && !message.asks_to_stop);
+        if !is_prompt || !self.is_undisturbed() || self.stage.plan.slow.is_some() || self.refused.contains(&seq) {
             return;
+        }
+        let must_begin_again = |floor: &&Floor| {
+            let may = floor.companion.as_str() != EXTERNAL && floor.replans < rules.least_replans;
+            may && self.adds_to(seq, &floor.companion, &floor.messages)
         };
-        let Some(message) = self.received.get(&seq).filter(|message| !message.is_late && !message.asks_to_stop) else { return };
-        let is_in_time = message.at.since(floor.began_at).as_secs_f64() <= rules.replan_withins.least;
-        if floor.replans < rules.least_replans
-            && is_in_time
-            && self.is_undisturbed()
-            && self.stage.plan.slow.is_none()
-            && !self.refused.contains(&seq)
-            && self.concerns(seq, &floor.companion, &floor.messages)
-            && let Some(floor) = &mut self.floor
-        {
+        let tickets: Vec<_> = self.floor.iter().chain(&self.late).filter(must_begin_again).map(|floor| floor.ticket).collect();
+        for floor in self.floor.iter_mut().chain(&mut self.late).filter(|floor| tickets.contains(&floor.ticket)) {
             floor.to_take_in.get_or_insert((seq, now));
         }
     }
 
-    /// An edit or a deletion. What a statement in progress answers may have changed.
+    /// An edit or a deletion. What statements in progress answer may have changed.
     pub(super) fn note_change(&mut self, seq: Seq, messages: &[Seq]) {
-        if let Some(floor) = self.floor.as_mut().filter(|floor| messages.iter().any(|seq| floor.messages.contains(seq))) {
+        let answers = |floor: &&mut Floor| messages.iter().any(|seq| floor.messages.contains(seq));
+        for floor in self.floor.iter_mut().chain(&mut self.late).filter(answers) {
             floor.changes.insert(seq);
         }
     }
@@ -73,8 +82,8 @@ impl Record<'_> {
         message: Seq,
         until: Moment,
     ) {
-        let Some(mut floor) = self.take_floor(companion, ticket) else {
-            return self.violate(format_args!("{companion} does not have the floor: {recorded:?}"));
+        let Some((mut floor, is_late)) = self.take_owed(companion, ticket) else {
+            return self.violate(format_args!("{companion} owes no such reply: {recorded:?}"));
         };
         let rules = &self.stage.plan.rules;
         let is_said = self.received.contains_key(&message);
@@ -87,24 +96,26 @@ impl Record<'_> {
         let is_dead = self.skipped.contains(&message);
         let said_at = self.received.get(&message).map_or(recorded.at, |message| message.at);
         let is_concerned = match self.received.get(&message) {
-            Some(said) => !said.asks_to_stop && self.concerns(message, companion, &floor.messages),
+            Some(said) => !said.asks_to_stop && self.adds_to(message, companion, &floor.messages),
             None => floor.changes.contains(&message) || is_dead,
         };
-        let is_in_time = is_dead || said_at.since(floor.began_at).as_secs_f64() <= rules.replan_withins.most;
         let is_longer = floor.replanning.is_none_or(|(before, _)| before < until);
         let is_external = self.seats.get(companion).is_none_or(|seat| seat.is_external);
-        if !is_concerned || is_external || !is_in_time || floor.replans >= rules.most_replans {
+        if !is_concerned || is_external || floor.replans >= rules.most_replans {
             self.violate(format_args!("{companion} has no reason to begin again: {recorded:?}"));
         }
         let is_right = until == said_at + REPLAN_PAUSE || is_dead;
         if !is_right || !is_longer {
             self.violate(format_args!("the next attempt begins at a wrong time: {recorded:?}"));
         }
-        if floor.replanning.is_none() {
+        if floor.replanning.is_none() && !is_late {
             self.check_unsent(recorded, floor.since);
         }
+        if is_late {
+            self.stage.reach("attempt stopped: late");
+        }
         (floor.replanning, floor.to_take_in) = (Some((until, self.when(recorded.seq))), None);
-        self.floor = Some(floor);
+        self.put_back(floor, is_late);
     }
 
     /// The next attempt begins. It answers everything that is unsettled by now, too.
@@ -117,8 +128,8 @@ impl Record<'_> {
     ) {
         self.new_ticket(next);
         let (now, clock) = (self.when(recorded.seq), recorded.at);
-        let Some(mut floor) = self.take_floor(companion, ticket) else {
-            return self.violate(format_args!("{companion} does not have the floor: {recorded:?}"));
+        let Some((mut floor, is_late)) = self.take_owed(companion, ticket) else {
+            return self.violate(format_args!("{companion} owes no such reply: {recorded:?}"));
         };
         match floor.replanning.take() {
             Some((until, since)) => {
@@ -141,7 +152,24 @@ impl Record<'_> {
         (floor.ticket, floor.messages, floor.upto) = (next, messages.to_vec(), recorded.handled);
         (floor.since, floor.to_take_in) = (now, None);
         self.calls.retain(|(who, ..)| who != companion);
-        self.floor = Some(floor);
+        self.put_back(floor, is_late);
+    }
+
+    /// Takes an owed reply out, and says whether it is late.
+    fn take_owed(&mut self, companion: &CompanionId, ticket: Ticket) -> Option<(Floor, bool)> {
+        let is_late = self.late.iter().position(|late| late.ticket == ticket && late.companion == *companion);
+        match is_late {
+            Some(index) => Some((self.late.remove(index), true)),
+            None => self.take_floor(companion, ticket).map(|floor| (floor, false)),
+        }
+    }
+
+    fn put_back(&mut self, floor: Floor, is_late: bool) {
+        if is_late {
+            self.late.push(floor);
+        } else {
+            self.floor = Some(floor);
+        }
     }
 
     fn take_floor(&mut self, companion: &CompanionId, ticket: Ticket) -> Option<Floor> {
@@ -153,15 +181,13 @@ impl Record<'_> {
         let (mut answered, mut others, mut upto, mut selected_at) = (Vec::new(), Vec::new(), Seq::NONE, self.selected_at);
         match ticket {
             Some(ticket) => {
-                let is_late = self.late.iter().position(|late| late.ticket == ticket && late.companion == *companion);
-                let floor = match is_late {
-                    Some(index) => Some(self.late.remove(index)),
-                    None => self.take_floor(companion, ticket).inspect(|_| self.candidates.clear()),
-                };
-                self.stage.reach(if is_late.is_some() { "cancelled: late" } else { "cancelled: being made" });
-                match floor {
-                    Some(floor) => {
-                        if is_late.is_none() {
+                let owed = self.take_owed(companion, ticket);
+                let is_late = owed.as_ref().is_some_and(|(_, is_late)| *is_late);
+                self.stage.reach(if is_late { "cancelled: late" } else { "cancelled: being made" });
+                match owed {
+                    Some((floor, _)) => {
+                        if !is_late {
+                            self.candidates.clear();
                             self.check_unsent(recorded, floor.since);
                         }
                         (upto, selected_at) = (floor.upto, floor.selected_at);
@@ -247,6 +273,28 @@ impl Record<'_> {
             }
             self.calls.retain(|(who, call, _)| *who != companion || *call != seq);
             self.seats.entry(companion).and_modify(|seat| seat.cancelled.extend([seq]));
+        }
+    }
+
+    /// A person takes back what a companion is asked about, or wants to answer. The phrase may be handled after that.
+    pub(super) fn retracted(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
+        let Some((phrase, answered)) = decided.messages.split_last() else { return };
+        self.stage.reach(if decided.ticket.is_some() { "question retracted" } else { "wish retracted" });
+        let (answered, others, to_settle) = (answered.to_vec(), Vec::new(), BTreeSet::new());
+        let cancel = Cancel { companion: companion.clone(), answered, others, to_settle, since: self.when(recorded.seq) };
+        self.cancels.entry(*phrase).or_default().push(cancel);
+        self.held.remove(companion);
+        self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
+        if *phrase <= recorded.handled {
+            self.check_stop(*phrase);
+        }
+        if let Some(seat) = self.seats.get_mut(companion) {
+            seat.has_wish = false;
+            if !decided.settles_by_cursor() {
+                self.stage.reach("retracted beside others' messages");
+                seat.is_asked_again = true;
+                seat.declined.extend(&decided.messages);
+            }
         }
     }
 

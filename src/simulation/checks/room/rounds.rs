@@ -47,7 +47,9 @@ impl Record<'_> {
     /// Who writes, was selected, or has an undecided YES is not asked. While anything is in progress, only those are asked whom a person addressed.
     pub(super) fn check_who_is_asked(&self, recorded: &Recorded, evaluated: &Evaluated) {
         let companion = &evaluated.companion;
-        let has_wish = self.seats.get(companion).is_some_and(|seat| seat.has_wish);
+        // One whose YES waits for the votes of others is asked about an address.
+        let is_kept = evaluated.trigger != Trigger::DirectAddress || self.held.contains_key(companion);
+        let has_wish = is_kept && self.seats.get(companion).is_some_and(|seat| seat.has_wish);
         let is_writing = self.floor.iter().chain(&self.late).any(|floor| floor.companion == *companion);
         let is_selected = !self.due.is_empty() && !self.is_due_unsure && self.candidates.first() == Some(companion);
         if has_wish || is_writing || is_selected {
@@ -121,7 +123,8 @@ impl Record<'_> {
             if !closed.others.is_empty() || closed.selected.is_some() {
                 self.violate(format_args!("votes are held although one is selected: {recorded:?}"));
             }
-            if !self.is_floor_taken() && !self.is_being_judged && !may_be_guarded && self.is_certain() {
+            let must_wait = self.is_floor_taken() || self.is_being_judged || self.may_await_last();
+            if !must_wait && !may_be_guarded && self.is_certain() {
                 self.violate(format_args!("votes are held although the floor is free: {recorded:?}"));
             }
         }

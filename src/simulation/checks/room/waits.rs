@@ -115,7 +115,7 @@ impl Record<'_> {
         self.check_settled_by_stop(now);
         self.check_acknowledged(now);
         self.check_silences(now);
-        if !self.keeps_time() || !self.is_free() {
+        if !self.keeps_time() || !self.is_free() || self.may_await_last() {
             return;
         }
         let waits = |(companion, seat): &(&CompanionId, &Seat)| {
@@ -143,7 +143,7 @@ impl Record<'_> {
         let received = RoomMessage { at, address, role, author, asks_to_stop, is_late, is_event, is_deleted: false };
         let is_free = self.is_free() || role == Role::Person && self.holds_rounds();
         let is_call = role != Role::Companion && !is_event && !is_late;
-        if is_call && is_free && self.keeps_time() && self.stage.plan.slow.is_none() {
+        if is_call && is_free && !self.may_await_last() && self.keeps_time() && self.stage.plan.slow.is_none() {
             let now = self.when(seq);
             // Only a person cuts a back-off short.
             let is_free = |seat: &Seat| !seat.is_silent() && (seat.pause.is_none() || role == Role::Person);
@@ -196,13 +196,18 @@ impl Record<'_> {
         let companion = &evaluated.companion;
         let (Some(seat), Some(quiet)) = (self.seats.get(companion), lull_timeout(companion.as_str())) else { return };
         if evaluated.trigger == Trigger::Lull
+            && !seat.is_asked_again
             && let Some(received) = self.received.get(&evaluated.message)
             && recorded.at < received.at + quiet
         {
             self.violate(format_args!("{companion} is asked before it was quiet for {} s: {recorded:?}", quiet.as_secs()));
         }
+        // One that was addressed is asked along with others.
+        let is_asked_along =
+            evaluated.trigger == Trigger::DirectAddress && self.rounds.last().is_some_and(|round| round.asked.len() > 1);
         if let Some(pause) = seat.pause.filter(|pause| recorded.at < pause.until)
             && !seat.is_unsure
+            && !is_asked_along
             && !self.was_called_since(seat.tried, companion)
         {
             self.violate(format_args!("{companion} is asked again before {:?}: {recorded:?}", pause.until));
@@ -250,7 +255,8 @@ impl Record<'_> {
             };
             let is_urgent = |seq: &Seq| {
                 let received = self.received.get(seq);
-                received.is_some_and(|received| received.is_urgent_for(companion))
+                let is_address = |received: &RoomMessage| received.role != Role::Companion && received.address.includes(companion);
+                received.is_some_and(|received| received.is_urgent_for(companion) || is_address(received))
             };
             match seat.pause {
                 Some(Pause { is_over: true, .. }) => {

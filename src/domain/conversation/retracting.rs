@@ -1,0 +1,91 @@
+//! What people take back while a companion is being asked about it, or wants to answer it (docs/design/speaking.md S-18).
+
+use super::super::event::Decided;
+use super::super::gate::{Check, Waiting};
+use super::super::message::{Message, Role};
+use super::super::round::listening;
+use super::super::window::Entry;
+use super::advance::AnswerRecord;
+use super::replanning::Stopped;
+use super::*;
+
+impl Conversation {
+    /// Ends the questions about messages of the author of a stop phrase, and drops the YES to one, before the message is applied.
+    pub(super) fn retract_questions(&mut self, seq: Seq, message: &Message, step: &mut Step<'_, '_>) -> Vec<Stopped> {
+        if !message.asks_to_stop || message.from.role != Role::Person {
+            return Vec::new();
+        }
+        let engaged = self.gates.companions_where(|gate| gate.is_engaged() && !gate.is_silent());
+        engaged.into_iter().filter_map(|companion| self.retract_question(&companion, seq, message, step)).collect()
+    }
+
+    /// If nobody else has said anything, the companion settles everything. Otherwise it declines the messages of the author alone.
+    fn retract_question(
+        &mut self,
+        companion: &CompanionId,
+        seq: Seq,
+        message: &Message,
+        step: &mut Step<'_, '_>,
+    ) -> Option<Stopped> {
+        let gate = self.gates.get(companion)?;
+        let asked = gate.evaluation.map(|asked| (asked.trigger, asked.upto, Some(asked.ticket), asked.turn));
+        let wanted = || gate.wish.as_ref().map(|wish| (wish.trigger, wish.upto, None, wish.turn));
+        let (trigger, considered, ticket, turn) = asked.or_else(wanted)?;
+        let is_own = |entry: &&Entry| {
+            let from = &entry.message.from;
+            let is_words = from.role == Role::Person && !entry.message.is_event();
+            is_words && from.id == message.from.id && !entry.message.address.is_elsewhere(companion)
+        };
+        let before = self.buffer(companion).filter(|entry| entry.seq < seq);
+        let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
+        let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
+        if trigger == Trigger::Silence || !is_considered || message.address.is_elsewhere(companion) {
+            return None;
+        }
+        let upto = if others.is_empty() { seq } else { Seq::NONE };
+        let answered: Vec<_> = own.iter().map(|entry| entry.seq).collect();
+        let answered_record = AnswerRecord { ticket, ..AnswerRecord::default() };
+        let mut record = self.decided(companion, trigger, Decision::No, Reason::Cancelled, Seq::NONE, answered_record);
+        (record.messages, record.upto) = (answered.iter().copied().chain([seq]).collect(), upto);
+        self.turn_without_question = turn;
+        self.record(Event::Decided(record), step);
+        self.turn_without_question = None;
+        step.out.extend(ticket.map(|ticket| Output::Cancel { ticket }));
+        Some(Stopped { companion: companion.clone(), ticket: None, trigger, answered, others: Vec::new(), turn })
+    }
+
+    /// A companion does not answer a question, or does not want to speak any more, because messages were taken back. `considered` is the newest
+    /// message that it was asked about. If others said some of these, it is asked about them.
+    pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, considered: Seq) {
+        let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
+        let phrase = decided.messages.last().copied().unwrap_or_default();
+        if phrase > self.handled {
+            let stopped = self.stopped.take().filter(|(message, _)| *message == phrase);
+            let mut companions = stopped.map(|(_, companions)| companions).unwrap_or_default();
+            companions.insert(companion.clone());
+            self.stopped = Some((phrase, companions));
+            self.retracted_alone.extend((!decided.settles_by_cursor()).then(|| companion.clone()));
+        }
+        if !decided.settles_by_cursor() {
+            self.window.decline_alone(&decided.messages, companion);
+            self.ask_about_the_rest(companion, decided, considered);
+        }
+        let is_called = self.is_called(companion);
+        for round in &mut self.rounds {
+            round.overrule(listening(companion, round.message, is_called, stage));
+        }
+    }
+
+    fn ask_about_the_rest(&mut self, companion: &CompanionId, decided: &Decided, considered: Seq) {
+        let newest = self.buffer(companion).rfind(|entry| entry.seq <= considered).map(|entry| entry.seq);
+        // What addressed it may have been taken back.
+        let trigger = if decided.trigger == Trigger::DirectAddress { Trigger::Lull } else { decided.trigger };
+        let rest = newest.map(|message| Waiting { trigger, message, check: Check::Unsettled, urgent: false });
+        let address = self.newest_address(companion, |_| true);
+        let Some(gate) = self.gates.get_mut(companion) else { return };
+        gate.waiting.take_if(|waiting| decided.messages.contains(&waiting.message));
+        for waiting in rest.into_iter().chain(address) {
+            gate.fire(waiting);
+        }
+    }
+}
