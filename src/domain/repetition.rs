@@ -2,6 +2,7 @@
 
 mod acts;
 mod likeness;
+mod numbers;
 
 use likeness::Features;
 
@@ -54,7 +55,21 @@ fn score(window: &[Features], likeness: &[Vec<f64>], first: usize) -> f64 {
         return 0.0;
     }
     let acts: Vec<acts::Acts> = window.iter().map(|features| features.acts).collect();
-    shared_words(likeness, first).max(one_sided(window)).max(acts::sameness(&acts))
+    let sameness = acts::sameness(&acts);
+    // Talk with a fixed form, such as a game or a song, goes on as long as something is added.
+    if adds_something(window) { sameness } else { shared_words(likeness, first).max(one_sided(window)).max(sameness) }
+}
+
+/// Whether the newest two texts of a window add content words to those before them: of three texts any word, of more at least two words each. A list
+/// or verse that grows by every text adds something, too.
+fn adds_something(window: &[Features]) -> bool {
+    let added: Vec<usize> = (1..window.len()).map(|at| window[at].added_to(&window[..at])).rev().take(2).collect();
+    let is_enough = if window.len() <= LEAST_STATEMENTS {
+        added.iter().any(|words| *words > 0)
+    } else {
+        added.iter().all(|words| *words > 1)
+    };
+    is_enough || window.windows(2).all(|pair| pair[1].extends(&pair[0]))
 }
 
 /// The mean of each text's greatest likeness to another one. The two greatest are left out: a pair alone is no loop.

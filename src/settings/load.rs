@@ -150,6 +150,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     notes.extend(exposure::notes(&settings));
     notes.extend(settings.models.notes());
     notes.extend(roster.persona_notes(&settings));
+    notes.extend(roster.silence_notes());
     let is_used = |name: &&ModelName| {
         let mut roles = roster.companions.values().flat_map(|companion| [&companion.model.main, &companion.model.side]);
         roles.any(|used| used == *name)

@@ -150,6 +150,19 @@ impl Roster {
         self.companions.values().filter_map(note).collect()
     }
 
+    /// What `tertulia check` says about companions whose silence ends before they have considered what was said (docs/design/gate.md G-38).
+    pub(super) fn silence_notes(&self) -> impl Iterator<Item = String> {
+        self.companions.values().filter_map(|companion| {
+            let (silence, lull) = (companion.starts_after?, companion.text_lull_timeout);
+            let note = format!(
+                "companion {}: its starts_after of {silence} s is not longer than its text_lull_timeout of {lull} s: what was said is not considered \
+                 yet when the silence ends, so it begins again, and the companion starts a conversation later; make starts_after longer",
+                companion.id
+            );
+            (silence <= lull).then_some(note)
+        })
+    }
+
     /// Fills the default rooms with existing companions, if a default room names companions that do not exist.
     pub(super) fn fill(&self, console: &mut Console, notes: &mut Vec<String>) {
         for room in &mut console.rooms {

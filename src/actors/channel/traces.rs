@@ -255,6 +255,8 @@ impl Traces {
                 }
                 floor = Some("none");
             }
+            // Its question was taken back. The round goes on.
+            Some(_) if decided.reason == Reason::Cancelled => {}
             _ if !is_yes => open.end_with("silence", None),
             _ => {}
         }

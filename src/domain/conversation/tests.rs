@@ -6,6 +6,7 @@ mod closing;
 mod late;
 mod lost;
 mod mouth;
+mod natural;
 mod over_budget;
 mod recent_statements;
 mod regressions;

@@ -67,6 +67,9 @@ static AFFECTIONS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
+/// Beginnings that build on what was said. They are no agreement.
+static ADDITIONS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(["yes and|yeah and", "ja und", "sí y", "oui et"]));
+
 /// Words that may stand before an agreement.
 const INTERJECTIONS: [&str; 20] = [
     "oh", "ooh", "ah", "aw", "aww", "haha", "hehe", "lol", "well", "hmm", "mm", "ok", "okay", "and", "but", "so", "wow", "hey",
@@ -150,6 +153,9 @@ fn first_word(text: &str) -> &str {
 
 fn begins_with_agreement(text: &str) -> bool {
     let mut rest = text;
+    if ADDITIONS.begin(text) {
+        return false;
+    }
     while !AGREEMENTS.begin(rest) {
         let Some((_, after)) = rest.split_once(' ').filter(|(first, _)| INTERJECTIONS.contains(first)) else { return false };
         rest = after;

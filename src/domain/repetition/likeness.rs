@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::acts::Acts;
+use super::numbers::numbers;
 
 /// A share of common trigrams from which on two statements are the same.
 const SAME_TRIGRAMS: f64 = 0.7;
@@ -34,28 +35,51 @@ type Trigram = [Option<char>; 3];
 pub(super) struct Features {
     trigrams: BTreeSet<Trigram>,
     content: BTreeSet<String>,
+    /// In their order.
+    numbers: Vec<String>,
+    /// Fenced code blocks, such as the board of a game.
+    code: String,
     pub(super) acts: Acts,
 }
 
 impl Features {
     pub(super) fn of(text: &str) -> Self {
+        let (text, code) = &without_code(text);
         let words = words(text);
         // A text without words, such as an emoji, is compared as it is.
         let plain = if words.is_empty() { text.to_lowercase() } else { words.join(" ") };
         let spoken = self::words(&without_directions(text));
         let acts = Acts::of(if spoken.is_empty() { &words } else { &spoken }, text.contains('?'));
         let content = words.iter().filter(|word| !STOP_WORDS.contains(&***word)).map(|word| stem(word).to_owned()).collect();
-        Self { trigrams: trigrams(&plain), content, acts }
+        Self { trigrams: trigrams(&plain), content, numbers: numbers(&words), code: code.clone(), acts }
     }
 
     /// The likeness of two statements, from 0 to 1.
     pub(super) fn likeness(&self, other: &Self) -> f64 {
+        if self.has_moved_on(other) {
+            return 0.0;
+        }
         self.word_likeness(other, 2).max((jaccard(&self.trigrams, &other.trigrams) / SAME_TRIGRAMS).min(1.0))
+    }
+
+    /// Whether the statements have different numbers or code: they count, keep a score, throw dice, or show a board.
+    fn has_moved_on(&self, other: &Self) -> bool {
+        self.numbers != other.numbers || self.code != other.code
+    }
+
+    /// Whether it says all that the statement before says, which has three content words at least, and more.
+    pub(super) fn extends(&self, before: &Self) -> bool {
+        before.content.len() >= 3 && before.content.len() < self.content.len() && before.content.is_subset(&self.content)
+    }
+
+    /// The number of its content words that none of these statements has.
+    pub(super) fn added_to(&self, before: &[Self]) -> usize {
+        self.content.iter().filter(|word| before.iter().all(|statement| !statement.content.contains(*word))).count()
     }
 
     /// The likeness of the content words of two statements, from 0 to 1. It is 0 if one of them has fewer than `least`.
     pub(super) fn word_likeness(&self, other: &Self, least: usize) -> f64 {
-        if self.content.len().min(other.content.len()) < least {
+        if self.content.len().min(other.content.len()) < least || self.has_moved_on(other) {
             return 0.0;
         }
         (dice(&self.content, &other.content) / SAME_WORDS).min(1.0)
@@ -81,6 +105,14 @@ fn shorten(word: &str) -> String {
         short.extend(std::iter::repeat_n(c, if count > 2 { 1 } else { count }));
     }
     short
+}
+
+/// A text without its fenced code blocks, and these. A text that is nothing else stays.
+fn without_code(text: &str) -> (String, String) {
+    let blocks: Vec<&str> = text.split("```").collect();
+    let of = |first: usize| blocks.iter().skip(first).step_by(2).copied().collect::<String>();
+    let (talk, code) = (of(0), of(1));
+    if words(&talk).is_empty() { (text.to_owned(), String::new()) } else { (talk, code) }
 }
 
 /// A text without what stands between two asterisks, such as `*smiles*`. An asterisk without a partner stays.

@@ -9,7 +9,7 @@ use super::super::life::Props;
 use super::super::stage::lock;
 use super::Journals;
 use super::times::Lateness;
-use crate::domain::decision::Decision;
+use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Event, Recorded, Segment, order_of_handling};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{HandedOver, Message};
@@ -239,6 +239,8 @@ impl Call<'_> {
     /// In the end every companion that stayed has settled every message, each once.
     fn settled(&self, handled: &[Recorded]) {
         let mut unsettled: BTreeMap<_, BTreeSet<Seq>> = BTreeMap::new();
+        // A phrase that takes back what a companion is asked about settles before it is handled.
+        let mut phrases = BTreeSet::new();
         for recorded in handled {
             match &recorded.event {
                 Event::Joined { companion, .. } => drop(unsettled.entry(companion.clone()).or_default()),
@@ -248,13 +250,18 @@ impl Call<'_> {
                     unsettled.values_mut().for_each(|left| left.retain(|seq| !messages.contains(seq)));
                 }
                 Event::Said { message, .. } => {
-                    for (_, left) in unsettled.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
-                        left.insert(recorded.seq);
+                    for (companion, left) in unsettled.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
+                        if !phrases.remove(&(companion.clone(), recorded.seq)) {
+                            left.insert(recorded.seq);
+                        }
                     }
                 }
                 Event::Decided(decided) if decided.decision == Decision::No => {
+                    let is_ahead = |seq: &Seq| decided.reason == Reason::Cancelled && *seq > recorded.handled;
+                    let (ahead, settled): (Vec<_>, Vec<_>) = decided.messages.iter().copied().partition(is_ahead);
                     for companion in &decided.companions {
-                        self.settle(recorded, unsettled.get_mut(companion), &decided.messages);
+                        phrases.extend(ahead.iter().map(|phrase| (companion.clone(), *phrase)));
+                        self.settle(recorded, unsettled.get_mut(companion), &settled);
                     }
                 }
                 Event::ReplyOwed { companion, messages, .. } => self.settle(recorded, unsettled.get_mut(companion), messages),

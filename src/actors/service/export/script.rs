@@ -165,7 +165,10 @@ impl Script<'_> {
                 self.asked.push((evaluated.companion.clone(), evaluated.ticket, recorded.at));
             }
             Event::Decided(decided) => {
-                if let Some(ticket) = decided.ticket {
+                if let Some(ticket) = decided.ticket.filter(|_| decided.reason == Reason::Cancelled) {
+                    // The question takes an answer of the script, which never arrives.
+                    self.answers.insert(ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
+                } else if let Some(ticket) = decided.ticket {
                     self.add_answer(ticket, recorded.at, Ok(answer_text(decided)), decided.reason == Reason::Unreadable);
                 }
                 if decided.reason == Reason::Event {
