@@ -2,6 +2,7 @@
 
 mod aloud;
 mod erasing;
+mod lost;
 mod speaking;
 mod told;
 

@@ -25,6 +25,9 @@ pub trait PlatformCalls: Send + Sync + 'static {
         connection: Arc<dyn CallConnection>,
     ) -> Result<(), Refused>;
 
+    /// The connection of the channel's call may work now. If it waits to be made again, it is made at once, unless the platform asked for the wait.
+    fn try_again(&self, channel: &ChannelId);
+
     /// Whether a companion is in the channel.
     fn has_companions(&self, channel: &ChannelId) -> bool;
 
@@ -49,6 +52,8 @@ pub enum Ended {
     Lost {
         /// How long the platform asks to wait, if it does.
         after: Option<Duration>,
+        /// Whether it worked before. Then it is made again at once.
+        has_worked: bool,
         /// What happened, for logs.
         detail: String,
     },

@@ -84,6 +84,8 @@ pub struct State {
     /// What people say who type it.
     saying: BTreeMap<PersonId, Saying>,
     backoff: Backoff,
+    /// Until when the platform wants no other connection.
+    unwanted_until: Option<Instant>,
     _registration: Registered,
 }
 
@@ -147,6 +149,7 @@ impl Actor for VoiceCall {
             tick: None,
             saying: BTreeMap::new(),
             backoff: Backoff::default(),
+            unwanted_until: None,
             _registration: registration,
         };
         // What a predecessor played is lost; the channel notices that nothing is played any more.
@@ -185,6 +188,8 @@ impl Actor for VoiceCall {
             CallMessage::Piece(identity, sentence, piece) => state.take(&identity, sentence, piece),
             CallMessage::Tick => state.tick(),
             CallMessage::Connect => state.connect(),
+            CallMessage::TryAgain if state.unwanted_until.is_some_and(|until| Instant::now() < until) => {}
+            CallMessage::TryAgain => state.connect(),
             CallMessage::Disconnected => state.disconnected(),
             CallMessage::Limit => state.limit(),
             CallMessage::Upkeep(upkeep) => {
@@ -302,16 +307,20 @@ impl State {
     fn disconnected(&mut self) {
         let Some(link) = self.call.link() else { return };
         let Some(ended) = link.take_ended() else { return };
-        let (after, detail) = match ended {
+        let (after, has_worked, detail) = match ended {
             Some(Ended::Over) if link.finish() => return self.stop_if_empty(),
             Some(Ended::Over) => return self.connect(),
-            Some(Ended::Lost { after, detail }) => (after, detail),
-            None => (None, "it panicked".to_owned()),
+            Some(Ended::Lost { after, has_worked, detail }) => (after, has_worked, detail),
+            None => (None, false, "it panicked".to_owned()),
         };
-        if link.lasted() >= STABLE_AFTER {
+        if has_worked || link.lasted() >= STABLE_AFTER {
             self.backoff = Backoff::default();
         }
-        let pause = self.backoff.pause(after, self.context.rng.fraction());
+        let pause = match after {
+            None if has_worked => Duration::ZERO,
+            after => self.backoff.pause(after, self.context.rng.fraction()),
+        };
+        self.unwanted_until = after.map(|_| Instant::now() + pause);
         let after_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         tracing::warn!(channel = %Plain(self.call.channel().as_str()), after_ms, detail, "the connection of a call ended and is made again");
         self.myself.send_after(pause, || CallMessage::Connect);

@@ -47,6 +47,8 @@ pub enum CallMessage {
     Tick,
     /// The connection that carries the whole call should run.
     Connect,
+    /// It may work now.
+    TryAgain,
     /// That connection has ended.
     Disconnected,
     /// The call may have lasted for as long as it may.

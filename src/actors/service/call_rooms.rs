@@ -85,6 +85,13 @@ impl PlatformCalls for ActorBackend {
         Ok(())
     }
 
+    fn try_again(&self, channel: &ChannelId) {
+        if let Some(actor) = self.context.directory.find(&VoiceCallKey(channel.clone())) {
+            // One that is being restarted tries by itself.
+            let _ = actor.cast(CallMessage::TryAgain);
+        }
+    }
+
     fn has_companions(&self, channel: &ChannelId) -> bool {
         !self.context.memberships.present(channel).is_empty()
     }

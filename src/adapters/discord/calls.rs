@@ -93,6 +93,8 @@ struct Entry {
     begun: Option<Begun>,
     /// Why the bot is not where it belongs.
     trouble: Option<String>,
+    /// How often something changed that may let it in there.
+    chances: u64,
     told: Option<ToldPeople>,
     /// Whether they are being told.
     is_telling: bool,
@@ -155,7 +157,12 @@ impl Calls {
     pub fn voice_state(&self, state: &VoiceState) {
         let Some(guild) = state.guild_id else { return };
         let bot = self.0.discord.user();
+        let before = self.channel_of(guild, state.user_id);
         self.change(guild, |shared, voice| voice.update(state, bot, |channel| shared.is_automatic(channel), Instant::now()));
+        if let Some(left) = before.filter(|before| state.channel_id != Some(*before)) {
+            // The channel may have been full.
+            self.0.try_again(guild, |wanted| wanted == left);
+        }
     }
 
     /// `VOICE_SERVER_UPDATE`.
@@ -179,6 +186,11 @@ impl Calls {
         self.change(guild, |_, voice| *voice = GuildVoice::default());
     }
 
+    /// What the bot may do in the guild has changed, or a channel of it: the bot may be let into the call in which it belongs.
+    pub fn access_changed(&self, guild: Snowflake) {
+        self.0.try_again(guild, |_| true);
+    }
+
     /// Companions came into channels of the guild, or left them: the bot enters the call in which it belongs now, and leaves one that has none.
     pub fn companions_changed(&self, guild: Snowflake) {
         self.0.look_again_in(guild);
@@ -192,7 +204,10 @@ impl Calls {
         if !self.0.calls.has_companions(&channel.channel()) {
             return Err(Refused::NotFound("no companion is in the channel".to_owned()));
         }
+        // What failed before says nothing of this attempt.
+        self.0.guilds.lock().get_mut(&guild).into_iter().for_each(|entry| entry.trouble = None);
         let begun = self.0.change(guild, |voice| voice.join(channel, Instant::now()));
+        self.0.try_again(guild, |_| true);
         self.0.keep(guild).await;
         begun
     }
@@ -240,6 +255,25 @@ impl Shared {
     fn look_again_in(self: &Arc<Self>, guild: Snowflake) {
         // What is refused is logged.
         let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
+    }
+
+    /// The bot may be let into the channel in which it belongs: unless it is in the call, it tries at once.
+    fn try_again(&self, guild: Snowflake, concerns: impl FnOnce(Snowflake) -> bool) {
+        let channel = {
+            let mut guilds = self.guilds.lock();
+            let Some(entry) = guilds.get_mut(&guild) else { return };
+            let Some(begun) = entry.begun.as_ref().filter(|begun| !begun.is_connected && concerns(begun.channel)) else { return };
+            let channel = begun.channel;
+            entry.chances += 1;
+            entry.changes.send_replace(());
+            channel
+        };
+        self.calls.try_again(&channel.channel());
+    }
+
+    /// How often something changed that may let the bot into the channel in which it belongs.
+    fn chances(&self, guild: Snowflake) -> u64 {
+        self.guilds.lock().get(&guild).map_or(0, |entry| entry.chances)
     }
 
     /// The call in which the bot belongs is refused.
@@ -368,9 +402,9 @@ impl Shared {
 
     /// Asks Discord where somebody is. `None`: in no voice channel.
     async fn look_up(&self, guild: Snowflake, user: Snowflake) -> Option<VoiceState> {
-        for tried in 0..MOST_LOOKUPS {
-            // The main gateway usually tells it first.
-            sleep(LOOKUP_AFTER * 2_u32.pow(tried)).await;
+        let is_reported = self.guilds.lock().get(&guild).is_some_and(|entry| entry.voice.is_reported());
+        for wait in waits_before_lookups(is_reported) {
+            sleep(wait).await;
             if self.knows(guild, user) {
                 return None;
             }
@@ -471,6 +505,13 @@ impl Shared {
     }
 }
 
+/// The waits before Discord is asked where somebody is. The main gateway usually tells it first, but never of those who were there before this process,
+/// if its session was resumed.
+fn waits_before_lookups(is_reported: bool) -> impl Iterator<Item = Duration> {
+    let at_once = (!is_reported).then_some(Duration::ZERO);
+    at_once.into_iter().chain((0..MOST_LOOKUPS).map(|tried| LOOKUP_AFTER * 2_u32.pow(tried)))
+}
+
 /// Discord names a host and a port. Proxies and tests put a scheme before them.
 fn without_scheme(endpoint: &str) -> &str {
     endpoint.split_once("://").map_or(endpoint, |(_, host)| host)
@@ -483,6 +524,7 @@ impl Entry {
             changes: watch::channel(()).0,
             begun: None,
             trouble: None,
+            chances: 0,
             told: None,
             is_telling: false,
             kept: Kept::default(),
@@ -503,5 +545,17 @@ impl Entry {
         let (wanted, dismissed) = self.voice.wanted_and_dismissed();
         let by = |by| wanted.filter(|wanted| wanted.by == by).map(|wanted| wanted.channel);
         Kept { asked: by(By::Command), entered: by(By::Setting), dismissed, told: self.told.filter(|_| !self.is_telling) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_who_may_have_been_there_before_this_process_are_looked_up_at_once() {
+        let secs = |is_reported| waits_before_lookups(is_reported).map(|wait| wait.as_secs()).collect::<Vec<_>>();
+        assert_eq!(secs(true), [1, 2, 4, 8]);
+        assert_eq!(secs(false), [0, 1, 2, 4, 8]);
     }
 }

@@ -20,8 +20,11 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// The interval between two identifies with the same remainder of the shard's number by `max_concurrency`: Discord's 5 s, and a margin for
 /// clocks.
 pub const APART: Duration = Duration::from_millis(5_250);
-/// The longest pause between two failed identifies.
+/// The longest pause between two failed identifies, and that of a shard that had a session, as long as half of the day's identifies are left: when Discord
+/// is back after an outage, so are its shards.
 const LONGEST_IDENTIFY_PAUSE: Duration = Duration::from_secs(900);
+const LONGEST_WHILE_PLENTY: Duration = Duration::from_secs(60);
+const PLENTY: u32 = MOST_A_DAY / 2;
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A connection whose session lasted this long counts as established, even without events.
@@ -176,11 +179,13 @@ pub const fn after_invalid_session(resumable: bool) -> NextStep {
 pub const CLOSE_TO_RESUME: u16 = 4_900;
 
 /// The pause before the next identify after `failed` identifies in a row without a session that lasted: from seconds to a quarter of an hour, half
-/// of it random. So a fault that ends sessions at once does not use up the day's identifies. `jitter` is from 0 to 1.
-pub fn identify_pause(failed: u32, jitter: f64) -> Duration {
+/// of it random. So a fault that ends sessions at once does not use up the day's identifies. A shard that `has_worked` waits for a minute at most while
+/// `left`, the identifies that are left today, are plenty. `jitter` is from 0 to 1.
+pub fn identify_pause(failed: u32, has_worked: bool, left: u32, jitter: f64) -> Duration {
     let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
     let Some(doublings) = failed.checked_sub(1) else { return Duration::ZERO };
-    let whole = Duration::from_secs(5).saturating_mul(1 << doublings.min(8)).min(LONGEST_IDENTIFY_PAUSE);
+    let longest = if has_worked && left >= PLENTY { LONGEST_WHILE_PLENTY } else { LONGEST_IDENTIFY_PAUSE };
+    let whole = Duration::from_secs(5).saturating_mul(1 << doublings.min(8)).min(longest);
     whole.mul_f64(0.5 + jitter / 2.0)
 }
 

@@ -221,6 +221,12 @@ fn tell_calls(calls: &Calls, kind: &str, text: &str) -> Result<(), Unreadable> {
                 calls.guild_reported(guild.id, &guild.in_voice());
             }
         }
+        "CHANNEL_UPDATE" | "GUILD_ROLE_UPDATE" | "GUILD_ROLE_DELETE" | "GUILD_MEMBER_UPDATE" => {
+            let changed: wire::Changed = read(text)?;
+            if let Some(guild) = changed.guild_id {
+                calls.access_changed(guild);
+            }
+        }
         "CHANNEL_DELETE" => {
             let channel: wire::ChannelDeleted = read(text)?;
             if let Some(guild) = channel.guild_id {

@@ -10,6 +10,7 @@ mod closing;
 mod commands;
 mod connection;
 mod counts;
+mod datagrams;
 mod dave;
 mod discovery;
 mod events;

@@ -3,6 +3,7 @@
 //!
 //! | where | what |
 //! | --- | --- |
+//! | [`absences`] | how long the bot is away when it enters, moves, loses its session, or is killed |
 //! | [`call`] | a call with the real binary in it |
 //! | [`figures`] | how trials print what they measure |
 //! | [`story`] | a companion that speaks for minutes |
@@ -13,7 +14,8 @@
 //! | [`ten_calls`] | ten calls, of which one is cut |
 //! | [`other_make`] | people who are played by @discordjs/voice |
 
-mod call;
+mod absences;
+pub mod call;
 mod fifty;
 mod figures;
 mod interruptions;

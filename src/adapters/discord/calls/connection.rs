@@ -30,6 +30,10 @@ const SERVER_WITHIN: Duration = Duration::from_secs(2);
 const SERVER_BACK_WITHIN: Duration = Duration::from_secs(60);
 /// How long the main gateway may take to tell why the voice server disconnected the bot.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
+/// How often the bot asks to be let in, if there is reason to ask again.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// A session that lasted this long, with somebody else in the call, works.
+const WORKS_AFTER: Duration = Duration::from_secs(5);
 /// The wait before somebody is reported again whom the core could not take.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The most people who are looked up at a time.
@@ -80,32 +84,38 @@ impl Connection {
     /// Waits until Discord lets the bot in. `None`: the bot does not belong there any more.
     async fn let_in(&self, changes: &mut watch::Receiver<()>) -> Result<Option<Server>, Ended> {
         let began = Instant::now();
-        let mut asked_at = None;
+        // When, and how many chances there had been.
+        let mut asked: Option<(Instant, u64)> = None;
         let mut unsent = None;
         loop {
             changes.mark_unchanged();
             if self.shared.leave_unless_wanted(self.guild, self.channel) {
                 return Ok(None);
             }
-            let way = self.shared.way(self.guild, self.channel);
+            let (way, chances) = (self.shared.way(self.guild, self.channel), self.shared.chances(self.guild));
             let is_gone = matches!(way, Way::Gone);
-            let until = match way {
-                Way::Open(admitted) => match self.shared.server(self.guild, admitted) {
+            let (until, gives_up) = match (way, asked) {
+                (Way::Open(admitted), _) => match self.shared.server(self.guild, admitted) {
                     Some(server) => return Ok(Some(server)),
-                    None => began + LET_IN_WITHIN,
+                    None => (began + LET_IN_WITHIN, true),
                 },
-                Way::Gone => began + SERVER_BACK_WITHIN,
-                Way::Soon if asked_at.is_none() && began.elapsed() < SERVER_WITHIN => began + SERVER_WITHIN,
-                Way::Soon | Way::Closed => {
-                    if asked_at.is_none() {
-                        unsent = self.shared.ask(self.guild, self.channel).err();
-                        asked_at = unsent.is_none().then(Instant::now);
-                    }
-                    asked_at.unwrap_or(began) + LET_IN_WITHIN
+                (Way::Gone, _) => (began + SERVER_BACK_WITHIN, true),
+                (Way::Soon, None) if began.elapsed() < SERVER_WITHIN => (began + SERVER_WITHIN, false),
+                (Way::Soon | Way::Closed, Some((at, before))) if before == chances => (at + LET_IN_WITHIN, true),
+                (Way::Soon | Way::Closed, Some((at, _))) if at.elapsed() < ASK_EVERY => (at + ASK_EVERY, false),
+                (Way::Soon | Way::Closed, _) => {
+                    let sent = match asked {
+                        // A place that it is about to get must not be given up.
+                        Some(_) => self.shared.send(self.guild, Some(self.channel)),
+                        None => self.shared.ask(self.guild, self.channel),
+                    };
+                    unsent = sent.err();
+                    asked = if unsent.is_none() { Some((Instant::now(), chances)) } else { asked };
+                    (asked.map_or(began, |(at, _)| at) + LET_IN_WITHIN, true)
                 }
             };
             let is_late = timeout_at(until, changes.changed()).await.is_err();
-            if is_late && until > began + SERVER_WITHIN {
+            if is_late && gives_up {
                 // Whatever is known of a place has led nowhere.
                 self.shared.forget_session(self.guild, self.channel);
                 return Err(lost(match unsent {
@@ -126,7 +136,7 @@ impl Connection {
 }
 
 fn lost(detail: String) -> Ended {
-    Ended::Lost { after: None, detail }
+    Ended::Lost { after: None, has_worked: false, detail }
 }
 
 #[async_trait]
@@ -184,7 +194,7 @@ impl Connection {
         mut server: Server,
         changes: &mut watch::Receiver<()>,
     ) -> Next {
-        let mut is_connected = false;
+        let mut connected_at: Option<Instant> = None;
         // The connection was told to move, and is not connected there yet.
         let mut is_moving = false;
         // Those whom the voice server names.
@@ -205,7 +215,8 @@ impl Connection {
                 event = events.recv() => match event {
                     Some(Event::Connected) => {
                         is_moving = false;
-                        if !std::mem::replace(&mut is_connected, true) {
+                        if connected_at.is_none() {
+                            connected_at = Some(Instant::now());
                             self.shared.connected(self.guild, self.channel);
                         }
                     }
@@ -226,7 +237,11 @@ impl Connection {
                     Some(Event::Ended(voice::Ended::Disconnected | voice::Ended::CallTerminated)) if is_moving => {
                         return Next::AnotherServer;
                     }
-                    Some(Event::Ended(ended)) => return self.ended(ended, &server, changes).await,
+                    Some(Event::Ended(ended)) => {
+                        let has_lasted = connected_at.is_some_and(|at| at.elapsed() >= WORKS_AFTER);
+                        let has_worked = has_lasted && (!named.is_empty() || connection.counts().heard > 0);
+                        return self.ended(ended, has_worked, &server, changes).await;
+                    }
                     None => return Next::End(lost("the voice connection\u{2019}s task has ended".to_owned())),
                 },
                 Ok(()) = changes.changed() => {
@@ -272,9 +287,10 @@ impl Connection {
     }
 
     /// The voice server ended the connection.
-    async fn ended(&self, ended: voice::Ended, server: &Server, changes: &mut watch::Receiver<()>) -> Next {
+    async fn ended(&self, ended: voice::Ended, has_worked: bool, server: &Server, changes: &mut watch::Receiver<()>) -> Next {
         use voice::Ended as Why;
         let detail = format!("the voice server ended the connection: {ended}");
+        let lost = |after, has_worked| Next::End(Ended::Lost { after, has_worked, detail });
         match ended {
             Why::Left => Next::End(Ended::Over),
             Why::Disconnected | Why::CallTerminated => {
@@ -282,14 +298,12 @@ impl Connection {
                     return Next::AnotherServer;
                 }
                 self.shared.forget_session(self.guild, self.channel);
-                Next::End(lost(detail))
+                lost(None, has_worked)
             }
-            Why::RateLimited | Why::DaveRequired | Why::NoMode => {
-                Next::End(Ended::Lost { after: Some(Duration::from_secs(60)), detail })
-            }
+            Why::RateLimited | Why::DaveRequired | Why::NoMode => lost(Some(Duration::from_secs(60)), false),
             Why::SessionInvalid | Why::AuthenticationFailed | Why::ServerNotFound | Why::Refused(_) | Why::Unreachable => {
                 self.shared.forget_session(self.guild, self.channel);
-                Next::End(lost(detail))
+                lost(None, has_worked)
             }
         }
     }

@@ -19,6 +19,8 @@ const TOLD_TOGETHER_WITHIN: Duration = Duration::from_secs(1);
 pub struct GuildVoice {
     /// The people, without bots.
     people: BTreeMap<Snowflake, Present>,
+    /// Whether Discord has told all who are in voice channels. A session that is resumed in a new process tells only who moves.
+    is_reported: bool,
     /// Where the bot is, and the session of its gateway connection.
     own: Option<Own>,
     /// The newest server of the call. If it is not the first one of the bot's place: when Discord told it.
@@ -157,6 +159,7 @@ impl GuildVoice {
         is_automatic: impl Fn(Snowflake) -> bool,
         now: Instant,
     ) {
+        self.is_reported = true;
         let present: BTreeSet<_> = states.iter().map(|state| state.user_id).collect();
         self.people.retain(|user, _| present.contains(user));
         let own = states.iter().find(|state| Some(state.user_id) == bot).and_then(|state| state.channel_id);
@@ -268,6 +271,11 @@ impl GuildVoice {
         self.people.iter().filter(move |(_, present)| present.channel == channel).map(|(user, present)| (*user, present))
     }
 
+    /// Whether Discord has told all who are in voice channels.
+    pub const fn is_reported(&self) -> bool {
+        self.is_reported
+    }
+
     /// The voice channel in which somebody is.
     pub fn channel_of(&self, user: Snowflake) -> Option<Snowflake> {
         self.people.get(&user).map(|present| present.channel)
@@ -362,6 +370,7 @@ mod tests {
         let mut resumed = Home::new();
         resumed.0.restore(None, None, Some(id(HARBOUR)), resumed.1);
         assert_eq!(resumed.moves(3, ATTIC).moves(4, HARBOUR).wanted(), None);
+        assert_eq!((home.0.is_reported(), resumed.0.is_reported()), (true, false));
         assert_eq!(home.moves(4, 0).moves(4, HARBOUR).wanted(), Some(HARBOUR));
 
         for (asked, entered, by) in [(Some(id(ATTIC)), None, By::Command), (None, Some(id(ATTIC)), By::Setting)] {

@@ -35,6 +35,8 @@ pub struct ShardLoop<'a> {
     resume_attempts: u32,
     /// Identifies in a row without a session that lasted.
     failed_identifies: u32,
+    /// Whether there was a session that brought events, or that could be resumed from an earlier process.
+    has_worked: bool,
     /// The last connection with a session, if it is lost.
     lost: Option<Lost>,
     /// How long Discord asks us to wait.
@@ -62,6 +64,7 @@ impl<'a> ShardLoop<'a> {
             own_url_attempts: 0,
             resume_attempts: 0,
             failed_identifies: 0,
+            has_worked: false,
             lost: None,
             after: None,
         }
@@ -72,6 +75,7 @@ impl<'a> ShardLoop<'a> {
         let _remove_status = RemoveStatus(self.shared, self.shard);
         self.set_status(ShardStatus::Connecting);
         self.session = self.stored_session().await;
+        self.has_worked = self.session.is_some();
         loop {
             let ended = match self.plan().await {
                 Ok(plan) => Connection::run(self.shared, self.shard, &self.sessions, plan).await,
@@ -194,6 +198,7 @@ impl<'a> ShardLoop<'a> {
         } else {
             self.failures = self.failures.saturating_add(1);
         }
+        self.has_worked |= has_lasted || ended.has_received_event;
         if has_lasted {
             self.failed_identifies = 0;
         } else {
@@ -223,7 +228,8 @@ impl<'a> ShardLoop<'a> {
         let jitter = self.shared.parts.rng.fraction();
         let mut pause = pause(self.failures, jitter);
         if self.session.is_none() {
-            pause = pause.max(identify_pause(self.failed_identifies, jitter));
+            let left = self.shared.starts.left().await;
+            pause = pause.max(identify_pause(self.failed_identifies, self.has_worked, left, jitter));
         }
         let pause = pause.mul_f64(self.shared.parts.times.pauses).max(self.after.take().unwrap_or_default());
         sleep(pause).await;

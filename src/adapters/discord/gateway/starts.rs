@@ -117,6 +117,13 @@ impl Starts {
         self.url.lock().clone()
     }
 
+    /// How many identifies are left today, as far as is known.
+    pub async fn left(&self) -> u32 {
+        let state = self.state.lock().await;
+        let known = state.history.as_ref().zip(state.info.as_ref());
+        known.map_or(0, |(history, info)| history.left(&info.limit, self.clock.now()))
+    }
+
     /// Waits until this shard may connect in order to identify. The lowest shard number is first. `report` gets the reason for a long wait.
     ///
     /// # Errors

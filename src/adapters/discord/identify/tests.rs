@@ -159,18 +159,27 @@ proptest! {
 
 #[test]
 fn failed_identifies_become_rare() {
-    assert_eq!(identify_pause(0, 1.0), Duration::ZERO);
-    assert_eq!(identify_pause(1, 1.0), Duration::from_secs(5));
-    assert_eq!(identify_pause(u32::MAX, 1.0), Duration::from_secs(900));
+    let pause = |failed, has_worked, left| identify_pause(failed, has_worked, left, 1.0).as_secs();
+    assert_eq!([0, 1, 2, 99, u32::MAX].map(|failed| pause(failed, false, 900)), [0, 5, 10, 900, 900]);
+    assert_eq!([0, 1, 2, 99, u32::MAX].map(|failed| pause(failed, true, 500)), [0, 5, 10, 60, 60]);
+    assert_eq!(pause(99, true, 499), 900, "no more than half of the day's are left");
+}
 
-    let mut at = Duration::ZERO;
-    let identifies = (0..).map(|failed| {
-        at += identify_pause(failed, 0.0);
-        at
-    });
-    let a_day = identifies.take_while(|at| *at < DAY).count();
-
-    assert!(a_day < 210, "{a_day}");
+#[test]
+fn a_day_of_failed_identifies_leaves_some_for_a_shard_that_worked_before_too() {
+    for (has_worked, expected) in [(false, 195..210), (true, 600..700)] {
+        let (mut history, mut at) = (IdentifyHistory::default(), now());
+        let end = at + DAY;
+        for failed in 0.. {
+            let limit = IdentifyLimit { received_at: now(), ..limit_with(MOST_A_DAY) };
+            at = at + identify_pause(failed, has_worked, history.left(&limit, at), 0.0).max(APART);
+            if at >= end {
+                break;
+            }
+            assert_eq!(history.request(0, &limit, at), Permission::Now);
+        }
+        assert!(expected.contains(&history.0.len()), "{}", history.0.len());
+    }
 }
 
 fn limit_with(remaining: u32) -> IdentifyLimit {

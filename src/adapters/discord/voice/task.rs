@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_websockets::Connector;
@@ -16,6 +15,7 @@ use tokio_websockets::Connector;
 use super::commands::{Command, Commands, Full};
 use super::connection::{Connection, Effect};
 use super::counts::Counts;
+use super::datagrams::Datagrams;
 use super::events::Event;
 use super::metrics::Metrics;
 use super::server::Server;
@@ -137,7 +137,7 @@ struct Task {
     next_tick: Instant,
     socket: Option<Box<Socket>>,
     opening: Option<Opening>,
-    datagrams: Option<UdpSocket>,
+    datagrams: Option<Datagrams>,
     errors: u32,
     /// Whether it failed since the last tick. It is not read before the next one.
     is_failing: bool,
@@ -270,7 +270,7 @@ impl Task {
                 Effect::Datagram(datagram) => {
                     // One that is lost here is like one that is lost on the way.
                     if let Some(datagrams) = &self.datagrams {
-                        let _ = datagrams.try_send(&datagram);
+                        let _ = datagrams.send(&datagram);
                     }
                 }
                 Effect::Report(event) => self.report(event),
@@ -289,16 +289,7 @@ impl Task {
     }
 
     fn open_datagrams(&mut self, address: SocketAddr) {
-        let any = match address {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let bound = std::net::UdpSocket::bind(any).and_then(|socket| {
-            socket.connect(address)?;
-            socket.set_nonblocking(true)?;
-            UdpSocket::from_std(socket)
-        });
-        match bound {
+        match Datagrams::open(address) {
             Ok(socket) => (self.datagrams, self.errors, self.is_failing) = (Some(socket), 0, false),
             Err(error) => {
                 tracing::warn!(guild = self.guild, %error, "no socket for voice");
@@ -376,9 +367,9 @@ async fn receive(socket: Option<&mut Box<Socket>>) -> Received {
     }
 }
 
-async fn read(datagrams: Option<&UdpSocket>, buffer: &mut [u8]) -> std::io::Result<usize> {
+async fn read(datagrams: Option<&Datagrams>, buffer: &mut [u8]) -> std::io::Result<usize> {
     match datagrams {
-        Some(datagrams) => datagrams.recv(buffer).await,
+        Some(datagrams) => datagrams.receive(buffer).await,
         None => pending().await,
     }
 }

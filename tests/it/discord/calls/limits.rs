@@ -1,6 +1,9 @@
 //! Calls that are full, and channels that are.
 
-use super::super::commands::rules;
+use serde_json::json;
+
+use super::super::commands::{final_answer, rules, sub};
+use super::super::counterpart::Permissions;
 use super::{Scene, sentence, spoken};
 
 #[tokio::test]
@@ -70,4 +73,64 @@ async fn the_bot_enters_a_full_channel_as_soon_as_there_is_room() {
 
     home.discord.bot_called(*harbour).await;
     ana.grouped(2).await;
+}
+
+/// Waits until the bot has given up a place that it may have had, and asked to be let in. Discord answers nothing.
+async fn asked(scene: &Scene) {
+    scene.home.discord.wait_for("the bot to ask", |state| state.journal.voice_states.len() == 2).await;
+}
+
+#[tokio::test]
+async fn a_bot_that_asks_in_vain_asks_again_when_somebody_leaves() {
+    let scene = Scene::new().await;
+    let Scene { home, harbour, .. } = &scene;
+    let ben = home.discord.member(home.guild, "Ben");
+    home.discord.limit_users(*harbour, 2);
+    home.discord.enter(ben, *harbour);
+    let _ana = home.discord.call(home.ana, *harbour).await;
+    asked(&scene).await;
+
+    home.discord.disconnect(home.guild, ben);
+
+    home.discord.bot_called(*harbour).await;
+    let log = scene.server.stop().await;
+    assert!(!log.contains("is made again"), "{log}");
+}
+
+#[tokio::test]
+async fn a_bot_that_asks_in_vain_asks_again_when_it_gets_the_permission() {
+    let scene = Scene::new().await;
+    let Scene { home, harbour, .. } = &scene;
+    home.discord.deny(*harbour, home.bot, Permissions::CONNECT);
+    let _ana = home.discord.call(home.ana, *harbour).await;
+    asked(&scene).await;
+
+    home.discord.allow(*harbour, home.bot, Permissions::CONNECT);
+
+    home.discord.bot_called(*harbour).await;
+    let log = scene.server.stop().await;
+    assert!(!log.contains("is made again"), "{log}");
+}
+
+#[tokio::test]
+async fn a_bot_that_asks_in_vain_asks_again_when_it_is_told_to_come() {
+    let scene = Scene::new().await;
+    let Scene { home, kim, harbour, .. } = &scene;
+    let other = home.discord.foreign_bot("Other");
+    home.discord.join(home.guild, other);
+    home.discord.limit_users(*harbour, 3);
+    home.discord.enter(other, *harbour);
+    home.discord.enter(*kim, *harbour);
+    let _ana = home.discord.call(home.ana, *harbour).await;
+    asked(&scene).await;
+
+    // Nobody counts other bots, so this alone is no reason to ask again.
+    home.discord.disconnect(home.guild, other);
+    let join = json!([{ "type": 2, "name": "voice", "options": sub("join", json!([])) }]);
+    let answer = final_answer(&home.discord, *kim, *harbour, join).await;
+
+    assert!(answer.contains("Aria"), "{answer}");
+    home.discord.bot_called(*harbour).await;
+    let log = scene.server.stop().await;
+    assert!(!log.contains("is made again"), "{log}");
 }

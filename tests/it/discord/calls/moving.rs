@@ -61,6 +61,27 @@ async fn a_call_goes_on_at_another_voice_server() {
 }
 
 #[tokio::test]
+async fn a_session_that_worked_and_is_lost_is_begun_again_at_once() {
+    let scene = Scene::new().await;
+    let Scene { home, harbour, server, .. } = &scene;
+    let mut watch = scene.watch(*harbour).await;
+    let ana = scene.call(home.ana, *harbour).await;
+    // Six seconds and a half.
+    ana.talk(&sentence()).await;
+    ana.talk(&sentence()).await;
+    spoken(&mut watch).await;
+
+    home.discord.voice().close(*harbour, home.bot, 4006, "Session no longer valid.");
+    let told = server.logs("is made again").await;
+    home.discord.bot_called(*harbour).await;
+    ana.grouped(2).await;
+    ana.talk(&sentence()).await;
+    spoken(&mut watch).await;
+
+    assert!(told.contains("after_ms=0"), "{told}");
+}
+
+#[tokio::test]
 async fn where_there_is_no_companion_the_bot_does_not_stay() {
     let scene = Scene::new().await;
     let Scene { home, harbour, .. } = &scene;

@@ -11,8 +11,8 @@ use super::super::messages;
 use super::{ANSWER_TIMEOUT, Connection, Effect, Phase};
 use crate::domain::moment::Moment;
 
-/// The question for our address is repeated after this time.
-pub(super) const DISCOVERY_AGAIN: Duration = Duration::from_secs(1);
+/// The question for our address is repeated after this time if nothing comes, and then after twice as long each time.
+pub(super) const DISCOVERY_AGAIN: Duration = Duration::from_millis(200);
 const MOST_DISCOVERIES: u32 = 5;
 /// Attempts in a row, and the waits between them: none before the first, then from the shortest, doubled.
 const MOST_ATTEMPTS: u32 = 10;
@@ -81,7 +81,8 @@ impl Connection {
             }
             Phase::Discovering { again, asked } if again <= now => match self.ready {
                 Some(ready) if asked < MOST_DISCOVERIES => {
-                    self.phase = Phase::Discovering { again: now + DISCOVERY_AGAIN, asked: asked + 1 };
+                    let again = now + DISCOVERY_AGAIN.saturating_mul(1 << asked);
+                    self.phase = Phase::Discovering { again, asked: asked + 1 };
                     self.effects.push_back(Effect::Datagram(discovery::request(ready.ssrc)));
                 }
                 _ => {
