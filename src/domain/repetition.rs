@@ -159,29 +159,49 @@ mod tests {
 
     #[test]
     fn likeness_compares_trigrams_and_content_words() {
-        for (texts, expected) in [
-            (&[][..], 0.0),
-            (&["again"], 0.0),
-            (&["again", "again"], 1.0),
-            (&["AGAIN", "again"], 1.0),
-            (&["abc", "xyz"], 0.0),
+        for (one, other, expected) in [
+            ("again", "again", 1.0),
+            ("AGAIN", "again", 1.0),
+            ("abc", "xyz", 0.0),
             // abc bcd | bcd cde: one of three, of the 0.7 from which on texts are the same.
-            (&["abcd", "bcde"], 1.0 / 3.0 / 0.7),
+            ("abcd", "bcde", 1.0 / 3.0 / 0.7),
             // Three or more equal characters are one: a | aab.
-            (&["aaaaaa", "aab"], 0.0),
+            ("aaaaaa", "aab", 0.0),
             // Of two content words each one is common: a half, of 0.9.
-            (&["red comets", "green comet"], 0.5 / 0.9),
-            // The greatest likeness of each: 1, 1 and 1/3. The two greatest are left out.
-            (&["abcd", "abcd", "bcde"], 1.0 / 3.0 / 0.7),
-            (&["ab", "AB"], 1.0),
-            (&["ab", "abc"], 0.0),
-            (&["", ""], 1.0),
-            (&["", "a"], 0.0),
+            ("red comets", "green comet", 0.5 / 0.9),
+            ("ab", "AB", 1.0),
+            ("ab", "abc", 0.0),
+            ("", "", 1.0),
+            ("", "a", 0.0),
             // Scalar values, not bytes: ありが りがと | りがと がとう.
-            (&["ありがと", "りがとう"], 1.0 / 3.0 / 0.7),
+            ("ありがと", "りがとう", 1.0 / 3.0 / 0.7),
+            // Who counts, or shows another board, says something else.
+            ("Two sheep jump.", "Three sheep jump.", 0.0),
+            ("One sheep jumps.", "Zwei sheep jump.", 0.0),
+            ("You rolled a 7.", "You rolled a 4.", 0.0),
+            ("羊が一匹", "羊が二匹", 0.0),
+            ("Your move.\n```\nX.\n```", "Your move.\n```\nXO\n```", 0.0),
+            ("Your move.\n```\nX.\n```", "Your move!\n```\nX.\n```", 1.0),
         ] {
-            assert!((lexical(texts) - expected).abs() < 1e-12, "{texts:?}: {}", lexical(texts));
+            let likeness = Features::of(one).likeness(&Features::of(other));
+            assert!((likeness - expected).abs() < 1e-12, "{one:?}, {other:?}: {likeness}");
         }
+        assert_eq!([lexical(&[]), lexical(&["again"]), lexical(&["again", "again"])], [0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn talk_with_a_fixed_form_goes_on_while_something_is_added() {
+        let is_found = |texts: &[&str]| lexical(texts) > THRESHOLD;
+
+        assert!(is_found(&["I like red comets.", "I like red comets.", "I like red comets."]));
+        assert!(is_found(&["Red comets, yes.", "Blue comets, yes.", "Red comets, yes.", "Blue comets, yes."]));
+        // Of three statements a new word in one of the newest two is enough, of four it is not.
+        assert!(!is_found(&["I like red comets.", "I like red comets.", "I like blue comets."]));
+        assert!(is_found(&["I like red comets.", "I like red comets.", "I like red comets.", "I like blue comets."]));
+        // A list that grows.
+        let bag = ["In my bag I put a kite", "In my bag I put a kite, a map", "In my bag I put a kite, a map, a goat"];
+        assert!(!is_found(&bag));
+        assert!(is_found(&[bag[2], bag[2], bag[2]]));
     }
 
     #[test]

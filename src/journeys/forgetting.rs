@@ -113,12 +113,13 @@ async fn no_summary_restores_words_that_are_being_redacted() {
 
 #[tokio::test(start_paused = true)]
 async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements() {
-    let world = World::with_salon(json!({ "repetition": { "judge": "model" } })).await;
+    let gate = json!({ "skip_when_other_addressed": false });
+    let world = World::with_salon(json!({ "repetition": { "judge": "model" }, "gate": gate })).await;
     world.side.answer_by(|request| {
         let is_judging = request.companion.is_none();
         Some(Ok(if is_judging { "They repeat zebra.\n0.1".into() } else { "Me.\nYES".to_owned() }))
     });
-    world.say_then_pass("salon", "Ari, Bruno, Cleo: zebra", 600.0).await;
+    world.say_then_pass("salon", "Ari: zebra", 600.0).await;
     assert!(left_of("They repeat zebra", &world).await > 0);
 
     world.forget("Ana", true).await.unwrap();

@@ -134,9 +134,8 @@ impl Conversation {
     fn decline_address(&mut self, seq: Seq, used_up: UsedUp, step: &mut Step<'_, '_>) {
         let declined_by = self.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
         let used_up = UsedUp::last_of(step.world.exhausted_statement_budget(self.clock).into_iter().chain([used_up]));
-        let is_addressed = |companion: &CompanionId| {
-            self.window.get(seq).is_some_and(|entry| entry.message.address.includes(companion))
-        };
+        let is_addressed =
+            |companion: &CompanionId| self.window.get(seq).is_some_and(|entry| entry.message.address.includes(companion));
         for companion in declined_by.iter().filter(|companion| is_addressed(companion)).cloned().collect::<Vec<_>>() {
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);

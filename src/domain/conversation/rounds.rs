@@ -147,11 +147,8 @@ impl Conversation {
         // Held votes are selected when the floor is free, if the loop guard still allows it.
         let is_guarded = self.streak() >= step.world.rules.turn_taking.max_companion_streak;
         let must_wait = self.is_floor_taken() || self.is_being_judged() || self.awaits_last_statement(step.world);
-        let (selected, held) = if must_wait || is_guarded {
-            (None, ranking.by_ref().collect())
-        } else {
-            (ranking.next(), Vec::new())
-        };
+        let (selected, held) =
+            if must_wait || is_guarded { (None, ranking.by_ref().collect()) } else { (ranking.next(), Vec::new()) };
         let message_of = |companion: &CompanionId| self.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);
         let is_spoken = selected.as_ref().is_some_and(|one| {
             let is_external = self.gates.get(one).is_some_and(|gate| gate.external);

@@ -38,6 +38,21 @@ fn a_companions_folder_replaces_the_built_in_ones() {
 }
 
 #[test]
+fn a_silence_that_is_not_longer_than_a_lull_is_noted() {
+    let notes = |starts_after: u32| {
+        let file = format!("starts_after = {starts_after}\ntext_lull_timeout = 90\n");
+        let notes = Folder::with(&[("companions/mira.toml", &file)]).load().expect("nothing is wrong").notes;
+        notes.into_iter().find(|note| note.starts_with("companion "))
+    };
+
+    assert!(
+        notes(90)
+            .is_some_and(|note| note.contains("mira: its starts_after of 90 s is not longer than its text_lull_timeout of 90 s"))
+    );
+    assert_eq!(notes(91), None);
+}
+
+#[test]
 fn absent_keys_of_a_companion_come_from_the_defaults() {
     let folder = Folder::with(&[
         ("default.toml", "[companion_defaults]\ninterjection = \"eager\"\n"),

@@ -48,7 +48,8 @@ fn input(companion: &CompanionId, gate: &Gate, evaluation: &Evaluation, conversa
         entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
     };
     let buffer: Vec<Arc<Message>> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
-    let considered: Vec<Seq> = conversation.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
+    let considered: Vec<Seq> =
+        conversation.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
     let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
     DecisionInput {
         trigger: evaluation.trigger,

@@ -110,7 +110,10 @@ fn natural_talks_whose_form_recurs_are_no_loops() {
             (total.prompts, total.warned) = (total.prompts + judged.prompts, total.warned + judged.warned);
             if judged.stages > 0 || judged.warned > 0 {
                 let first = &talk.lines[0].text;
-                failures.push(format!("{} {}: {} stages, {} of {} warned: {first}", talk.group, talk.kind, judged.stages, judged.warned, judged.prompts));
+                failures.push(format!(
+                    "{} {}: {} stages, {} of {} warned: {first}",
+                    talk.group, talk.kind, judged.stages, judged.warned, judged.prompts
+                ));
             }
         }
     }

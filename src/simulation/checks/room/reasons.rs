@@ -142,8 +142,7 @@ impl Record<'_> {
             Some(vote) => is_answer && votes(vote.state) && round.as_ref() == Some(&vote.message_id),
             None => true,
         };
-        let is_vote_missing =
-            is_answer && round.is_some() && decided.vote.is_none() && decided.reason != Reason::Cancelled;
+        let is_vote_missing = is_answer && round.is_some() && decided.vote.is_none() && decided.reason != Reason::Cancelled;
         if !is_its || !is_for_one || !is_its_vote || is_vote_missing {
             self.violate(format_args!("no decision has this form: {recorded:?}"));
         }

@@ -255,7 +255,8 @@ impl Record<'_> {
             };
             let is_urgent = |seq: &Seq| {
                 let received = self.received.get(seq);
-                let is_address = |received: &RoomMessage| received.role != Role::Companion && received.address.includes(companion);
+                let is_address =
+                    |received: &RoomMessage| received.role != Role::Companion && received.address.includes(companion);
                 received.is_some_and(|received| received.is_urgent_for(companion) || is_address(received))
             };
             match seat.pause {
