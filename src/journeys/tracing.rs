@@ -1,5 +1,6 @@
 //! What operators see of a turn, where the evening of the telemetry contract (`contract.rs`) does not show it: what is old, left out, or interrupted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
@@ -185,6 +186,37 @@ actor.restart
 }
 
 #[tokio::test(start_paused = true)]
+async fn decisions_without_a_call_name_the_trace_of_their_span_too() {
+    let world = World::with_salon(json!({})).await;
+    world.side.answer_by(|_| Some(Ok(BALLOT_NO.to_owned())));
+    world.say_then_pass("salon", "Bruno, what of it?", 20.0).await;
+    world.say_then_pass("salon", "Aria, stop!", 20.0).await;
+    world.patch("salon", json!({ "paused": true })).await.unwrap();
+    world.say_then_pass("salon", "Anybody?", 60.0).await;
+
+    let reasons = reasons_of_traced_decisions(&world).await;
+
+    assert!(["model_no", "other_addressed", "cancelled", "paused"].iter().all(|reason| reasons.contains(*reason)), "{reasons:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn decisions_without_a_call_in_a_turn_that_continues_after_a_crash_name_its_new_trace() {
+    let world = World::with_salon(json!({})).await;
+    world.side.set_delay(Duration::from_secs(4));
+    world.side.answer_by(|_| Some(Ok(BALLOT_NO.to_owned())));
+    world.say_then_pass("salon", "Aria and Bruno, what of it?", 0.5).await;
+
+    let world = world.crash().await;
+    world.side.set_delay(Duration::from_secs(4));
+    world.side.answer_by(|_| Some(Ok(BALLOT_NO.to_owned())));
+    world.pass(0.5).await;
+    world.say_then_pass("salon", "Aria, stop!", 40.0).await;
+
+    let reasons = reasons_of_traced_decisions(&world).await;
+    assert!(reasons.contains("cancelled"), "{reasons:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_next_try_follows_a_question_without_an_answer_also_over_a_crash() {
     for (text, answered_within) in [("one", 12.0), ("Ari?", 5.0)] {
         let world = unanswered_lobby(text, answered_within).await;
@@ -216,6 +248,22 @@ async fn turns_after_clearing_follow_nothing_before_it() {
 
 fn drawing(world: &World) -> String {
     drawn(&world.spans.spans())
+}
+
+/// The reasons of the decisions of the salon. Each has one span, in the trace that the decision names.
+async fn reasons_of_traced_decisions(world: &World) -> BTreeSet<String> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let decisions = world.decisions("salon").await;
+    let named = decisions.iter().map(|decision| ["trace", "companion", "reason"].map(|field| text(&decision[field])));
+    let spans = world.spans.named("decision.gate").into_iter().map(|span| {
+        let of = |name| attribute(&span, name).unwrap_or_default();
+        [span.span_context.trace_id().to_string(), of("companion.id"), of("decision.reason")]
+    });
+    let (mut named, mut spans): (Vec<_>, Vec<_>) = (named.collect(), spans.collect());
+    named.sort();
+    spans.sort();
+    assert_eq!(named, spans);
+    named.into_iter().map(|[_, _, reason]| reason).collect()
 }
 
 /// A lobby in which a question just got no answer, and will be asked again.
