@@ -188,32 +188,37 @@ actor.restart
 #[tokio::test(start_paused = true)]
 async fn decisions_without_a_call_name_the_trace_of_their_span_too() {
     let world = World::with_salon(json!({})).await;
-    world.side.answer_by(|_| Some(Ok(BALLOT_NO.to_owned())));
-    world.say_then_pass("salon", "Bruno, what of it?", 20.0).await;
-    world.say_then_pass("salon", "Aria, stop!", 20.0).await;
+    world.main.set_delay(Duration::from_secs(30));
+    for (ballot, text, secs) in
+        [(BALLOT_NO, "Aria, what of it?", 20.0), (BALLOT_YES, "Bruno, what of it?", 5.0), (BALLOT_NO, "Bruno, stop!", 20.0)]
+    {
+        world.side.answer_by(move |_| Some(Ok(ballot.to_owned())));
+        world.say_then_pass("salon", text, secs).await;
+    }
     world.patch("salon", json!({ "paused": true })).await.unwrap();
     world.say_then_pass("salon", "Anybody?", 60.0).await;
 
-    let reasons = reasons_of_traced_decisions(&world).await;
+    let reasons = reasons_of_traced_decisions(&world, "salon").await;
 
-    assert!(["model_no", "other_addressed", "cancelled", "paused"].iter().all(|reason| reasons.contains(*reason)), "{reasons:?}");
+    assert_eq!(reasons, ["cancelled", "model_no", "model_yes", "other_addressed", "paused"].map(str::to_owned).into());
 }
 
 #[tokio::test(start_paused = true)]
-async fn decisions_without_a_call_in_a_turn_that_continues_after_a_crash_name_its_new_trace() {
+async fn a_decision_without_a_call_names_the_trace_in_which_its_turn_goes_on_after_a_crash() {
     let world = World::with_salon(json!({})).await;
+    world.open_with("inn", json!(["bruno", { "id": "zed", "external": true }])).await;
     world.side.set_delay(Duration::from_secs(4));
-    world.side.answer_by(|_| Some(Ok(BALLOT_NO.to_owned())));
-    world.say_then_pass("salon", "Aria and Bruno, what of it?", 0.5).await;
+    let seq = world.say_then_pass("inn", "Zed and Bruno, what of it?", 0.5).await;
 
     let world = world.crash().await;
-    world.side.set_delay(Duration::from_secs(4));
     world.side.answer_by(|_| Some(Ok(BALLOT_NO.to_owned())));
     world.pass(0.5).await;
-    world.say_then_pass("salon", "Aria, stop!", 40.0).await;
+    let state = json!({ "from": "zed", "messageId": seq.to_string(), "state": "listen", "importance": 0, "selected": false });
+    world.vote("inn", state).await.unwrap();
+    world.pass(40.0).await;
 
-    let reasons = reasons_of_traced_decisions(&world).await;
-    assert!(reasons.contains("cancelled"), "{reasons:?}");
+    let reasons = reasons_of_traced_decisions(&world, "inn").await;
+    assert_eq!(reasons, ["external", "model_no"].map(str::to_owned).into());
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,10 +255,10 @@ fn drawing(world: &World) -> String {
     drawn(&world.spans.spans())
 }
 
-/// The reasons of the decisions of the salon. Each has one span, in the trace that the decision names.
-async fn reasons_of_traced_decisions(world: &World) -> BTreeSet<String> {
+/// The reasons of the decisions of a room. Each has one span, in the trace that the decision names.
+async fn reasons_of_traced_decisions(world: &World, id: &str) -> BTreeSet<String> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let decisions = world.decisions("salon").await;
+    let decisions = world.decisions(id).await;
     let named = decisions.iter().map(|decision| ["trace", "companion", "reason"].map(|field| text(&decision[field])));
     let spans = world.spans.named("decision.gate").into_iter().map(|span| {
         let of = |name| attribute(&span, name).unwrap_or_default();
