@@ -12,8 +12,8 @@ use super::problem::Problem;
 /// Routes whose responses may be long.
 const LONG_ROUTES: [&str; 4] = ["/api/decisions", "/api/rooms/{room}/history", "/api/usage", "/api/why"];
 
-/// How many long responses are built at once. Other requests wait.
-const MAX_CONCURRENT: usize = 8;
+/// How many long responses are built at once. Other requests wait. A thousand decisions take some 10 MB until they are a response.
+const MAX_CONCURRENT: usize = 4;
 
 /// How many bytes of responses may wait to be read.
 const MAX_UNREAD_BYTES: u32 = 48 << 20;
