@@ -53,6 +53,8 @@ test('a link whose text is another address says where it leads', () => {
   }
   for (const [text, href] of [
     ['the sea', 'https://evil.example'],
+    ['https://bank.example:8080/a.b/c.tar.gz?d=e.example', 'https://bank.example:8080/a.b/c.tar.gz?d=e.example'],
+    ['docs/security.md', 'https://bank.example/docs/security.md'],
     ['https://bank.example/a', 'https://www.bank.example/b'],
     ['WWW.Bank.example', 'https://bank.example'],
     ['bücher.example', 'https://xn--bcher-kva.example/'],

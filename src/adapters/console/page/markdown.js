@@ -7,12 +7,14 @@ import { read } from './markdown-reader.js';
 // A longer text is shown as it is.
 const MAX_CHARS = 20_000;
 const MAX_DEPTH = 12;
+// In more of a link's text nobody looks for an address.
+const MOST_LINK_CHARS = 2000;
 const COPIED_MS = 2000;
 const SAFE = /^(https?:\/\/|mailto:)/iu;
 const URL_IN_TEXT = /\bhttps?:\/\/[^\s<>"'“”]*[^\s<>"'“”.,;:!?)\]}]/giu;
 
-// An address in a text, with its host.
-const ADDRESS = /(?:[^\s/@]*@)?(?<host>(?:[\p{L}\p{N}-]+\.)+\p{L}[\p{L}\p{N}-]+|(?:\d{1,3}\.){3}\d{1,3})(?![\p{L}\p{N}@-])/giu;
+// An address in a text, with its host. The dots of its path are no other hosts.
+const ADDRESS = /(?<![\p{L}\p{N}/._@-])(?:[a-z][a-z+.-]*:\/\/)?(?:[^\s/@]*@)?(?<host>(?:[\p{L}\p{N}-]+\.)+\p{L}[\p{L}\p{N}-]+|(?:\d{1,3}\.){3}\d{1,3})(?![\p{L}\p{N}@-])(?::\d+)?(?:[/?#]\S*)?/giu;
 
 function hostOf(address) {
   try {
@@ -24,7 +26,7 @@ function hostOf(address) {
 
 // Where a link leads, if its text says another address or hides it behind the name of a user. Otherwise null.
 export function elsewhere(text, href) {
-  const shown = plain(text);
+  const shown = plain(text).replace(/\s+/gu, ' ').slice(0, MOST_LINK_CHARS);
   const addresses = [...shown.matchAll(ADDRESS)];
   if (/^mailto:/iu.test(href)) {
     const mailbox = href.replace(/^mailto:/iu, '').replace(/\?.*$/su, '');
