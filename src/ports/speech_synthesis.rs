@@ -44,7 +44,7 @@ pub enum Piece {
 /// The most samples that the audio of a text may have: a second for each four characters, longer where it is spoken slowly, and five seconds.
 pub fn most_samples(text: &str, speed: f64) -> usize {
     // The slower of its own pace and the one that is asked for. What is no number is not slower.
-    let pace = speed.min(1.0).max(0.5);
+    let pace = if speed < 1.0 { speed.max(0.5) } else { 1.0 };
     let secs = 5.0 + text.chars().count() as f64 / 4.0 / pace;
     (secs * f64::from(SPOKEN_RATE)) as usize
 }
