@@ -53,6 +53,8 @@ pub enum Verdict {
 /// 3. the last line ends with one,
 /// 4. the first line is or begins with one.
 ///
+/// One that the last line quotes at its end, after other words than a label, counts only if nothing else decides.
+///
 /// Lines without letters or digits do not count. Verdict words are `prompt.yes_words` and `prompt.no_words`, in any case, without the
 /// punctuation, Markdown and signs around them. A line *begins* with one only if the end of the line, punctuation, a spaced dash,
 /// "because" or "please" follows: "No problem, I'll answer" does not. An answer whose last line begins with one verdict and ends with
@@ -109,6 +111,12 @@ fn read_visible(answer: &str, words: Words<'_>) -> Reading {
         return Reading { decision: begun.verdict, why: lines.next().and_then(sentence) };
     }
     let ended = trailing(last, words).filter(|(_, before)| !(begins_before_the_cut && before.is_empty()));
+    let is_quoted = ended.is_some_and(|(_, before)| !is_label(before)) && ends_quoted(last);
+    let (begun, ended) = match is_quoted {
+        true if begun.is_some() => (begun, None),
+        true if begun_first().is_some() => (None, None),
+        _ => (begun, ended),
+    };
     match (begun, ended) {
         (Some(begun), Some((verdict, _))) if begun.verdict != verdict && !begun.is_explained => {
             Reading { decision: Verdict::Unreadable, why: sentence(last) }
@@ -173,6 +181,18 @@ fn trailing<'a>(line: &'a str, words: Words<'_>) -> Option<(Verdict, &'a str)> {
     let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     let (verdict, _) = verdict_words(words).find(|(_, verdict)| strip_prefix(word, verdict) == Some(""))?;
     Some((verdict, before))
+}
+
+/// What opens and closes a quotation.
+const QUOTES: [char; 11] = ['"', '“', '”', '„', '«', '»', '「', '」', '\'', '‘', '’'];
+
+/// Whether the word that a line ends with is the end of a quotation that begins after other words.
+fn ends_quoted(line: &str) -> bool {
+    let end = line.trim_end_matches(|c: char| !c.is_alphanumeric());
+    // An apostrophe is within a word.
+    let opens = |(at, _): &(usize, &str)| !end[..*at].ends_with(char::is_alphanumeric);
+    let opened = end.rmatch_indices(QUOTES).find(opens);
+    line[end.len()..].contains(QUOTES) && opened.is_some_and(|(at, _)| has_words(&&end[..at]))
 }
 
 fn verdict_words<'a>(words: Words<'a>) -> impl Iterator<Item = (Verdict, &'a str)> {
@@ -287,6 +307,15 @@ mod tests {
             ("No doubt.\nI will tell them.", Unreadable),
             ("No because\nI said so", No),
             ("NO\nThey said YES, please.", No),
+            ("NO\nShe wrote \"YES\"", No),
+            ("NO\nShe wrote “I say yes”.", No),
+            ("NO\nBen's note says: 'YES'!", No),
+            ("YES\nIhre Antwort war „NO“", Yes),
+            ("NO, she only wrote \"YES\"", No),
+            ("No doubt.\nMy decision is \"YES\"", Yes),
+            ("No, wait.\nAnswer: \"YES\"", Yes),
+            ("No, wait.\n\"They asked me, so YES\"", Yes),
+            ("No, wait.\nI don't mind, so YES'", Yes),
             ("YES/NO", Unreadable),
             ("YES|NO", Unreadable),
             ("yes-no", Unreadable),

@@ -589,6 +589,9 @@ pub struct Decided {
     /// The model call, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
+    /// Without a call: the id of the trace that holds its span, as in [`Call::trace`]. Absent where it follows from the turn of the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Arc<str>>,
 }
 
 impl Decided {

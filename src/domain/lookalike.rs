@@ -3,15 +3,17 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::skeleton;
 
+use super::text::seen;
+
 /// Whether two names look alike. Equal names do, too.
 pub fn look_alike(one: &str, other: &str) -> bool {
     let other = shapes(other);
     shapes(one).iter().any(|shape| other.contains(shape))
 }
 
-/// The shapes of a name, as written and in lower case: `I` looks like `l`, and `i` does not.
-fn shapes(name: &str) -> [String; 2] {
-    let plain = name.nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+/// The shapes of a name, as written and in lower case: `I` looks like `l`, and `i` does not. Names look alike if they have a shape in common.
+pub fn shapes(name: &str) -> [String; 2] {
+    let plain = seen(name).nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
     [plain.clone(), plain.to_lowercase()].map(|name| skeleton(&name).collect::<String>().to_lowercase())
 }
 
@@ -30,6 +32,8 @@ mod tests {
             ("Lara", "Iara"),
             ("Old Ben", "old\u{a0}\u{3000}BEN"),
             ("Aria", "ARIA"),
+            ("Aria", "A\u{ad}ria"),
+            ("Aria", "\u{200b}Ar\u{2060}ia\u{202e}"),
         ] {
             assert!(look_alike(one, other) && look_alike(other, one), "{one} {other}");
         }

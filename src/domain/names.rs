@@ -16,6 +16,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_script::{Script, UnicodeScript};
 
 use super::id::CompanionId;
+use super::lookalike::shapes;
 pub(in crate::domain) use zones::Zones;
 
 /// The faster automaton is also built if the first words have at most this many bytes. It takes about 250 bytes of memory for each of them.
@@ -41,6 +42,8 @@ pub struct Names {
     companions: Vec<CompanionId>,
     /// Whole names, folded, with the index of their companion.
     whole: BTreeMap<String, usize>,
+    /// The shapes of whole names, with the index of their companion.
+    shapes: BTreeMap<String, usize>,
 }
 
 /// An error: two companions of one guild share a name.
@@ -76,17 +79,22 @@ impl Names {
         N: IntoIterator<Item = &'a str>,
     {
         let mut owners: BTreeMap<String, CompanionId> = BTreeMap::new();
-        let mut ids = Vec::new();
+        let (mut ids, mut shaped) = (Vec::new(), Vec::new());
         for (id, names) in companions {
-            register(&mut owners, id.as_str(), &id)?;
-            for name in names {
-                register(&mut owners, name, &id)?;
-            }
+            let mut name_it = |name: &str| {
+                shaped.extend(shapes(name).map(|shape| (shape, id.clone())));
+                register(&mut owners, name, &id)
+            };
+            name_it(id.as_str())?;
+            names.into_iter().try_for_each(name_it)?;
             ids.push(id);
         }
         ids.sort();
         ids.dedup();
-        Ok(Self::build(ids, owners))
+        let mut names = Self::build(ids, owners);
+        let index = |(shape, id)| Some((shape, names.companions.binary_search(&id).ok()?));
+        names.shapes = shaped.into_iter().filter(|(shape, _)| !shape.is_empty()).filter_map(index).collect();
+        Ok(names)
     }
 
     /// The index of what speech recognition writes instead of names (docs/design/voice.md A-63). What is a name of another companion of `names`, or
@@ -145,6 +153,12 @@ impl Names {
         self.whole.get(&normalized(name)).map(|index| &self.companions[*index])
     }
 
+    /// The companion that has this name, or one that looks like it (docs/design/interfaces.md I-18).
+    pub fn namesake(&self, name: &str) -> Option<&CompanionId> {
+        let alike = || shapes(name).iter().find_map(|shape| self.shapes.get(shape)).map(|index| &self.companions[*index]);
+        self.owner(name).or_else(alike)
+    }
+
     /// All names of all companions, folded.
     pub fn whole_names(&self) -> impl Iterator<Item = &str> {
         self.whole.keys().map(String::as_str)
@@ -185,7 +199,7 @@ impl Names {
             .match_kind(MatchKind::Standard)
             .build(&heads)
             .expect("the automaton holds two billion states, more than the names that fit into memory need");
-        Self { heads, heads_here, entries, companions, whole }
+        Self { heads, heads_here, entries, companions, whole, shapes: BTreeMap::new() }
     }
 }
 

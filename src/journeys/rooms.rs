@@ -58,6 +58,9 @@ async fn the_names_of_a_guilds_companions_are_known_in_all_its_rooms() {
     assert_eq!(namesake("ARIA").await, Some("aria".into()));
     assert_eq!(namesake("Ari").await, Some("aria".into()));
     assert_eq!(namesake("bruno").await, Some("bruno".into()));
+    for alike in ["A\u{ad}ria", "\u{410}ria", "\u{ff21}\u{ff52}\u{ff49}\u{ff41}", "Brun0"] {
+        assert!(namesake(alike).await.is_some(), "{alike:?}");
+    }
     assert_eq!(namesake("Cleo").await, None, "she is in no room of the guild");
     assert_eq!(namesake("Ana").await, None);
     assert!(matches!(world.backend.messages.namesake(&room("cellar"), "Ana").await, Err(Refused::NotFound(_))));

@@ -3,6 +3,7 @@
 mod answer_time;
 mod daily_limits;
 mod fakes;
+mod flooded;
 mod greeting;
 mod held_up;
 mod pumped;

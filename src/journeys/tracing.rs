@@ -1,5 +1,6 @@
 //! What operators see of a turn, where the evening of the telemetry contract (`contract.rs`) does not show it: what is old, left out, or interrupted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
@@ -185,6 +186,42 @@ actor.restart
 }
 
 #[tokio::test(start_paused = true)]
+async fn decisions_without_a_call_name_the_trace_of_their_span_too() {
+    let world = World::with_salon(json!({})).await;
+    world.main.set_delay(Duration::from_secs(30));
+    for (ballot, text, secs) in
+        [(BALLOT_NO, "Aria, what of it?", 20.0), (BALLOT_YES, "Bruno, what of it?", 5.0), (BALLOT_NO, "Bruno, stop!", 20.0)]
+    {
+        world.side.answer_by(move |_| Some(Ok(ballot.to_owned())));
+        world.say_then_pass("salon", text, secs).await;
+    }
+    world.patch("salon", json!({ "paused": true })).await.unwrap();
+    world.say_then_pass("salon", "Anybody?", 60.0).await;
+
+    let reasons = reasons_of_traced_decisions(&world, "salon").await;
+
+    assert_eq!(reasons, ["cancelled", "model_no", "model_yes", "other_addressed", "paused"].map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_without_a_call_names_the_trace_in_which_its_turn_goes_on_after_a_crash() {
+    let world = World::with_salon(json!({})).await;
+    world.open_with("inn", json!(["bruno", { "id": "zed", "external": true }])).await;
+    world.side.set_delay(Duration::from_secs(4));
+    let seq = world.say_then_pass("inn", "Zed and Bruno, what of it?", 0.5).await;
+
+    let world = world.crash().await;
+    world.side.answer_by(|_| Some(Ok(BALLOT_NO.to_owned())));
+    world.pass(0.5).await;
+    let state = json!({ "from": "zed", "messageId": seq.to_string(), "state": "listen", "importance": 0, "selected": false });
+    world.vote("inn", state).await.unwrap();
+    world.pass(40.0).await;
+
+    let reasons = reasons_of_traced_decisions(&world, "inn").await;
+    assert_eq!(reasons, ["external", "model_no"].map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_next_try_follows_a_question_without_an_answer_also_over_a_crash() {
     for (text, answered_within) in [("one", 12.0), ("Ari?", 5.0)] {
         let world = unanswered_lobby(text, answered_within).await;
@@ -216,6 +253,22 @@ async fn turns_after_clearing_follow_nothing_before_it() {
 
 fn drawing(world: &World) -> String {
     drawn(&world.spans.spans())
+}
+
+/// The reasons of the decisions of a room. Each has one span, in the trace that the decision names.
+async fn reasons_of_traced_decisions(world: &World, id: &str) -> BTreeSet<String> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let decisions = world.decisions(id).await;
+    let named = decisions.iter().map(|decision| ["trace", "companion", "reason"].map(|field| text(&decision[field])));
+    let spans = world.spans.named("decision.gate").into_iter().map(|span| {
+        let of = |name| attribute(&span, name).unwrap_or_default();
+        [span.span_context.trace_id().to_string(), of("companion.id"), of("decision.reason")]
+    });
+    let (mut named, mut spans): (Vec<_>, Vec<_>) = (named.collect(), spans.collect());
+    named.sort();
+    spans.sort();
+    assert_eq!(named, spans);
+    named.into_iter().map(|[_, _, reason]| reason).collect()
 }
 
 /// A lobby in which a question just got no answer, and will be asked again.

@@ -272,6 +272,11 @@ fn joined<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Cow<'a, str> {
     })
 }
 
+/// What a chat template, a tool, a picture or a recording may add to a prompt, in tokens.
+const MOST_UNSEEN: usize = 8 * 1024;
+/// The tokens of thoughts that an endpoint may count although it was asked for fewer.
+const MOST_THOUGHTS: usize = 32 * 1024;
+
 /// The tokens of one or several calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -293,6 +298,15 @@ impl Usage {
             input_tokens: tokens(request.messages.iter().flat_map(|message| &message.parts).map(characters).sum()),
             output_tokens: tokens(answer.chars().count()),
         }
+    }
+
+    /// The same, without what no call can have used: more tokens than bytes of text, and an allowance for what an endpoint adds unseen.
+    pub fn within(self, request: &Request, answer: &str) -> Self {
+        let parts = || request.messages.iter().flat_map(|message| &message.parts);
+        let bytes: usize = parts().map(|part| if let Part::Text(text) = part { text.len() } else { MOST_UNSEEN }).sum();
+        let read = bytes + MOST_UNSEEN * (1 + request.tools.len());
+        let written = answer.len().max(request.max_tokens as usize) + MOST_THOUGHTS;
+        Self { input_tokens: self.input_tokens.min(read as u64), output_tokens: self.output_tokens.min(written as u64) }
     }
 
     /// The sum of both, saturating.

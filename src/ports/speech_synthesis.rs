@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
+use super::audio::SPOKEN_RATE;
 use super::language_model::NoAnswer;
 use crate::domain::id::CompanionId;
 use crate::domain::voice::heard::WordTime;
@@ -40,6 +41,14 @@ pub enum Piece {
     Words(Vec<WordTime>),
 }
 
+/// The most samples that the audio of a text may have: a second for each four characters, longer where it is spoken slowly, and five seconds.
+pub fn most_samples(text: &str, speed: f64) -> usize {
+    // The slower of its own pace and the one that is asked for. What is no number is not slower.
+    let pace = if speed < 1.0 { speed.max(0.5) } else { 1.0 };
+    let secs = 5.0 + text.chars().count() as f64 / 4.0 / pace;
+    (secs * f64::from(SPOKEN_RATE)) as usize
+}
+
 /// A voice for companions.
 pub trait SpeechSynthesis: Send + Sync + 'static {
     /// The provider, as in the span attribute `gen_ai.provider.name`.
@@ -50,4 +59,20 @@ pub trait SpeechSynthesis: Send + Sync + 'static {
 
     /// Makes the audio of a sentence, piece by piece. An error ends it, and a text without words is none. Dropping the stream cancels it.
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_audio_of_a_text_may_be_as_long_as_slow_speech() {
+        let secs = |text: &str, speed| most_samples(text, speed) as f64 / f64::from(SPOKEN_RATE);
+
+        assert_eq!(
+            [secs("", 1.0), secs("Eight ch", 1.0), secs("Eight ch", 2.0), secs("Eight ch", f64::NAN)],
+            [5.0, 7.0, 7.0, 7.0]
+        );
+        assert_eq!([secs("Eight ch", 0.5), secs("Eight ch", 0.0), secs("Eight ch", f64::NEG_INFINITY)], [9.0; 3]);
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use crate::actors::companion::trial;
@@ -30,6 +31,10 @@ use crate::settings::{Problem, Settings};
 
 /// The longest base URL and the longest name of a model, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
+/// The most connections that are tried at a time, and the most servers that are asked for their models. Each holds connections and buffers of its own.
+const MOST_AT_A_TIME: usize = 2;
+/// When somebody who was refused for that should try again. A try takes seconds.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The models that a running server uses.
 pub(super) struct Setup {
@@ -40,6 +45,8 @@ pub(super) struct Setup {
     /// The models of the settings.
     configured: Models,
     connection: Arc<Mutex<Option<Connection>>>,
+    trials: Semaphore,
+    lists: Semaphore,
 }
 
 impl Setup {
@@ -51,7 +58,9 @@ impl Setup {
         configured: Models,
         connection: Option<Connection>,
     ) -> Self {
-        Self { context, arrivals, data, configured, connection: Arc::new(Mutex::new(connection)) }
+        let connection = Arc::new(Mutex::new(connection));
+        let [trials, lists] = [(); 2].map(|()| Semaphore::new(MOST_AT_A_TIME));
+        Self { context, arrivals, data, configured, connection, trials, lists }
     }
 
     /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
@@ -202,6 +211,7 @@ impl ModelSetup for Setup {
     }
 
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
+        let _place = self.lists.try_acquire().map_err(|_| busy("servers are asked for their models"))?;
         let model = ConnectedModel { model: "any".to_owned(), input_price: None, output_price: None };
         let ModelServer { base_url, api_key, spare_key } = server;
         let connection = self.resolved(NewConnection { base_url, api_key, spare_key, main: model, side: None }).await?;
@@ -214,6 +224,7 @@ impl ModelSetup for Setup {
     }
 
     async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused> {
+        let _place = self.trials.try_acquire().map_err(|_| busy("connections are being tried"))?;
         let settings = self.resolved(connection).await?.applied_to(&self.configured);
         settings.check().map_err(refused)?;
         let companions = self.context.memberships.companions();
@@ -302,6 +313,10 @@ async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
     let endpoint = endpoint.clone();
     let reading = tokio::task::spawn_blocking(move || endpoint.key()).await;
     reading.unwrap_or_else(|error| Err(Problem { key: "api_key_file".to_owned(), message: format!("cannot be read: {error}") }))
+}
+
+fn busy(what: &str) -> Refused {
+    Refused::TooMany { detail: format!("{MOST_AT_A_TIME} {what} already; try again in a moment"), retry_after: RETRY_AFTER }
 }
 
 fn invalid(field: &str, detail: impl Into<String>) -> Refused {

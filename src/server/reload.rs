@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::actors::companion::brief_writing;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::service::loading::reload_companions;
 use crate::domain::id::CompanionId;
+use crate::ports::backend::keeping::SkippedCompanion;
 use crate::settings::companion::Companion;
 use crate::settings::{self, Sources};
 
@@ -25,7 +27,7 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorCo
         let sources = sources.clone();
         match reader.read(move || settings::load(&sources)).await {
             Ok(Ok(loaded)) => {
-                apply(context, loaded.companions);
+                apply(context, loaded.companions, loaded.skipped);
                 load_briefs(context).await;
             }
             Ok(Err(problems)) => {
@@ -40,7 +42,7 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorCo
     }
 }
 
-fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>) {
+fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>, skipped: Vec<(CompanionId, PathBuf)>) {
     // Models are loaded only at the start.
     let has_models =
         |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| context.pool.has(name));
@@ -51,9 +53,23 @@ fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>) {
         );
         return;
     }
+    let before = context.memberships.companions();
     match reload_companions(context, companions) {
         Ok(()) => tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded"),
-        Err(error) => tracing::error!(%error, "these companions cannot be used; nothing was changed"),
+        Err(error) => return tracing::error!(%error, "these companions cannot be used; nothing was changed"),
+    }
+    // Other folders are nobody's.
+    let mut lost = context.skipped_companions.lock();
+    let was_one = |id: &CompanionId| before.contains_key(id) || lost.iter().any(|lost| lost.id == *id);
+    let skipped = skipped.into_iter().filter(|(id, _)| was_one(id) && !context.memberships.companions().contains_key(id));
+    *lost = skipped.map(|(id, folder)| SkippedCompanion { id, folder: folder.display().to_string().into() }).collect();
+    for SkippedCompanion { id, folder } in &*lost {
+        tracing::warn!(
+            companion = %id,
+            folder = &**folder,
+            "a companion has left its rooms: its folder has neither companion.toml nor persona files (*.md); add them and send SIGHUP again, \
+             or remove the folder"
+        );
     }
 }
 

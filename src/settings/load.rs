@@ -56,6 +56,8 @@ pub struct Loaded {
     pub companions: BTreeMap<CompanionId, Companion>,
     /// The source of the companions.
     pub companions_from: Origin,
+    /// Folders named like a companion that are none, because they have neither `companion.toml` nor persona files.
+    pub skipped: Vec<(CompanionId, PathBuf)>,
     /// The titles of the sources, the weakest first. They never contain values.
     pub sources: Vec<String>,
     /// Hints for the operator that are not errors.
@@ -169,6 +171,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         settings,
         companions: roster.companions,
         companions_from: roster.origin,
+        skipped: roster.skipped,
         sources: titles,
         notes,
         merged: Hidden(merged),

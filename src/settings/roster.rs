@@ -52,6 +52,8 @@ pub struct Roster {
     pub origin: Origin,
     /// The companions with invalid files. They are kept here so that they are not reported as missing too.
     invalid: Vec<CompanionId>,
+    /// Folders named like a companion that have neither `companion.toml` nor persona files, and are none.
+    pub skipped: Vec<(CompanionId, PathBuf)>,
 }
 
 /// A name that two companions share.
@@ -89,15 +91,20 @@ impl Roster {
     /// Reads the folder, or the built-in companions if it does not exist.
     pub(super) fn read(folder: &FilePath, settings: &Settings, problems: &mut Vec<Located>) -> Self {
         if !is_there(folder) {
-            let mut roster = Self { companions: BTreeMap::new(), origin: Origin::BuiltIn, invalid: Vec::new() };
+            let mut roster = Self::empty(Origin::BuiltIn);
             for (stem, text) in BUILT_IN {
                 let card = CardFiles { file: format!("built-in companion {stem}"), text: Ok(text.to_owned()), persona: None };
                 roster.take(stem, card, settings, problems);
             }
             return roster;
         }
-        let mut roster = Self { companions: BTreeMap::new(), origin: Origin::Folder(folder.to_owned()), invalid: Vec::new() };
-        for path in entries_in(folder, problems) {
+        let mut roster = Self::empty(Origin::Folder(folder.to_owned()));
+        let (entries, others) = entries_in(folder, problems);
+        roster.skipped.extend(others.into_iter().filter_map(|path| {
+            let id = path.file_name()?.to_str().filter(|name| check_id(name).is_ok())?.into();
+            path.is_dir().then_some((id, path))
+        }));
+        for path in entries {
             let name = path.display().to_string();
             let is_folder = path.is_dir();
             let stem = if is_folder { path.file_name() } else { path.file_stem() };
@@ -118,6 +125,10 @@ impl Roster {
             roster.take(stem, card, settings, problems);
         }
         roster
+    }
+
+    const fn empty(origin: Origin) -> Self {
+        Self { companions: BTreeMap::new(), origin, invalid: Vec::new(), skipped: Vec::new() }
     }
 
     /// What `tertulia check` says about personas that decisions do not show in full, and about briefs that nothing needs.
@@ -336,27 +347,26 @@ fn invalid_choices(file: &CompanionFile, models: &Models, speech: &Speech) -> Ve
     models.chain(provider.map(|message| problem("voice.provider".to_owned(), message))).collect()
 }
 
-/// The TOML files and the companions' folders in a folder, sorted by name. Hidden ones and other folders are ignored.
-fn entries_in(folder: &FilePath, problems: &mut Vec<Located>) -> Vec<PathBuf> {
+/// The TOML files and the companions' folders in a folder, sorted by name, and everything else. What is hidden is ignored.
+fn entries_in(folder: &FilePath, problems: &mut Vec<Located>) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let is_companion = |path: &PathBuf| {
         let is_file = path.extension().is_some_and(|extension| extension == "toml");
-        !folder::is_hidden(path) && (is_file || folder::is_companion(path))
+        is_file || folder::is_companion(path)
     };
     let entries = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>());
-    let mut files: Vec<_> = match entries {
-        Ok(paths) => paths.into_iter().filter(is_companion).collect(),
-        Err(error) => {
-            problems.push(Located::at(folder.display().to_string(), format!("cannot be read: {error}")));
-            Vec::new()
-        }
-    };
+    let entries = entries.unwrap_or_else(|error| {
+        problems.push(Located::at(folder.display().to_string(), format!("cannot be read: {error}")));
+        Vec::new()
+    });
+    let visible = entries.into_iter().filter(|path| !folder::is_hidden(path));
+    let (mut files, others): (Vec<_>, Vec<_>) = visible.partition(is_companion);
     files.sort();
     if files.len() > MAX_COMPANIONS {
         let message = format!("contains {} companions, at most {MAX_COMPANIONS} are allowed", files.len());
         problems.push(Located::at(folder.display().to_string(), message));
         files.truncate(MAX_COMPANIONS);
     }
-    files
+    (files, others)
 }
 
 /// Normalizes a name: names that differ only in case, in composition of characters or in invisible characters are equal.

@@ -14,6 +14,8 @@ use crate::ports::speech_synthesis::Piece;
 const AHEAD: Duration = Duration::from_millis(100);
 /// How many sentences are made ahead of the one that plays.
 const MADE_AHEAD: usize = 2;
+/// How much audio of a sentence is read ahead of its playback, in samples: ten seconds.
+pub const READ_AHEAD: usize = 10 * SPOKEN_RATE as usize;
 
 /// How long audio is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -226,11 +228,25 @@ impl Playback {
         self.script.heard()
     }
 
+    /// How much of a sentence was played, in samples.
+    pub fn played_of(&self, number: usize) -> usize {
+        let before: usize = self.sentences.iter().take(number).map(|sentence| sentence.length).sum();
+        self.next.saturating_sub(before)
+    }
+
+    /// Whether no more of a sentence is read until some of it was played.
+    fn is_read_ahead(&self, number: usize) -> bool {
+        self.sentences.get(number).is_some_and(|sentence| sentence.length >= self.played_of(number) + READ_AHEAD)
+    }
+
     /// What the channel is to be told now.
     pub fn progress(&mut self, now: Instant) -> Vec<Progress> {
         let mut out = Vec::new();
         let (has_begun, upto) = (self.has_begun(), self.current() + usize::from(self.has_begun()));
         for number in 0..self.sentences.len().min(upto + 1) {
+            if self.is_read_ahead(number) {
+                self.sentences[number].awaited_since = Some(now);
+            }
             let is_stalling = self.stalls(number, now);
             let sentence = &mut self.sentences[number];
             if !sentence.is_told && (sentence.has_audio() || sentence.is_whole || is_stalling) {

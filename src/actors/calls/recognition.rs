@@ -36,6 +36,10 @@ use crate::telemetry::plain::Plain;
 const MOST_WAITING: usize = 512;
 /// The results that wait to be put on record.
 const MOST_RESULTS: usize = 64;
+/// How often a result of a stream is taken, on average: not more often than a person's packets. All pages of the call show it.
+const RESULTS_EVERY: Duration = Duration::from_millis(20);
+/// How far the results of a stream may be ahead of that: 64 at once.
+const RESULTS_AHEAD: Duration = Duration::from_millis(64 * 20);
 /// The pause before a stream that failed, or that was refused, is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The audio that a provider has at most not taken in when it counts as failed.
@@ -286,7 +290,10 @@ impl State {
         let listen = async move {
             let listening = recogniser.listen(expectation, taken, results);
             let reporting = async {
+                let mut paid_until = Instant::now();
                 while let (Ok(place), Some(result)) = (places.clone().acquire_owned().await, returned.recv().await) {
+                    paid_until = paid_until.max(Instant::now()) + RESULTS_EVERY;
+                    tokio::time::sleep_until(paid_until - RESULTS_AHEAD).await;
                     if myself.cast(RecognitionMessage::Result(number, result, place)).is_err() {
                         return;
                     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::call::{Call, Gone, LINGERS_FOR, Parted};
 use super::hearing::Hearing;
 use super::joined::Joined;
-use super::playback::{Patience, Playback, Progress};
+use super::playback::{Patience, Playback, Progress, READ_AHEAD};
 use super::presence;
 use super::providers::VoiceProvider;
 use super::recognition::{self, Recognition};
@@ -119,6 +119,14 @@ struct Making {
     task: AbortHandle,
     /// It is not waited for any longer.
     is_overdue: oneshot::Sender<()>,
+    /// How many samples of it were played.
+    played: watch::Sender<usize>,
+}
+
+/// What the task that makes a sentence's audio is told.
+struct Signals {
+    overdue: oneshot::Receiver<()>,
+    played: watch::Receiver<usize>,
 }
 
 impl Drop for Reply {
@@ -630,9 +638,10 @@ impl State {
                 hand_on(Some(Err(NoAnswer::Cancelled)));
                 continue;
             }
-            let (is_overdue, overdue) = oneshot::channel();
-            let task = tokio::spawn(synthesise(provider.clone(), request, self.hearing.clone(), reply.span, overdue, hand_on));
-            reply.making.insert(sentence, Making { task: task.abort_handle(), is_overdue });
+            let ((is_overdue, overdue), (played, watched)) = (oneshot::channel(), watch::channel(0));
+            let signals = Signals { overdue, played: watched };
+            let task = tokio::spawn(synthesise(provider.clone(), request, self.hearing.clone(), reply.span, signals, hand_on));
+            reply.making.insert(sentence, Making { task: task.abort_handle(), is_overdue, played });
         }
         let ticket = reply.playback.ticket;
         let told = reply.playback.progress(now).into_iter().map(|progress| match progress {
@@ -646,6 +655,10 @@ impl State {
         });
         let told = told.collect();
         let packets = reply.playback.packets(now);
+        for (sentence, making) in &reply.making {
+            let played = reply.playback.played_of(*sentence);
+            making.played.send_if_modified(|before| std::mem::replace(before, played) != played);
+        }
         self.tell(told);
         let instruments = self.context.recorder.instruments();
         instruments.voice_spoken.add(PACKETS_EVERY.as_secs_f64() * packets.len() as f64, NONE);
@@ -726,7 +739,7 @@ async fn synthesise(
     sentence: Sentence,
     hearing: Hearing,
     under: Option<SpanRef>,
-    mut overdue: oneshot::Receiver<()>,
+    Signals { mut overdue, mut played }: Signals,
     mut hand_on: impl FnMut(Option<Result<Piece, NoAnswer>>) -> bool,
 ) {
     let (clock, patience) = (hearing.context().clock.clone(), hearing.context().settings.voice.first_audio_timeout());
@@ -744,11 +757,16 @@ async fn synthesise(
     };
     let mut work = Work::synthesis(hearing, &provider, sentence.companion.clone(), &sentence.text, under);
     let (name, asked) = (provider.service().provider(), Instant::now());
-    let mut pieces = provider.service().say(sentence);
+    let (mut pieces, mut made) = (provider.service().say(sentence), 0);
     loop {
+        let next = async {
+            // A call that has ended has ended this task, too.
+            let _ = played.wait_for(|played| made < played + READ_AHEAD).await;
+            pieces.next().await
+        };
         let piece = tokio::select! {
             biased;
-            piece = pieces.next() => piece,
+            piece = next => piece,
             // It may have waited for a place for most of the time.
             Ok(()) = &mut overdue => Some(Err(match asked.elapsed() {
                 after if after >= patience || permit.has_worked() => NoAnswer::TimedOut { after },
@@ -759,6 +777,7 @@ async fn synthesise(
         let now = clock.now();
         match &piece {
             Ok(Piece::Audio(samples)) => {
+                made += samples.len();
                 work.add(samples.len());
                 if permit.works(now) {
                     tracing::info!(provider = name, "voices can be made again");

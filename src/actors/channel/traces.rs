@@ -52,10 +52,11 @@ pub(super) struct Traces {
 impl Traces {
     /// The trace records that result from the events of a step. They are emitted once the events are committed, or at once if there are none.
     /// A turn ends when the conversation no longer knows it.
-    pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
+    pub(super) fn follow(&mut self, made: &mut [Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
         let (now, mut records) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
             self.apply_event(event, *turn, now, context, &mut records);
+            self.name_trace(event, *turn);
         }
         self.end_turns(conversation, now, &mut records);
         records
@@ -189,6 +190,14 @@ impl Traces {
             // they trigger.
             _ => {}
         }
+    }
+
+    /// Names the trace of a decision without a call in its event, if it does not follow from its turn: the turn continues after a restart.
+    fn name_trace(&self, event: &mut Event, turn: Option<TurnId>) {
+        let Event::Decided(Decided { call: None, trace, .. }) = event else { return };
+        let open = turn.and_then(|turn| self.turns.get(&turn)).map(|open| &open.turn);
+        let continued = open.filter(|open| open.trace != TurnTrace::of_turn(open.id));
+        *trace = continued.map(|open| open.trace.to_string().into());
     }
 
     /// The turn of an event. It is opened if it is not open.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ractor::ActorRef;
 
 use crate::actors::calls::{Calls, Speech};
@@ -17,6 +18,7 @@ use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::in_flight::RecentHangs;
+use crate::ports::backend::keeping::SkippedCompanion;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
@@ -61,6 +63,8 @@ pub struct ActorContext {
     /// Whether the last attempt to compact the store failed or found too little disk space. Then it is unknown when erased words leave its
     /// file.
     pub compaction_failed: Arc<AtomicBool>,
+    /// Companions that are configured no more, because the last reload skipped their folders.
+    pub skipped_companions: Arc<Mutex<Vec<SkippedCompanion>>>,
     /// Called when the store has failed and accepts no more writes: the process has to be restarted.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -116,6 +120,7 @@ impl ActorContext {
             rewrite_locks: RewriteLocks::default(),
             hung: RecentHangs::default(),
             compaction_failed: Arc::default(),
+            skipped_companions: Arc::default(),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
         }
     }

@@ -53,7 +53,8 @@ impl MaintenanceService for ActorBackend {
             messages.extend(self.dead_letters_in(ward).await?);
         }
         messages.sort_by_key(|entry| entry.at);
-        Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages })
+        let companions = self.context.skipped_companions.lock().clone();
+        Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages, companions })
     }
 
     async fn release(&self, entry: &str) -> Result<(), Refused> {

@@ -65,7 +65,7 @@ impl MessageService for ActorBackend {
 
     async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        Ok(self.context.memberships.names(&channel_key.guild).and_then(|names| names.owner(name).cloned()))
+        Ok(self.context.memberships.names(&channel_key.guild).and_then(|names| names.namesake(name).cloned()))
     }
 
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {

@@ -18,6 +18,7 @@ use crate::ports::backend::decisions::DecisionRecord;
 use crate::ports::backend::messages::{HistoryCut, HistoryMessage};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
+use crate::telemetry::trace::TurnTrace;
 
 /// Events read at once.
 const PAGE: usize = 512;
@@ -207,11 +208,13 @@ pub(super) fn record(
             "took_ms": call.wait_ms + call.model_ms,
             "input_tokens": call.input_tokens,
             "output_tokens": call.output_tokens,
-            "trace": call.trace,
         });
         if let Value::Object(call) = call {
-            more.extend(call.into_iter().filter(|(_, value)| !value.is_null()));
+            more.extend(call);
         }
+    }
+    if let Some(trace) = trace_of(recorded, decided) {
+        more.insert("trace".into(), json!(trace));
     }
     DecisionRecord {
         seq: recorded.seq,
@@ -223,6 +226,12 @@ pub(super) fn record(
         reason: decided.reason.as_str().into(),
         more,
     }
+}
+
+/// The trace that holds the span of a decision.
+fn trace_of(recorded: &Recorded, decided: &Decided) -> Option<Arc<str>> {
+    let named = decided.call.as_ref().and_then(|call| call.trace.clone()).or_else(|| decided.trace.clone());
+    named.or_else(|| recorded.turn.map(|turn| TurnTrace::of_turn(turn).to_string().into()))
 }
 
 /// The rounds of votes, by the event of the vote and its companion.

@@ -46,9 +46,8 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     // The route's pattern, never the path: the number of different paths has no bound.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, request) {
-        Ok(request) => {
-            let _permit = console.response_limits.permit(&route).await;
-            match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(request) => match console.response_limits.permit(&route).await {
+            Ok(_permit) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
                 Ok(response) if is_static => response,
                 Ok(response) => console.response_limits.counted(response).await,
                 // The panic hook has logged the panic itself.
@@ -57,8 +56,9 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
                     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed on this request; see its log")
                         .into_response()
                 }
-            }
-        }
+            },
+            Err(refusal) => refusal.into_response(),
+        },
         Err(refusal) => *refusal,
     };
     metrics::count_response(&console, &route, response.status(), start.elapsed());

@@ -49,7 +49,9 @@ pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath,
     }
     let warning = console.backend()?.messages.namesake(&room, &message.from).await?.map(|companion| {
         let from = &message.from;
-        format!("from: {from:?} is a name of the companion {companion}; send another name, so that people can tell the two apart")
+        format!(
+            "from: {from:?} is a name of the companion {companion}, or looks like one; send another name, so that people can tell the two apart"
+        )
     });
     let seq = console.backend()?.messages.say(&room, message).await?;
     Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings: warning.into_iter().collect() })))

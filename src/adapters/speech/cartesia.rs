@@ -114,7 +114,7 @@ impl Service {
         let context: Arc<str> = format!("{}-{}", self.prefix, self.contexts.fetch_add(1, Ordering::Relaxed)).into();
         let voice = sentence.voice.as_deref().map(str::trim).filter(|voice| !voice.is_empty()).unwrap_or(DEFAULT_VOICE);
         let request = wire::asking(&context, &self.model, voice, sentence);
-        (link.say(context, request, &sentence.text), is_shared)
+        (link.say(context, request, sentence), is_shared)
     }
 }
 

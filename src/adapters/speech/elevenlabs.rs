@@ -18,15 +18,17 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use hyper::header::HeaderName;
+use parking_lot::Mutex;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use self::making::{Made, Making};
 use super::service::At;
-use super::synthesis_service::{Sockets, language_code};
+use super::synthesis_service::{MAX_MESSAGE_BYTES, Sockets, language_code};
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::web_socket::{Received, WebSocket};
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, most_samples};
 use crate::settings::Problem;
 
 const KEY_HEADER: HeaderName = HeaderName::from_static("xi-api-key");
@@ -34,6 +36,8 @@ const KEY_HEADER: HeaderName = HeaderName::from_static("xi-api-key");
 const DEFAULT_VOICE: &str = "JBFqnCBsd6RMkjVDRZzb";
 /// Models that take a language; others find it out, and refuse the parameter.
 const WITH_LANGUAGE: &str = "_v2_5";
+/// Longer messages are read on a thread that may block.
+const LARGE: usize = 128 * 1024;
 
 /// ElevenLabs.
 #[derive(Clone)]
@@ -71,7 +75,7 @@ impl SpeechSynthesis for ElevenLabs {
         }
         let speaking = Speaking {
             service: self.0.clone(),
-            making: Making::of(&sentence.text),
+            making: Arc::new(Mutex::new(Making::of(&sentence.text, sentence.speed))),
             sentence,
             socket: None,
             pieces: VecDeque::new(),
@@ -93,7 +97,10 @@ impl Service {
             vec![("model_id", &*self.model), ("output_format", "pcm_24000"), ("auto_mode", "true"), ("sync_alignment", "true")];
         let language = language_code(&sentence.language).filter(|_| self.model.contains(WITH_LANGUAGE));
         query.extend(language.as_deref().map(|language| ("language_code", language)));
-        let mut socket = self.sockets.open(&path, &query, patience).await?;
+        // The audio of a sentence may come in one message, which is then longer than a MiB.
+        let audio_bytes = 2 * most_samples(&sentence.text, sentence.speed) * 4 / 3;
+        let max_message = MAX_MESSAGE_BYTES.max(audio_bytes + LARGE);
+        let mut socket = self.sockets.open(&path, &query, max_message, patience).await?;
         wire::asking(&sentence.text, sentence.speed).into_iter().for_each(|message| socket.send_text(message));
         Ok(socket)
     }
@@ -103,7 +110,7 @@ impl Service {
 struct Speaking {
     service: Arc<Service>,
     sentence: Sentence,
-    making: Making,
+    making: Arc<Mutex<Making>>,
     socket: Option<WebSocket>,
     /// The pieces of the last message.
     pieces: VecDeque<Piece>,
@@ -142,7 +149,7 @@ impl Speaking {
             return Err(if self.has_audio { failures.stalled(patience) } else { NoAnswer::TimedOut { after: patience } });
         };
         let pieces = match received {
-            Received::Text(text) => match self.making.take(&text).map_err(|broken| failures.in_answer(broken))? {
+            Received::Text(text) => match read(&self.making, text).await.map_err(|broken| failures.in_answer(broken))? {
                 Made::Pieces(pieces) => pieces,
                 Made::All(pieces) => {
                     self.is_over = true;
@@ -182,4 +189,14 @@ impl Speaking {
         };
         failures.in_answer(Broken::Failed(Some(status), message.to_owned()))
     }
+}
+
+/// Reads a message. A large one would keep others waiting on this thread.
+async fn read(making: &Arc<Mutex<Making>>, text: String) -> Result<Made, Broken> {
+    if text.len() <= LARGE {
+        return making.lock().take(&text);
+    }
+    let making = making.clone();
+    let reading = spawn_blocking(move || making.lock().take(&text));
+    reading.await.unwrap_or_else(|error| Err(Broken::Unreadable(error.to_string())))
 }

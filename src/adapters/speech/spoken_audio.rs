@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use super::word_times::WordTimes;
 use crate::adapters::endpoint::failure::Broken;
 use crate::ports::audio::SPOKEN_RATE;
-use crate::ports::speech_synthesis::Piece;
+use crate::ports::speech_synthesis::{Piece, most_samples};
 
-/// The most audio of a sentence: 5 minutes.
-const MAX_SAMPLES: usize = 300 * SPOKEN_RATE as usize;
+/// The longest that the time of one character is in a message, with its separators: an escaped pair, and two numbers.
+const MAX_TIME_BYTES: usize = 64;
 
 /// The audio so far.
 pub(super) struct SpokenAudio {
@@ -19,6 +19,10 @@ pub(super) struct SpokenAudio {
     /// The first byte of a sample whose second one is in the next piece.
     half: Option<u8>,
     samples: usize,
+    most_samples: usize,
+    /// The number of characters of the text, and of those for which no time was taken.
+    chars: usize,
+    untimed: usize,
 }
 
 /// The audio has ended without a sample.
@@ -27,9 +31,17 @@ pub(super) fn no_audio() -> Broken {
 }
 
 impl SpokenAudio {
-    /// None yet of this text.
-    pub fn of(text: &str) -> Self {
-        Self { words: WordTimes::new(text), half: None, samples: 0 }
+    /// None yet of this text, which is spoken at a pace.
+    pub fn of(text: &str, speed: f64) -> Self {
+        // It is sent with a space before and one behind it.
+        let chars = text.chars().count() + 2;
+        let most_samples = most_samples(text, speed);
+        Self { words: WordTimes::new(text), half: None, samples: 0, most_samples, chars, untimed: chars }
+    }
+
+    /// Whether times that a message has in so many bytes can be those of this text. Others are not even read.
+    pub const fn may_be_times(&self, bytes: usize) -> bool {
+        bytes <= MAX_TIME_BYTES * (self.chars + 2)
     }
 
     /// How long the audio so far is.
@@ -59,14 +71,17 @@ impl SpokenAudio {
             }
         }
         self.samples += samples.len();
-        if self.samples > MAX_SAMPLES {
-            return Err(Broken::Unreadable("the audio of a sentence is longer than 5 minutes".to_owned()));
+        if self.samples > self.most_samples {
+            return Err(Broken::TooLong);
         }
         Ok(samples)
     }
 
-    /// The next characters were spoken from `start` to `end`, in seconds from the beginning of the audio and at most `within`.
+    /// The next characters were spoken from `start` to `end`, in seconds from the beginning of the audio and at most `within`. More of them than the
+    /// text has are not taken.
     pub fn add_times(&mut self, spoken: &str, start: f64, end: f64, within: Duration) {
+        let Some(untimed) = self.untimed.checked_sub(spoken.chars().count().max(1)) else { return };
+        self.untimed = untimed;
         let time = |secs: f64| Duration::try_from_secs_f64(secs.max(0.0)).unwrap_or(within).min(within);
         self.words.add(spoken, time(start), time(end));
     }
@@ -85,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_sample_may_lie_in_two_pieces() {
-        let mut audio = SpokenAudio::of("One");
+        let mut audio = SpokenAudio::of("One", 1.0);
 
         let added =
             [&[1, 0, 2][..], &[], &[0], &[255, 255, 0], &[128]].map(|bytes| audio.add_base64(&STANDARD.encode(bytes)).unwrap());
@@ -95,10 +110,23 @@ mod tests {
     }
 
     #[test]
-    fn endless_audio_is_refused() {
-        let (mut audio, minute) = (SpokenAudio::of("One"), STANDARD.encode(vec![1; 60 * 48_000]));
+    fn more_audio_than_the_text_can_have_is_refused() {
+        let (mut audio, second) = (SpokenAudio::of("Eight ch", 1.0), STANDARD.encode(vec![1; 48_000]));
 
-        assert!((0..5).all(|_| audio.add_base64(&minute).is_ok()));
-        assert!(audio.add_base64(&minute).is_err());
+        assert!((0..7).all(|_| audio.add_base64(&second).is_ok()));
+        assert_eq!(audio.add_base64(&second), Err(Broken::TooLong));
+    }
+
+    #[test]
+    fn no_more_times_are_taken_than_the_text_has_characters() {
+        let mut audio = SpokenAudio::of("a b c", 1.0);
+        for _ in 0..100 {
+            audio.add_times(".", 0.0, 0.1, Duration::from_secs(1));
+        }
+
+        audio.add_times("a", 0.0, 0.1, Duration::from_secs(1));
+
+        assert_eq!(audio.pieces(Vec::new()), []);
+        assert!(audio.may_be_times(200) && !audio.may_be_times(1_000));
     }
 }

@@ -16,8 +16,8 @@ use crate::adapters::endpoint::web_socket::WebSocket;
 use crate::ports::language_model::NoAnswer;
 use crate::settings::Problem;
 
-/// The longest message that is accepted. The audio of a sentence may come in one.
-const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
+/// The longest message that is accepted, unless the audio of a sentence may come in one.
+pub(super) const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
 /// Opens WebSockets at one service.
 pub(super) struct Sockets {
@@ -46,11 +46,18 @@ impl Sockets {
         host(&self.base_url)
     }
 
-    /// Opens a socket at a path below the base URL. The segments and the values of the query may contain any character.
+    /// Opens a socket at a path below the base URL. The segments and the values of the query may contain any character. A message of more than
+    /// `max_message` bytes ends the connection.
     ///
     /// # Errors
     /// The service cannot be reached, or refuses.
-    pub async fn open(&self, path: &[&str], query: &[(&str, &str)], patience: Duration) -> Result<WebSocket, NoAnswer> {
+    pub async fn open(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        max_message: usize,
+        patience: Duration,
+    ) -> Result<WebSocket, NoAnswer> {
         let unsendable = |error: &dyn std::fmt::Display| self.failures.in_answer(Broken::Request(error.to_string()));
         if let Some(segment) = path.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
             return Err(unsendable(&format!("{segment:?} cannot be part of a URL; set [voice] voice to the id of a voice")));
@@ -70,7 +77,7 @@ impl Sockets {
             });
             headers.insert(self.key_header.clone(), key.map_err(|_| self.failures.in_answer(Broken::Key))?);
         }
-        WebSocket::open(&self.http, &self.failures, to, headers, MAX_MESSAGE_BYTES, patience).await
+        WebSocket::open(&self.http, &self.failures, to, headers, max_message, patience).await
     }
 }
 

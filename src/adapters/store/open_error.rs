@@ -36,6 +36,16 @@ pub enum OpenError {
         /// The length found, in bytes; 0 if the file is missing.
         found: u64,
     },
+    /// The database is gone, and something was in it. Nothing can be kept of it, also if a loss is accepted.
+    #[error(
+        "{} is missing: it had {manifest} bytes and has 0 now, and nothing else has what was in it; put it back, or restore a backup with `tertulia history restore`. To begin anew, move `store`, `manifest` and `commits` out of the data folder",
+        .path.display()
+    )]
+    Missing {
+        path: PathBuf,
+        /// The length in the manifest, in bytes.
+        manifest: u64,
+    },
     /// The database opens, but holds less than the manifest says.
     #[error("the store in {} has lost data: it had {manifest} and has {found} now; {WAYS_OUT}", .folder.display())]
     Lost {
@@ -116,7 +126,12 @@ impl OpenError {
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
-            Self::Truncated { .. } | Self::Lost { .. } | Self::Damaged(_) | Self::Holes { .. } | Self::HalfRestored { .. }
+            Self::Truncated { .. }
+                | Self::Missing { .. }
+                | Self::Lost { .. }
+                | Self::Damaged(_)
+                | Self::Holes { .. }
+                | Self::HalfRestored { .. }
         )
     }
 

@@ -566,6 +566,7 @@ impl Conversation {
             used_up: answered.used_up,
             why: answered.why,
             call: answered.call,
+            trace: None,
         }
     }
 

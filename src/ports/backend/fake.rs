@@ -612,7 +612,7 @@ impl MaintenanceService for FakeBackend {
             attempts: 3,
             detail: "a bug".into(),
         };
-        Ok(Quarantine { guilds: vec![guild], channels: vec![channel], messages: vec![message] })
+        Ok(Quarantine { guilds: vec![guild], channels: vec![channel], messages: vec![message], companions: Vec::new() })
     }
 
     async fn release(&self, entry: &str) -> Result<(), Refused> {

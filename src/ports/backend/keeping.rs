@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::refused::Refused;
 use super::room::RoomId;
 use super::stamp::Stamp;
-use crate::domain::id::{GuildId, Seq};
+use crate::domain::id::{CompanionId, GuildId, Seq};
 
-/// Guilds in quarantine, suspended channels and dead letters.
+/// Guilds in quarantine, suspended channels, dead letters, and companions that were lost at a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quarantine {
     /// Guilds that failed too often, ordered by id.
@@ -20,6 +20,17 @@ pub struct Quarantine {
     pub channels: Vec<SuspendedChannel>,
     /// Messages that killed their handler, oldest first.
     pub messages: Vec<DeadLetter>,
+    /// Companions whose folder was skipped at the last reload, ordered by id.
+    pub companions: Vec<SkippedCompanion>,
+}
+
+/// A companion that is configured no more, because its folder has neither `companion.toml` nor persona files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkippedCompanion {
+    /// Its id.
+    pub id: CompanionId,
+    /// Its folder.
+    pub folder: Arc<str>,
 }
 
 /// A guild that failed too often and is stopped for a while.

@@ -1,6 +1,6 @@
 //! Companions in folders, and the briefs of long personas, with a model that keeps what it is asked.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::harness::model::{Answer, Model};
@@ -32,6 +32,30 @@ async fn the_folder_of_a_companion_is_reloaded_and_a_wrong_file_in_it_changes_no
     let both = "You are Aria.\n\nYou are Aria, from a folder.\n\nYou paint.\n\nYour conversational";
     assert!(second.starts_with(both) && third.starts_with(both), "{second}\n{third}");
     assert!(line.contains("aria/3-bytes.md") && line.contains("is not UTF-8 text"), "{line}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_companion_whose_folder_is_skipped_at_a_reload_is_reported_until_it_is_back() {
+    let premises = Premises::shipped();
+    for id in ["aria", "bruno"] {
+        premises.write_companion_file(id, "companion.toml", QUICK);
+    }
+    let server = premises.start().await;
+    let keys = premises.path().join("config/companions/aria/companion.toml");
+    std::fs::create_dir(premises.path().join("config/companions/pictures")).expect("a folder of nobody");
+
+    std::fs::remove_file(&keys).expect("it was there");
+    server.signal("HUP").await;
+    let line = server.logs("a companion has left its rooms").await;
+    let lost = server.get("/api/quarantine").await["companions"].clone();
+    premises.write_companion_file("aria", "companion.toml", QUICK);
+    server.signal("HUP").await;
+    server.logs("companions were reloaded").await;
+    let back = server.get("/api/quarantine").await["companions"].clone();
+
+    assert!(line.contains("WARN") && line.contains("companion=aria") && line.contains("companions/aria"), "{line}");
+    assert_eq!((lost.as_array().map(Vec::len), &lost[0]["id"], back), (Some(1), &json!("aria"), json!([])), "{lost}");
     server.stop().await;
 }
 

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use axum::http::{Method, StatusCode};
+use futures_util::future;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::harness::model::{Model, prompt};
 use crate::harness::{Premises, Server};
@@ -92,6 +94,36 @@ async fn a_key_that_is_rejected_is_told_at_once_and_belongs_to_its_address() {
     let (_, mended) = send(&server, Method::PUT, "/api/models", connection(&model, Some(KEY))).await;
     assert_eq!(mended["troubles"], json!([]));
     assert_eq!(watch.event("statement").await["text"], STATEMENT);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn two_connections_are_tried_at_a_time_and_others_are_told_to_wait() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1", silent.local_addr().expect("an address"));
+    let attempt = || {
+        let connection = json!({ "base_url": url, "api_key": "", "main": { "model": "large" } });
+        send(&server, Method::POST, "/api/models/try", connection)
+    };
+    let tries = future::join(attempt(), attempt());
+    let asking = async {
+        // A decision and a statement of each.
+        let mut asked = Vec::new();
+        while asked.len() < 4 {
+            asked.push(silent.accept().await.expect("a connection"));
+        }
+        let refused = attempt().await;
+        drop((asked, silent));
+        refused
+    };
+
+    let (((first, _), (second, _)), (third, problem)) = future::join(tries, asking).await;
+    let (fourth, _) = attempt().await;
+
+    assert_eq!([first, second, third, fourth], [200, 200, 429, 200], "{problem}");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("try again")), "{problem}");
     server.stop().await;
 }
 

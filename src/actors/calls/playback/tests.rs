@@ -220,3 +220,24 @@ fn times_of_words_that_come_later_are_told_before_their_audio() {
     assert_eq!(playback.heard_up_to(FRAME * 5).1, "One");
     assert_eq!(playback.heard_up_to(FRAME * 10).1, " two.");
 }
+
+#[test]
+fn a_sentence_that_is_read_far_enough_ahead_stalls_only_once_it_was_played_on() {
+    let (mut playback, now) = (playback(&["One."]), Instant::now());
+    let is_stalling = |playback: &mut Playback, now| playback.progress(now).contains(&Progress::Stall);
+    made(&mut playback, now);
+    playback.take(0, audio(510), now);
+    playback.start(0);
+    playback.play(now);
+    playback.progress(now);
+    playback.packets(now);
+    playback.pause();
+    assert_eq!((playback.played_of(0), playback.played_of(1)), (5 * SPOKEN_FRAME, 0));
+
+    let later = now + Duration::from_secs(60);
+    assert!(!is_stalling(&mut playback, later), "nobody has asked for more of it");
+    playback.play(later);
+    playback.packets(later + Duration::from_secs(1));
+    assert!(!is_stalling(&mut playback, later + Duration::from_millis(1_999)));
+    assert!(is_stalling(&mut playback, later + Duration::from_secs(2)));
+}

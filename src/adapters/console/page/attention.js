@@ -1,4 +1,4 @@
-// What needs an operator: quarantined guilds, suspended rooms and dead letters. The header shows how many there are, and a dialog lists each with
+// What needs an operator: quarantined guilds, suspended rooms, dead letters and lost companions. The header shows how many there are, and a dialog lists each with
 // what can be done about it.
 
 import * as api from './api.js';
@@ -10,23 +10,24 @@ import * as words from './words.js';
 const POLL_MS = 30_000;
 const CONFIRM_MS = 4000;
 
-const summary = ({ guilds, channels, messages }) =>
+const summary = ({ guilds, channels, messages, companions }) =>
   [
     guilds.length ? `${words.count(guilds.length, 'guild')} quarantined` : '',
     channels.length ? `${words.count(channels.length, 'room')} suspended` : '',
     messages.length ? words.count(messages.length, 'dead letter') : '',
+    companions.length ? `${words.count(companions.length, 'companion')} not loaded` : '',
   ]
     .filter(Boolean)
     .join(' · ');
 
-const size = ({ guilds, channels, messages }) => guilds.length + channels.length + messages.length;
+const size = ({ guilds, channels, messages, companions }) => guilds.length + channels.length + messages.length + companions.length;
 
 const nextRetry = until => `Next retry ${words.until(until, serverNow())}, at ${words.time(until)}.`;
 
 // Keeps the button in the header up to date, and opens the dialog. `polled(isChanged)` is called after each request.
 export function attention({ showProblem, announce, polled }) {
   const button = byId('attention');
-  let current = { guilds: [], channels: [], messages: [] };
+  let current = { guilds: [], channels: [], messages: [], companions: [] };
   let box = null;
   let list = null;
 
@@ -97,9 +98,11 @@ export function attention({ showProblem, announce, polled }) {
     );
   }
 
+  const companionEntry = ({ id, folder }) => el('li', null, el('p', null, el('strong', null, name(id)), ': ', el('code', { dir: 'ltr' }, folder)));
+
   function draw() {
     if (!list) return;
-    const { guilds, channels, messages } = current;
+    const { guilds, channels, messages, companions } = current;
     list.replaceChildren(
       ...(guilds.length
         ? [el('h3', null, 'Quarantined guilds'), el('p', { class: 'muted' }, 'Each of these guilds crashed repeatedly and is stopped for a while. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. All other guilds keep running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
@@ -110,6 +113,9 @@ export function attention({ showProblem, announce, polled }) {
       ...(messages.length
         ? [el('h3', null, 'Dead letters'), el('p', { class: 'muted' }, 'Each of these messages crashed its room several times. That is a bug in tertulia: please report it. The conversation continues without these messages.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
         : []),
+      ...(companions.length
+        ? [el('h3', null, 'Companions that were not loaded'), el('p', { class: 'muted' }, 'Each of these companions left its rooms at the last reload, because its folder has neither companion.toml nor persona files (*.md). Add them, or remove the folder, and send SIGHUP again.'), el('ul', { class: 'entries' }, companions.map(companionEntry))]
+        : []),
       ...(size(current) ? [] : [el('p', null, 'Nothing needs your attention any more.')]),
     );
   }
@@ -119,7 +125,7 @@ export function attention({ showProblem, announce, polled }) {
     if (!answer) return;
     const before = JSON.stringify(current);
     const sizeBefore = size(current);
-    current = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [] };
+    current = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [], companions: answer.companions ?? [] };
     button.hidden = size(current) === 0;
     say(button, `${summary(current)} ▸ Details`);
     if (size(current) > sizeBefore) announce(`${summary(current)}.`);

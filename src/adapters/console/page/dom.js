@@ -1,4 +1,4 @@
-// Creates elements. Text is only ever set as text, never as HTML.
+// Creates elements. Text is only ever set as text, never as HTML, and without characters that reverse the direction of the words after them.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -10,7 +10,7 @@ function fill(node, attributes, children) {
     else node.setAttribute(name, value === true ? '' : String(value));
   }
   for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== false) node.append(child);
+    if (child !== null && child !== undefined && child !== false) node.append(typeof child === 'string' ? plain(child) : child);
   }
   return node;
 }
@@ -32,7 +32,8 @@ export const name = (text, attributes) => el('bdi', attributes, plain(text));
 
 // Changes a text only when it differs, so that nothing flickers and no selection is lost.
 export function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const shown = plain(text);
+  if (node.textContent !== shown) node.textContent = shown;
 }
 
 // The symbols of the page: filled for yes, hollow for no, a cross for no answer.

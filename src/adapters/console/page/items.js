@@ -1,6 +1,6 @@
 // Draws the items of the conversation: days, messages, quiet lines for decisions, drafts.
 
-import { el, glyph, name } from './dom.js';
+import { el, glyph, name, plain } from './dom.js';
 import { isStopped, messageOf, stoppedBy } from './floor.js';
 import { linked, markdown } from './markdown.js';
 import { postedAt } from './platforms.js';
@@ -352,9 +352,9 @@ function draft(view, { companion, entry }) {
 // A draft is updated in place, so that it can be read while it grows.
 export function growDraft(node, entry) {
   const body = node.querySelector('.words');
-  const shown = body.textContent;
-  if (entry.text.startsWith(shown)) body.append(entry.text.slice(shown.length));
-  else body.textContent = entry.text;
+  const [shown, text] = [body.textContent, plain(entry.text)];
+  if (text.startsWith(shown)) body.append(text.slice(shown.length));
+  else body.textContent = text;
   body.normalize();
 }
 

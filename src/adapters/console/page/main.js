@@ -300,7 +300,7 @@ function open(id, reload = false) {
   current = opened;
   view.room = opened.room;
   learnNames(opened.room, configured);
-  unsent = outbox(opened.room, () => opened === current && change(['talk']));
+  unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'));
   byId('message').disabled = false;
   storeForAll('room', id);
   wanted = wantedRoom() === id && !reload ? wantedMessage() : null;

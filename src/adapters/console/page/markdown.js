@@ -1,17 +1,51 @@
 // Draws the Markdown of companions. `marked.js` (MIT, see its head) reads it; nothing is ever set as HTML: what the reader finds becomes elements
 // with texts, and HTML in a message is shown as the text that it is.
 
-import { el } from './dom.js';
-import { Lexer } from './marked.js';
+import { el, plain } from './dom.js';
+import { read } from './markdown-reader.js';
 
 // A longer text is shown as it is.
 const MAX_CHARS = 20_000;
 const MAX_DEPTH = 12;
+// In more of a link's text nobody looks for an address.
+const MOST_LINK_CHARS = 2000;
 const COPIED_MS = 2000;
 const SAFE = /^(https?:\/\/|mailto:)/iu;
 const URL_IN_TEXT = /\bhttps?:\/\/[^\s<>"'“”]*[^\s<>"'“”.,;:!?)\]}]/giu;
 
-const link = (href, ...content) => el('a', { href, target: '_blank', rel: 'noopener noreferrer nofollow' }, content);
+// An address in a text, with its host. The dots of its path are no other hosts.
+const ADDRESS = /(?<![\p{L}\p{N}/._@-])(?:[a-z][a-z+.-]*:\/\/)?(?:[^\s/@]*@)?(?<host>(?:[\p{L}\p{N}-]+\.)+\p{L}[\p{L}\p{N}-]+|(?:\d{1,3}\.){3}\d{1,3})(?![\p{L}\p{N}@-])(?::\d+)?(?:[/?#]\S*)?/giu;
+
+function hostOf(address) {
+  try {
+    return new URL(address).hostname.replace(/^www\./u, '');
+  } catch {
+    return null;
+  }
+}
+
+// Where a link leads, if its text says another address or hides it behind the name of a user. Otherwise null.
+export function elsewhere(text, href) {
+  const shown = plain(text).replace(/\s+/gu, ' ').slice(0, MOST_LINK_CHARS);
+  const addresses = [...shown.matchAll(ADDRESS)];
+  if (/^mailto:/iu.test(href)) {
+    const mailbox = href.replace(/^mailto:/iu, '').replace(/\?.*$/su, '');
+    return addresses.length && !shown.includes(mailbox) ? mailbox : null;
+  }
+  const host = hostOf(href);
+  if (!host) return null;
+  const isSame = addresses.every(({ groups }) => hostOf(`http://${groups.host}`) === host);
+  return isSame && !new URL(href).username ? null : host;
+}
+
+function link(href, text, ...content) {
+  const there = elsewhere(text, href);
+  return [
+    el('a', { href, target: '_blank', rel: 'noopener noreferrer nofollow' }, content),
+    there && el('span', { class: 'leads-to', dir: 'ltr' }, ` (${there})`),
+  ];
+}
+
 const asWritten = (text, marks) => el('p', { class: 'as-written' }, linked(text, marks));
 
 // A text in which addresses are links. `marks(text)` marks the words that are searched for.
@@ -19,7 +53,7 @@ export function linked(text, marks) {
   const parts = [];
   let from = 0;
   for (const { 0: url, index } of text.matchAll(URL_IN_TEXT)) {
-    parts.push(marks(text.slice(from, index)), link(url, marks(url)));
+    parts.push(marks(text.slice(from, index)), link(url, url, marks(url)));
     from = index + url.length;
   }
   return [...parts, marks(text.slice(from))];
@@ -28,7 +62,7 @@ export function linked(text, marks) {
 function copyButton(text) {
   const button = el('button', { class: 'copy', type: 'button' }, 'Copy');
   button.addEventListener('click', async () => {
-    const isCopied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    const isCopied = await navigator.clipboard?.writeText(plain(text)).then(() => true, () => false);
     button.textContent = isCopied ? 'Copied' : 'Select and copy it';
     setTimeout(() => {
       button.textContent = 'Copy';
@@ -55,10 +89,10 @@ function drawer(marks) {
         return el('br');
       case 'link':
         // What leads nowhere is shown as it was written.
-        return SAFE.test(token.href) ? link(token.href, inner()) : marks(token.raw);
+        return SAFE.test(token.href) ? link(token.href, token.text ?? '', inner()) : marks(token.raw);
       // A picture is not fetched: that would tell a stranger's server who reads here.
       case 'image':
-        return SAFE.test(token.href) ? link(token.href, marks(token.text || token.href)) : marks(token.raw);
+        return SAFE.test(token.href) ? link(token.href, token.text, marks(token.text || token.href)) : marks(token.raw);
       case 'checkbox':
         return token.checked ? '☑ ' : '☐ ';
       case 'escape':
@@ -106,9 +140,9 @@ function drawer(marks) {
 export function markdown(text, marks) {
   if (text.length > MAX_CHARS) return asWritten(text, marks);
   try {
-    return drawer(marks)(new Lexer({ gfm: true, breaks: true }).lex(text), 0);
+    return drawer(marks)(read(text), 0);
   } catch {
-    // Quotations nested a thousand times exceed the reader's stack.
+    // It takes too long to read.
     return asWritten(text, marks);
   }
 }

@@ -7,8 +7,8 @@ const AGAIN_MS = 4000;
 
 const key = room => `outbox.${room.id}`;
 
-// `change()` is called when a pending message changed.
-export function outbox(room, change) {
+// `change()` is called when a pending message changed, and `warn(text)` shows a warning of the server.
+export function outbox(room, change, warn) {
   room.pending = load(key(room), []).map(message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state }));
 
   let savedCount = room.pending.length;
@@ -31,7 +31,8 @@ export function outbox(room, change) {
     const body = { from: message.from, text: message.text, id: message.id };
     if (message.replyTo) body.reply_to = message.replyTo;
     try {
-      const { seq } = await api.postMessage(room.id, body);
+      const { seq, warnings } = await api.postMessage(room.id, body);
+      warnings?.forEach(warn);
       // The live event may have arrived first.
       Object.assign(message, { state: 'accepted', seq });
       if (room.seen.has(`m${seq}`)) room.pending = room.pending.filter(other => other !== message);

@@ -7,7 +7,8 @@ const FIRST_NAME = 'Ana';
 const MOST_NAMES = 6;
 const LONGEST_NAME = 64;
 
-const folded = text => text.normalize('NFC').toLowerCase().trim().replace(/\s+/gu, ' ');
+// The server compares more: characters of other scripts that look alike.
+const folded = text => text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '').toLowerCase().trim().replace(/\s+/gu, ' ');
 
 // Why a person cannot have this name: a companion in the guild of this room has it. Otherwise null. `rooms` is the list of all rooms.
 export function nameProblem(person, rooms, roomId) {

@@ -96,7 +96,7 @@ async fn a_person_called_like_a_companion_is_accepted_with_a_warning() {
 
     assert_eq!(ana, (202, json!({ "seq": 1 })));
     assert_eq!((aria.0, &aria.1["seq"]), (202, &json!(2)));
-    let warning = "from: \"Aria\" is a name of the companion aria; send another name, so that people can tell the two apart";
+    let warning = "from: \"Aria\" is a name of the companion aria, or looks like one; send another name, so that people can tell the two apart";
     assert_eq!(aria.1["warnings"], json!([warning]));
 }
 
@@ -424,7 +424,7 @@ async fn operators_can_manage_quarantine_backups_and_deletions() {
     let channel =
         json!({ "id": "channel:console:den", "guild": "home", "room": "den", "since": at, "until": at, "detail": detail });
     let message = json!({ "id": "a1", "guild": "home", "room": "lobby", "seq": 1, "at": at, "attempts": 3, "detail": detail });
-    assert_eq!(quarantine, (200, json!({ "guilds": [guild], "channels": [channel], "messages": [message] })));
+    assert_eq!(quarantine, (200, json!({ "guilds": [guild], "channels": [channel], "messages": [message], "companions": [] })));
     assert_eq!((missing.0, not_alone.0), (404, 404));
     assert_eq!(backup, (200, json!({ "to": "/tmp/copy.backup", "entries": 3 })));
     assert_eq!(

@@ -88,7 +88,7 @@ impl<'a> PartialAnswer<'a> {
         if self.has_choice { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
-    /// The finished answer. Tokens are estimated where the endpoint did not report them.
+    /// The finished answer. Tokens are estimated where the endpoint did not report them, and are no more than the text can have.
     pub fn finish(self, request: &Request) -> Result<Answer, Broken> {
         let filtered = self.finish_reason.as_deref() == Some("content_filter");
         // A tool call without a name cannot be executed.
@@ -98,8 +98,9 @@ impl<'a> PartialAnswer<'a> {
             return Err(Broken::Failed(Some(422), "its content filter withheld the answer".to_owned()));
         }
         let arguments = tool_calls.iter().map(|call| call.arguments.as_str());
-        let estimate = Usage::estimate(request, &[self.text.as_str()].into_iter().chain(arguments).collect::<String>());
-        let usage = self.tokens.map_or(estimate, |tokens| tokens.or(estimate));
+        let written = [self.text.as_str()].into_iter().chain(arguments).collect::<String>();
+        let estimate = Usage::estimate(request, &written);
+        let usage = self.tokens.map_or(estimate, |tokens| tokens.or(estimate)).within(request, &written);
         let parts = Some(self.text).filter(|text| !text.is_empty()).map(Part::Text).into_iter().collect();
         Ok(Answer { parts, tool_calls, usage, model: self.model, response_id: self.id, finish_reason: self.finish_reason })
     }

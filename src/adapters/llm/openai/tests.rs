@@ -96,6 +96,17 @@ async fn missing_token_counts_are_estimated() {
 }
 
 #[tokio::test]
+async fn no_more_tokens_are_counted_than_the_text_can_have() {
+    let usage = json!({ "prompt_tokens": 1e300, "completion_tokens": 1e300 });
+    let whole = json!({ "choices": [{ "message": { "content": "Hello" } }], "usage": usage }).to_string();
+
+    let answer = ask_once(plain(200, "application/json", whole)).await.unwrap();
+
+    let bytes = "You are Mira.Bob: hi".len() as u64;
+    assert_eq!(answer.usage, Usage { input_tokens: bytes + 8_192, output_tokens: 50 + 32_768 });
+}
+
+#[tokio::test]
 async fn invalid_token_counts_do_not_lose_the_answer() {
     for (counts, expected) in [
         (json!({ "prompt_tokens": null, "completion_tokens": 7 }), (5, 7)),

@@ -27,7 +27,7 @@ pub(crate) fn valid() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn messages(bytes: &[u8]) {
-    let (text, mut making, mut made) = (text(bytes), Making::of(SENTENCE), Vec::new());
+    let (text, mut making, mut made) = (text(bytes), Making::of(SENTENCE, 1.0), Vec::new());
     for message in parts(&text) {
         let read = serde_json::from_str::<Message<'_>>(message);
         let read = read.map_err(|error| Broken::garbled(error.to_string(), message.as_bytes()));

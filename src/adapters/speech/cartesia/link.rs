@@ -12,9 +12,9 @@ use super::making::{Made, Making};
 use super::wire::{Failed, Message, cancelling};
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::web_socket::{Received, WebSocket};
-use crate::adapters::speech::synthesis_service::Sockets;
+use crate::adapters::speech::synthesis_service::{MAX_MESSAGE_BYTES, Sockets};
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_synthesis::Piece;
+use crate::ports::speech_synthesis::{Piece, Sentence};
 
 const PATH: [&str; 2] = ["tts", "websocket"];
 /// The version of the API: the newest that its documentation describes.
@@ -91,11 +91,12 @@ impl Link {
         !self.orders.is_closed() && !self.is_retired.load(Ordering::Relaxed)
     }
 
-    /// Asks for the audio of a text. The request names this context.
-    pub fn say(&self, context: Arc<str>, request: String, text: &str) -> Listening {
+    /// Asks for the audio of a sentence. The request names this context.
+    pub fn say(&self, context: Arc<str>, request: String, sentence: &Sentence) -> Listening {
         let (sender, pieces) = mpsc::channel(WAITING);
         let end = Arc::new(OnceLock::new());
-        let of = Context { making: Making::of(text), pieces: sender, has_begun: false, end: end.clone() };
+        let making = Making::of(&sentence.text, sentence.speed);
+        let of = Context { making, pieces: sender, has_begun: false, end: end.clone() };
         // If the connection has ended, the pieces end without a reason.
         let _ = self.orders.send(Order::Say(context.clone(), request, of));
         Listening { link: self.clone(), context, pieces, end, asked: Instant::now(), has_begun: false }
@@ -123,7 +124,7 @@ impl Drop for Listening {
 /// Serves a connection until nobody uses it, or it is lost.
 async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
     let query = [("cartesia_version", VERSION)];
-    let mut socket = match opener.sockets.open(&PATH, &query, opener.timeout).await {
+    let mut socket = match opener.sockets.open(&PATH, &query, MAX_MESSAGE_BYTES, opener.timeout).await {
         Ok(socket) => socket,
         Err(error) => {
             orders.close();

@@ -25,8 +25,8 @@ pub(super) enum Made {
 }
 
 impl Making {
-    pub fn of(text: &str) -> Self {
-        Self(SpokenAudio::of(text))
+    pub fn of(text: &str, speed: f64) -> Self {
+        Self(SpokenAudio::of(text, speed))
     }
 
     /// Takes the next message.
@@ -38,7 +38,7 @@ impl Making {
             return Ok(Made::Failed(failed));
         }
         // They may come before their audio.
-        for (word, start, end) in message.words() {
+        for (word, start, end) in message.words(|bytes| self.0.may_be_times(bytes)) {
             self.0.add_times(&word, start, end, LATEST);
         }
         let audio = message.audio().map_err(|error| Broken::Unreadable(format!("audio: {error}")))?;
@@ -71,12 +71,12 @@ mod tests {
     #[test]
     fn an_end_without_audio_is_an_error() {
         let done = json!({ "type": "done", "done": true });
-        assert!(matches!(take(&mut Making::of("One."), &done), Err(Broken::Audio(_))));
+        assert!(matches!(take(&mut Making::of("One.", 1.0), &done), Err(Broken::Audio(_))));
     }
 
     #[test]
     fn words_and_audio_become_pieces_in_the_order_in_which_they_come() {
-        let mut making = Making::of("One two.");
+        let mut making = Making::of("One two.", 1.0);
         let mut take = |message| take(&mut making, &message);
         let words = |words, start, end| json!({ "type": "timestamps", "done": false, "word_timestamps": { "words": words, "start": start, "end": end } });
 
@@ -112,11 +112,11 @@ mod tests {
             json!({ "words": ["One"], "start": ["0"], "end": [1] }),
             json!({ "words": [7], "start": [0], "end": [1] }),
         ] {
-            let made = take(&mut Making::of("One"), &json!({ "type": "timestamps", "word_timestamps": words }));
+            let made = take(&mut Making::of("One", 1.0), &json!({ "type": "timestamps", "word_timestamps": words }));
             assert_eq!(made, Ok(Made::Pieces(vec![])));
         }
         let wild = json!({ "words": ["One"], "start": [-1e300], "end": [1e300] });
-        let made = take(&mut Making::of("One"), &json!({ "type": "timestamps", "word_timestamps": wild }));
+        let made = take(&mut Making::of("One", 1.0), &json!({ "type": "timestamps", "word_timestamps": wild }));
         assert_eq!(made, Ok(Made::Pieces(vec![Piece::Words(vec![word(3, 0, 300_000)])])));
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let failed = |status, code: &str, message: &str| {
             Ok(Made::Failed(Failed { status, code: code.to_owned(), message: message.to_owned() }))
         };
-        let take = |message| take(&mut Making::of("One"), &message);
+        let take = |message| take(&mut Making::of("One", 1.0), &message);
 
         let new = json!({
             "type": "error", "done": true, "status_code": 429, "error_code": "concurrency_limited", "title": "Too many", "message": "Wait.",
@@ -163,7 +163,7 @@ mod tests {
             let fields: Vec<String> = fields.into_iter().map(|(key, value)| format!("{:?}:{}", KEYS[key], VALUES[value])).collect();
             let message = format!("{{{}}}", fields.join(","));
             if let Ok(message) = serde_json::from_str(&message) {
-                let mut making = Making::of("One");
+                let mut making = Making::of("One", 1.0);
                 let _ = making.take(&message);
                 let _ = making.take(&message);
             }

@@ -242,7 +242,7 @@ async fn a_connection_that_says_nothing_gets_no_other_sentence() {
 async fn a_reader_that_does_not_read_fails_alone() {
     let fake = Fake::new([Does::Floods(40), Does::Speaks]).await;
     let service = Cartesia::new(at(&fake)).unwrap();
-    let mut unread = service.say(sentence(TEXT));
+    let mut unread = service.say(sentence(&TEXT.repeat(10)));
     assert!(unread.next().await.is_some_and(|piece| piece.is_ok()));
 
     let read = said_by(&service, sentence(TEXT)).await;

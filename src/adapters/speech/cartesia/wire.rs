@@ -87,8 +87,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Words, each with its beginning and its end in seconds. Empty if there are none.
-    pub fn words(&self) -> Vec<(String, f64, f64)> {
+    /// Words, each with its beginning and its end in seconds. Empty if there are none, or too many bytes of them to be read.
+    pub fn words(&self, may_be_read: impl Fn(usize) -> bool) -> Vec<(String, f64, f64)> {
         #[derive(Deserialize)]
         struct Words {
             words: Vec<String>,
@@ -96,7 +96,8 @@ impl<'a> Message<'a> {
             end: Vec<f64>,
         }
 
-        let words = self.word_timestamps.and_then(|sent| serde_json::from_str::<Words>(sent.get()).ok());
+        let sent = self.word_timestamps.filter(|sent| may_be_read(sent.get().len()));
+        let words = sent.and_then(|sent| serde_json::from_str::<Words>(sent.get()).ok());
         let fits = |words: &Words| words.words.len() == words.start.len() && words.start.len() == words.end.len();
         let timed = |words: Words| words.words.into_iter().zip(words.start).zip(words.end);
         let flat = |((word, start), end): ((String, f64), f64)| (word, start, end);

@@ -29,8 +29,8 @@ pub(super) enum Made {
 }
 
 impl Making {
-    pub fn of(text: &str) -> Self {
-        Self { audio: SpokenAudio::of(text), aligned: 0.0, from_sentence: false }
+    pub fn of(text: &str, speed: f64) -> Self {
+        Self { audio: SpokenAudio::of(text, speed), aligned: 0.0, from_sentence: false }
     }
 
     /// Takes the next message.
@@ -45,7 +45,7 @@ impl Making {
         }
         let begin = self.audio.length().as_secs_f64();
         let samples = self.audio.add_base64(message.audio.as_deref().unwrap_or_default())?;
-        if let Some(alignment) = message.alignment() {
+        if let Some(alignment) = message.alignment(|bytes| self.audio.may_be_times(bytes)) {
             let own = self.audio.length().as_secs_f64() - begin;
             self.align(&alignment, begin, own);
         }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn times_count_from_the_beginning_of_their_message_or_of_the_sentence() {
         for second in [aligned("wo three ", 0), aligned("wo three ", 500)] {
-            let mut making = Making::of("One two three");
+            let mut making = Making::of("One two three", 1.0);
 
             let first = taken(&mut making, &message(500, &aligned("One t", 0)));
             let second = taken(&mut making, &message(1_000, &second));
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_message_that_begins_with_silence_is_no_sentence_so_far() {
-        let mut making = Making::of("One two");
+        let mut making = Making::of("One two", 1.0);
         taken(&mut making, &message(500, &aligned("One ", 0)));
 
         let second = taken(&mut making, &message(1_000, &aligned("two", 600)));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn times_lie_within_the_audio_whatever_is_told() {
-        let mut making = Making::of("a b c d");
+        let mut making = Making::of("a b c d", 1.0);
         let times = json!({
             "chars": ["a", " b", " c", " d"], "charStartTimesMs": [-1e300, 1e300, 5, 0], "charDurationsMs": [1e300, -5, 1e18, 0],
         });
@@ -150,19 +150,19 @@ mod tests {
 
     #[test]
     fn a_message_may_lack_times_or_audio() {
-        let mut making = Making::of("One two");
+        let mut making = Making::of("One two", 1.0);
 
         assert_eq!(taken(&mut making, &message(300, &Value::Null)), (vec![], 300));
         assert_eq!(taken(&mut making, &message(400, &aligned("One ", 0))), (vec![(3, 300, 600)], 400));
         let times = json!({ "alignment": aligned("two", 400) }).to_string();
         assert_eq!(taken(&mut making, &times), (vec![(7, 700, 700)], 0), "within the audio");
         assert_eq!(making.take(r#"{"isFinal":true}"#), Ok(Made::All(vec![])));
-        assert!(matches!(Making::of("One").take(r#"{"isFinal":true}"#), Err(Broken::Audio(_))));
+        assert!(matches!(Making::of("One", 1.0).take(r#"{"isFinal":true}"#), Err(Broken::Audio(_))));
     }
 
     #[test]
     fn errors_and_foreign_messages_are_told_apart() {
-        let take = |message: &str| Making::of("One").take(message);
+        let take = |message: &str| Making::of("One", 1.0).take(message);
         let failed = |code: &str, message: &str| Ok(Made::Failed(code.to_owned(), message.to_owned()));
 
         assert_eq!(
@@ -197,7 +197,7 @@ mod tests {
         fn nothing_that_is_sent_panics(fields in prop::collection::vec((0..KEYS.len(), 0..VALUES.len()), 0..6)) {
             let fields: Vec<String> = fields.into_iter().map(|(key, value)| format!("{:?}:{}", KEYS[key], VALUES[value])).collect();
             let message = format!("{{{}}}", fields.join(","));
-            let mut making = Making::of("One");
+            let mut making = Making::of("One", 1.0);
             let _ = making.take(&message);
             let _ = making.take(&message);
         }

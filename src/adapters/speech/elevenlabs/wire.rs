@@ -44,9 +44,10 @@ impl Message<'_> {
         self.is_final == Some(true)
     }
 
-    /// The times of characters: of the text as it was sent, else of the text as it is spoken.
-    pub fn alignment(&self) -> Option<Alignment> {
-        [self.alignment, self.normalized_alignment].into_iter().flatten().find_map(Alignment::read)
+    /// The times of characters: of the text as it was sent, else of the text as it is spoken. Those of which there are too many bytes are not read.
+    pub fn alignment(&self, may_be_read: impl Fn(usize) -> bool) -> Option<Alignment> {
+        let sent = [self.alignment, self.normalized_alignment].into_iter().flatten();
+        sent.filter(|sent| may_be_read(sent.get().len())).find_map(Alignment::read)
     }
 
     /// The code and the message, if it is an error.
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     fn alignment(message: &str) -> Option<Alignment> {
-        serde_json::from_str::<Message<'_>>(message).unwrap().alignment()
+        serde_json::from_str::<Message<'_>>(message).unwrap().alignment(|bytes| bytes < 1_000)
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(crate) fn samples(bytes: &[u8]) {
 }
 
 fn fed(chunks: &[&[u8]]) -> Result<Vec<i16>, Broken> {
-    let mut pcm = Pcm::default();
+    let mut pcm = Pcm::of(&"A long sentence. ".repeat(100), 1.0);
     chunks.iter().map(|chunk| pcm.feed(chunk)).collect::<Result<Vec<_>, _>>().map(|samples| samples.concat())
 }
 

@@ -2,9 +2,8 @@
 
 use crate::adapters::endpoint::failure::Broken;
 use crate::ports::audio::SPOKEN_RATE;
+use crate::ports::speech_synthesis::most_samples;
 
-/// More audio is of no sentence: five minutes.
-const MAX_BYTES: usize = 2 * SPOKEN_RATE as usize * 300;
 /// A longer head of a WAV file is refused.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// A larger size of the samples means that the server did not know it when it sent the head.
@@ -17,18 +16,18 @@ pub(super) const ADVICE: &str =
     "audio must be bare PCM or WAV of 16 bits, mono, at 24000 Hz: set such a voice or model, or have the server convert it";
 
 /// Turns bytes into samples, mono at [`SPOKEN_RATE`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pcm {
     state: State,
     /// The bytes of an incomplete head or sample.
     kept: Vec<u8>,
-    bytes: usize,
+    /// The number of bytes that may still come.
+    left: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 enum State {
     /// It is not known yet whether there is a head.
-    #[default]
     Begin,
     Head,
     /// Samples follow, of so many bytes if that is known.
@@ -36,12 +35,14 @@ enum State {
 }
 
 impl Pcm {
+    /// The audio of a text, which is spoken at a pace.
+    pub fn of(text: &str, speed: f64) -> Self {
+        Self { state: State::Begin, kept: Vec::new(), left: 2 * most_samples(text, speed) + MAX_HEAD_BYTES }
+    }
+
     /// Takes a chunk, and returns its samples.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<Vec<i16>, Broken> {
-        self.bytes += chunk.len();
-        if self.bytes > MAX_BYTES {
-            return Err(Broken::TooLong);
-        }
+        self.left = self.left.checked_sub(chunk.len()).ok_or(Broken::TooLong)?;
         self.kept.extend_from_slice(chunk);
         if matches!(self.state, State::Begin) {
             let begin = &self.kept[..self.kept.len().min(4)];
@@ -144,7 +145,7 @@ mod tests {
     }
 
     fn read(chunks: &[&[u8]]) -> Result<Vec<i16>, Broken> {
-        let mut pcm = Pcm::default();
+        let mut pcm = Pcm::of(&"A long sentence. ".repeat(100), 1.0);
         chunks.iter().map(|chunk| pcm.feed(chunk)).collect::<Result<Vec<_>, _>>().map(|read| read.concat())
     }
 
@@ -183,7 +184,9 @@ mod tests {
 
         assert!(matches!(read(&[&endless, &[0; 9_000], &[0; 9_000]]), Err(Broken::Unreadable(_))));
         assert!(matches!(read(&[&formless]), Err(Broken::Unreadable(_))));
-        assert_eq!(read(&[&vec![0; MAX_BYTES], &[0]]), Err(Broken::TooLong));
+        let (mut pcm, second) = (Pcm::of("Eight ch", 1.0), vec![0; 48_000]);
+        assert!((0..7).all(|_| pcm.feed(&second) == Ok(vec![0; 24_000])));
+        assert_eq!(pcm.feed(&second), Err(Broken::TooLong));
     }
 
     proptest! {

@@ -98,7 +98,7 @@ impl Speaking {
             Ok(response) => response,
             Err(refusal) => return Err(server.refused(&refusal)),
         };
-        let speaking = Self { server, response, pcm: Pcm::default(), by, has_begun: false };
+        let speaking = Self { server, response, pcm: Pcm::of(&text, speed), by, has_begun: false };
         match media_type(&speaking.response).as_str() {
             kind if is_json(kind) => Err(speaking.json_error().await),
             kind if kind.starts_with("text/") => Err(speaking.server.failures.not_an_answer(kind, "audio")),

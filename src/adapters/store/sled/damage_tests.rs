@@ -21,7 +21,7 @@ async fn an_accepted_loss_starts_new_counts() {
     // sled has written its snapshot.
     subject.reopen();
     subject.store = None;
-    fs::remove_file(db(&subject)).unwrap();
+    File::create(db(&subject)).unwrap();
 
     subject.store = Some(SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, new_id: 43, ..options() }).unwrap());
     let term = taken(subject.store()).await;
@@ -122,6 +122,25 @@ async fn events_lost_in_an_accepted_loss_count_as_deleted() {
     let other = Append { channel: ChannelNo(2), after: Seq(1), records: vec![b"next".to_vec()] };
     let group = vec![append(term, 10, ["next"]), Batch { append: Some(other), ..writes(term, []) }];
     assert_eq!(subject.store().commit(group).await.unwrap(), [Ok(()), Ok(())]);
+}
+
+#[tokio::test]
+async fn a_store_without_its_database_is_refused_also_if_a_loss_is_accepted() {
+    for is_manifest_there in [true, false] {
+        let subject = filled(10).await;
+        fs::remove_file(db(&subject)).unwrap();
+        if !is_manifest_there {
+            fs::write(subject.data().join("manifest"), "torn").unwrap();
+        }
+        let before = contents(&subject.data());
+
+        let refused = refused(&subject, &OpenOptions { accept_loss: true, ..options() });
+
+        let message = refused.to_string();
+        assert!(refused.is_damage() && message.contains("is missing") && message.contains("history restore"), "{message}");
+        assert!(!message.contains("--accept-loss"), "{message}");
+        assert_eq!(contents(&subject.data()), before);
+    }
 }
 
 #[test]

@@ -72,12 +72,12 @@ enum Report {
 /// Opens the database of a data folder, or creates one, and counts the opening.
 pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) -> Result<Opened, OpenError> {
     let lock = options.lock(data)?;
-    let recorded = match manifest::read(data) {
+    let (recorded, is_unknown) = match manifest::read(data) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
             tracing::warn!(why, "continuing without the manifest");
-            None
+            (None, true)
         }
-        outcome => outcome?,
+        outcome => (outcome?, false),
     };
     if recorded.is_none() && !options.accept_loss && files::is_half_restored(data) {
         return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
@@ -87,6 +87,15 @@ pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) 
     let found = files::db_bytes(data)?;
     // A database that never contained anything may be created again.
     let recorded = recorded.filter(|recorded| found.is_some() || recorded.counts.groups > 0);
+    if found.is_none() {
+        let path = layout::db(&layout::sled_folder(data));
+        if let Some(recorded) = &recorded {
+            return Err(OpenError::Missing { path, manifest: recorded.db_bytes });
+        }
+        if is_unknown {
+            return Err(OpenError::damaged(data, "`store/db` is missing, and its manifest cannot be read"));
+        }
+    }
     let fits = match &recorded {
         Some(recorded) => match check_length(data, recorded, found) {
             Err(OpenError::Truncated { .. }) if options.accept_loss => false,
@@ -95,10 +104,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) 
         None => found.is_none(),
     };
 
-    if found.is_none() && recorded.as_ref().is_some_and(|recorded| recorded.counts.groups > 0) && !options.accept_loss {
-        return Err(OpenError::doubtful(data, "`store/db` is missing"));
-    }
-    let closed = recorded.as_ref().filter(|_| found.is_some()).and_then(|recorded| recorded.files.as_ref());
+    let closed = recorded.as_ref().and_then(|recorded| recorded.files.as_ref());
     let changed = closed.map_or(Ok(None), |closed| changed_file(data, closed))?;
     if let Some(path) = &changed {
         let changed = OpenError::doubtful(data, format!("`store/{path}` has changed or is missing since it was closed"));

@@ -1,0 +1,67 @@
+// What the page makes of Markdown that a model writes. Run with `node --test tests/page/markdown.mjs`; needs Node 18 or later, and no package.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+
+// The page's files are modules by how they are loaded, so they are loaded as modules here, too, each after those that it imports.
+const urls = new Map();
+async function load(name) {
+  const written = await readFile(new URL(`../../src/adapters/console/page/${name}`, import.meta.url), 'utf8');
+  const source = written.replace(/(?<=^import .* from ')\.\/(.*)(?=';$)/gmu, (_, imported) => urls.get(imported));
+  urls.set(name, `data:text/javascript,${encodeURIComponent(source).replaceAll("'", '%27')}`);
+  return import(urls.get(name));
+}
+await load('marked.js');
+await load('dom.js');
+const { read } = await load('markdown-reader.js');
+const { elsewhere } = await load('markdown.js');
+
+const MAX_CHARS = 20_000;
+const filled = unit => unit.repeat(Math.ceil(MAX_CHARS / unit.length)).slice(0, MAX_CHARS);
+
+test('a text that takes too long to read is refused', () => {
+  const nested = mark => `${mark}a `.repeat(3_000) + ` a${mark}`.repeat(3_000);
+  for (const text of [nested('_'), nested('*'), nested('~~'), filled('_a__'), filled('a_'), filled('__a_'), filled('> ')]) {
+    assert.throws(() => read(text), { message: 'this Markdown takes too long to read' }, text.slice(0, 20));
+  }
+});
+
+test('long texts that people and models write are read', () => {
+  for (const unit of [
+    'Some **bold** and _emphasised_ words, `code` and a_name_with_lines.\n\n',
+    '- **Item**: some _words_ about it\n  - a sub *item*\n    - and __one__ more\n',
+    '> quoted **words**\n',
+    '| **a** | _b_ | ~c~ |\n',
+  ]) {
+    assert.ok(read(filled(unit)).length > 0, unit);
+  }
+});
+
+test('a link whose text is another address says where it leads', () => {
+  for (const [text, href, there] of [
+    ['https://bank.example', 'https://evil.example/login', 'evil.example'],
+    ['bank.example', 'https://evil.example/bank.example', 'evil.example'],
+    ['Sign in at www.bank.example now', 'https://evil.example', 'evil.example'],
+    ['ba\u202enk.example', 'https://evil.example', 'evil.example'],
+    ['bank.example', 'https://b\u0430nk.example', 'xn--bnk-6cd.example'],
+    ['https://bank.example@evil.example', 'https://bank.example@evil.example', 'evil.example'],
+    ['192.0.2.1', 'https://198.51.100.7/', '198.51.100.7'],
+    ['ana@bank.example', 'mailto:eva@evil.example?subject=x', 'eva@evil.example'],
+  ]) {
+    assert.equal(elsewhere(text, href), there, text);
+  }
+  for (const [text, href] of [
+    ['the sea', 'https://evil.example'],
+    ['https://bank.example:8080/a.b/c.tar.gz?d=e.example', 'https://bank.example:8080/a.b/c.tar.gz?d=e.example'],
+    ['docs/security.md', 'https://bank.example/docs/security.md'],
+    ['https://bank.example/a', 'https://www.bank.example/b'],
+    ['WWW.Bank.example', 'https://bank.example'],
+    ['bücher.example', 'https://xn--bcher-kva.example/'],
+    ['version 1.25, e.g. this', 'https://bank.example'],
+    ['ana@bank.example', 'mailto:ana@bank.example'],
+    ['write to Ana', 'mailto:ana@bank.example'],
+  ]) {
+    assert.equal(elsewhere(text, href), null, text);
+  }
+});
