@@ -215,7 +215,7 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
 
 /// The error for a store that cannot be opened. If it is damaged, and there are backups, it says how the newest of them is restored.
 fn with_newest_backup(error: OpenError, data: &Path) -> anyhow::Error {
-    let newest = backups::newest(data).filter(|_| error.is_damage());
+    let newest = backups::newest(data, SystemClock.now()).filter(|_| error.is_damage());
     let Some(newest) = newest else { return error.into() };
     let (data, newest) = (data.display(), newest.display());
     anyhow::anyhow!(
