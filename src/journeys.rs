@@ -16,6 +16,7 @@ mod deletion;
 mod delivering;
 mod dying;
 mod elsewhere;
+mod erased_prompts;
 mod failing;
 mod forgetting;
 mod illegible;

@@ -41,6 +41,7 @@ use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
+use crate::adapters::store::target;
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::id::ModelName;
 use crate::journal::record::NEWEST_VERSION;
@@ -100,6 +101,10 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     let Some(opened) = signals.interruptible(|| open(&data, &options)) else { return Ok(()) };
     let mut store = opened?;
     options.accept_loss = false;
+    // The lock is held, so no server makes them.
+    if let Err(error) = target::remove_for_processes(&data) {
+        tracing::warn!(%error, "copies that a killed `history verify` left in the data folder cannot be deleted");
+    }
     address::clear(&data).context("the address file of a killed server cannot be removed").map_err(Ended::Failed)?;
     // The metrics use the path and not the store: a late reader of metrics must not keep the store open.
     let (used, free) = (data.clone(), data.clone());
@@ -215,7 +220,7 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
 
 /// The error for a store that cannot be opened. If it is damaged, and there are backups, it says how the newest of them is restored.
 fn with_newest_backup(error: OpenError, data: &Path) -> anyhow::Error {
-    let newest = backups::newest(data).filter(|_| error.is_damage());
+    let newest = backups::newest(data, SystemClock.now()).filter(|_| error.is_damage());
     let Some(newest) = newest else { return error.into() };
     let (data, newest) = (data.display(), newest.display());
     anyhow::anyhow!(

@@ -195,10 +195,10 @@ impl Actor for Channel {
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionPanicked { ticket } => state.question_panicked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
-            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, &outcome, vote),
-            ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, &outcome),
-            ChannelMessage::Repeated { ticket, asked, outcome } => state.question_repeated(ticket, &asked, &outcome),
-            ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
+            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked.newest(), &outcome, vote),
+            ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked.newest(), &outcome),
+            ChannelMessage::Repeated { ticket, asked, outcome } => state.question_repeated(ticket, &asked.newest(), &outcome),
+            ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked.newest(), &outcome),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
             }
@@ -209,12 +209,16 @@ impl Actor for Channel {
             ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
-            ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, &outcome),
+            ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => {
+                state.reply_ended(ticket, text, &asked.newest(), &outcome)
+            }
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
             ChannelMessage::Woken => state.wake()?,
+            ChannelMessage::Read(read) if state.restoring.is_none() => read(&state.conversation),
+            ChannelMessage::Read(_) => {}
             ChannelMessage::Inspect(reply) => state.inspect(reply),
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! A companion of a guild: holds its settings in force, builds the prompts of its questions and replies, and tracks its calls in flight.
+//! A companion of a guild: holds its settings in force, builds the prompts of its questions, and tracks its calls in flight.
 //!
-//! A channel sends it the inputs of a question or a statement. It queues questions in the pool, and the pool builds the prompt when it takes a
-//! question up. A [`reply`] asks for statements; it gets its prompt here. If a companion dies, its questions are cancelled. The drop of
+//! A channel sends it questions. It queues them in the pool. When the pool takes a question up, the prompt is built from what the channel
+//! knows by then. A [`reply`] asks for statements; it gets the settings here. If a companion dies, its questions are cancelled. The drop of
 //! [`DecisionRequest::arrival`](super::messages::companion::DecisionRequest) notifies their channels, which ask again.
 //!
 //! A question that panics when it is asked must not kill the companion again and again, and with it the guild. So it fails alone. A question
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::messages::companion::{CompanionMessage, Evaluate, Speak, StatementPrompt};
+use crate::actors::messages::companion::{CompanionMessage, DecisionRequest};
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Address;
@@ -79,15 +79,18 @@ impl Actor for Companion {
     ) -> Result<(), ActorProcessingErr> {
         let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
         match message {
-            CompanionMessage::Evaluate(evaluate) => {
+            CompanionMessage::Evaluate(asking) => {
                 // A panic leaves no state here half changed.
-                if catch_unwind(AssertUnwindSafe(|| state.ask(*evaluate))).is_err() {
+                if catch_unwind(AssertUnwindSafe(|| state.ask(*asking))).is_err() {
                     let (guild, companion) = (Plain(state.guild.as_str()), Plain(state.companion.as_str()));
                     tracing::error!(%guild, %companion, "asking a question panicked; it is asked again after growing back-offs");
                 }
             }
             CompanionMessage::Cancel { channel, ticket } => state.pending_calls.cancel(&channel, ticket),
-            CompanionMessage::PreparePrompt(speak) => state.send_statement_request(*speak),
+            CompanionMessage::SettingsIn { channel, settings } => {
+                // The reply may have been cancelled.
+                drop(state.settings_in(&channel).map(|in_force| settings.send(in_force)));
+            }
         }
         Ok(())
     }
@@ -99,34 +102,14 @@ impl State {
         self.settings_cache.of(channel, &self.companion, &self.context.memberships)
     }
 
-    fn ask(&mut self, evaluate: Evaluate) {
-        #[cfg(test)]
-        let evaluate = self.with_planted_bugs(evaluate);
-        let Evaluate { asking, input } = evaluate;
+    fn ask(&mut self, asking: DecisionRequest) {
         let Some(settings) = self.settings_in(&asking.channel_key.channel) else {
             // The channel learns that the companion left, and then needs no answer.
             asking.arrival.send(Ok(()));
             return;
         };
         brief_writing::write_if_missing(&self.context, &settings, &asking);
-        Question::new(asking, input, settings, self.context.clone()).ask(&mut self.pending_calls);
-    }
-
-    #[cfg(test)]
-    fn with_planted_bugs(&self, mut evaluate: Evaluate) -> Evaluate {
-        self.context.hub.leak().add_message(&mut evaluate.input);
-        self.context.hub.leak().replace_summary(&mut evaluate.input);
-        evaluate
-    }
-
-    fn send_statement_request(&mut self, speak: Speak) {
-        let Speak { channel_key, statement, prompt } = speak;
-        let Some(settings) = self.settings_in(&channel_key.channel) else { return };
-        let (context, name) = (self.context.clone(), settings.name.clone());
-        let request =
-            Box::new(move || reply::statement_request(&statement, &settings, channel_key.guild, &context.settings.prompt));
-        // The reply may have been cancelled.
-        let _ = prompt.send(StatementPrompt { name, request });
+        Question::new(asking, settings, self.context.clone()).ask(&mut self.pending_calls);
     }
 }
 

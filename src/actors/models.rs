@@ -122,6 +122,7 @@ impl Actor for SideModels {
                 state.log_panic(call, "building a question's prompt panicked; no model was asked");
                 state.schedule.prompt_failed(now, call)
             }
+            PoolMessage::NotNeeded(call) => state.schedule.not_needed(now, call),
             PoolMessage::SummaryShed => {
                 state.measures.shed_summary();
                 Vec::new()
@@ -152,10 +153,10 @@ impl State {
         let PoolRequest { call, priority, asked, deadline, job, reply } = asked;
         let entry = Entry {
             call,
-            role: job.request.role,
-            model: job.request.model.clone(),
+            role: job.request.base().role,
+            model: job.request.base().model.clone(),
             at: job.at.clone(),
-            guild: job.request.guild.clone(),
+            guild: job.request.base().guild.clone(),
             priority,
             asked: self.moment(asked),
             deadline: self.moment(deadline),
@@ -167,13 +168,14 @@ impl State {
     fn note_result(&mut self, call: CallId, failure: Option<&NoAnswer>) {
         if let Some(question) = self.questions.get(&call).filter(|_| call >= self.first) {
             let Job { at, model, request, .. } = &question.job;
+            let request = request.base();
             self.failing_models.note_result(at, &model.identity().model, request.role, &request.model, failure);
         }
     }
 
     fn log_panic(&self, call: CallId, text: &str) {
         if let Some(question) = self.questions.get(&call) {
-            let (endpoint, request) = (&*question.job.at.endpoint, &question.job.request);
+            let (endpoint, request) = (&*question.job.at.endpoint, question.job.request.base());
             let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
             tracing::error!(
                 endpoint,
@@ -198,7 +200,7 @@ impl State {
                     }
                     let Some(Waiting { job, reply, worker }) = self.questions.remove(&call) else { continue };
                     drop(worker);
-                    self.measures.answered(job.request.role, stats);
+                    self.measures.answered(job.request.base().role, stats);
                     let facts = CallFacts {
                         service: job.at.service,
                         identity: job.model.identity().clone(),

@@ -21,6 +21,9 @@ const DAY_SECS: u64 = 86_400;
 /// The window of the budgets of statements and tokens. It is the longest one.
 pub const DAY: Duration = Duration::from_secs(DAY_SECS);
 
+/// A use that is dated further ahead of the machine's clock than this was made while that clock was wrong. It does not count.
+pub const AHEAD: Duration = Duration::from_secs(HOUR_SECS);
+
 type OfHour = Sliding<HOUR_SECS>;
 /// Uses within a day: statements or tokens.
 pub type OfDay = Sliding<DAY_SECS>;
@@ -68,9 +71,13 @@ impl UsedUp {
 /// The uses of one guild, in [sliding windows](Sliding) that are open at the old end. A refused use does not count. Uses without a limit are not
 /// stored.
 ///
+/// It goes by the machine's clock, if it knows that. The time of a channel is ahead of it where the clock was once wrong: it never goes back.
+///
 /// Memory grows with the number of channels, companions and people that used something recently, not with how much they used.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
+    /// What the machine's clock shows.
+    clock: Option<Moment>,
     evaluations: OfHour,
     evaluations_by_gate: HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
     /// Every address, ordered by time. There are no more than the limit.
@@ -113,6 +120,22 @@ pub enum Use<'a> {
 }
 
 impl Ledger {
+    /// Notes what the machine's clock shows.
+    pub fn set_clock(&mut self, machine: Moment) {
+        if self.clock.is_some_and(|before| machine + MINUTE < before) {
+            self.evaluations.set_back(machine);
+            self.statements.set_back(machine);
+            self.tokens.set_back(machine);
+            self.evaluations_by_gate.values_mut().flatten().for_each(|(_, used)| used.set_back(machine));
+            self.addresses.values_mut().flatten().for_each(|(at, ..)| *at = machine.min(*at));
+        }
+        self.clock = Some(machine);
+    }
+
+    fn by_clock(&self, at: Moment) -> Moment {
+        self.clock.map_or(at, |clock| clock.min(at))
+    }
+
     /// Counts a question for a lull, an interjection or a turn. If a budget is used up, returns the one that is free last. `unless` is a budget that
     /// is already known to be used up: then nothing is counted.
     pub fn take_evaluation(
@@ -123,6 +146,7 @@ impl Ledger {
         policy: &Policy,
         unless: Option<UsedUp>,
     ) -> Result<(), UsedUp> {
+        let now = self.by_clock(now);
         let (of_guild, of_gate) = (policy.guild_evaluations_per_hour.into(), policy.evaluations_per_hour.into());
         let guild = self.evaluations.full(now, of_guild, 0);
         let by_gate = evaluations_of(&mut self.evaluations_by_gate, channel, companion);
@@ -142,8 +166,12 @@ impl Ledger {
         self.addresses.get(person).is_some_and(|addresses| contains_address(addresses, channel, message))
     }
 
-    /// Whether a statement that is on record is already counted. Several may be of one moment, because times of a record never go back.
+    /// Whether a statement that is on record is already counted, or does not count because it is dated ahead. Several may be of one moment, because
+    /// times of a record never go back.
     pub fn knows_statement(&self, channel: &ChannelId, message: Seq, at: Moment) -> bool {
+        if self.clock.is_some_and(|clock| at > clock + AHEAD) {
+            return true;
+        }
         let is_known = |(newest_at, newest): &(Moment, Seq)| match *newest {
             Seq::NONE => at <= *newest_at,
             newest => message <= newest,
@@ -154,6 +182,7 @@ impl Ledger {
     /// The budget that refuses one more address by this person at `at`; none if it is allowed. Addresses in other channels that are already counted,
     /// and are later than `at`, count too.
     pub fn refuses_address(&mut self, person: &PersonId, at: Moment, policy: &Policy) -> Option<UsedUp> {
+        let at = self.by_clock(at);
         let addresses = self.addresses.entry(person.clone()).or_default();
         forget_addresses(addresses, at);
         let too_many = addresses.len().checked_sub(policy.addresses_per_minute as usize)?;
@@ -163,18 +192,21 @@ impl Ledger {
 
     /// The budget that refuses one more statement; none if it is allowed. Promised statements count as made now.
     pub fn refuses_statement(&mut self, now: Moment, policy: &Policy) -> Option<UsedUp> {
+        let now = self.by_clock(now);
         let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.1)?;
         Some(UsedUp { budget: Budget::GuildStatements, free_at })
     }
 
     /// The budget that refuses more tokens, where `most` tokens are allowed in a day; none if some are left.
     pub fn refuses_tokens(&mut self, now: Moment, most: Option<u64>) -> Option<UsedUp> {
-        let free_at = self.tokens.full(now, most?, 0)?;
+        let free_at = self.tokens.full(self.by_clock(now), most?, 0)?;
         Some(UsedUp { budget: Budget::GuildTokens, free_at })
     }
 
     /// Counts one use at the time `at`.
     pub fn count(&mut self, used: Use<'_>, at: Moment, policy: &Policy) {
+        let on_record = at;
+        let at = self.by_clock(at);
         match used {
             Use::Evaluation { channel, companion } => {
                 self.evaluations.count(1, at, policy.guild_evaluations_per_hour.into());
@@ -192,7 +224,7 @@ impl Ledger {
             Use::Statement { channel, message } => {
                 let (newest_at, newest) = self.spoke.entry(channel.clone()).or_default();
                 if message == Seq::NONE || message > *newest {
-                    (*newest_at, *newest) = (at.max(*newest_at), message.max(*newest));
+                    (*newest_at, *newest) = (on_record.max(*newest_at), message.max(*newest));
                     self.statements.count(1, at, policy.guild_statements_per_day.into());
                 }
             }
@@ -202,7 +234,7 @@ impl Ledger {
     /// Counts used tokens, read and written, if there is a limit of `most` in a day (`models.guild_tokens_per_day`).
     pub fn count_tokens(&mut self, tokens: u64, at: Moment, most: Option<u64>) {
         if let Some(most) = most {
-            self.tokens.count(tokens, at, most);
+            self.tokens.count(tokens, self.by_clock(at), most);
         }
     }
 
@@ -400,6 +432,58 @@ mod tests {
         let refused = ledger.refuses_address(&ana, at(4), &policy);
 
         assert_eq!(refused, Some(UsedUp { budget: Budget::Addresses, free_at: Some(at(61)) }));
+    }
+
+    #[test]
+    fn uses_of_a_room_whose_time_is_ahead_count_by_the_clock() {
+        let (policy, days) = (policy(2, 1), Duration::from_secs(60 * DAY_SECS));
+        let (lobby, aria, ana) = (ChannelId::from("lobby"), CompanionId::from("aria"), PersonId::from("ana"));
+        let mut ledger = Ledger::default();
+        ledger.set_clock(at(100));
+        let statement = |message| Use::Statement { channel: &lobby, message: Seq(message) };
+        let address = |message| Use::Address { person: &ana, channel: &lobby, message: Seq(message) };
+        for message in 1..=2 {
+            ledger.count(statement(message), at(90) + days, &policy);
+            ledger.count(address(message), at(90) + days, &policy);
+        }
+        let first = ledger.take_evaluation(&lobby, &aria, at(90) + days, &policy, None);
+
+        let free_at = |used_up: Option<UsedUp>| used_up.and_then(|used_up| used_up.free_at);
+        let second = ledger.take_evaluation(&lobby, &aria, at(90) + days, &policy, None);
+        let statements = free_at(ledger.refuses_statement(at(95) + days, &policy));
+        let addresses = free_at(ledger.refuses_address(&ana, at(95) + days, &policy));
+
+        assert_eq!((first, free_at(second.err())), (Ok(()), Some(at(100 + HOUR_SECS))));
+        assert_eq!((statements, addresses), (Some(at(100 + DAY_SECS)), Some(at(160))));
+    }
+
+    #[test]
+    fn what_was_used_before_the_clock_was_set_back_counts_as_used_now() {
+        let (policy, days) = (policy(1, 1), Duration::from_secs(60 * DAY_SECS));
+        let (lobby, aria) = (ChannelId::from("lobby"), CompanionId::from("aria"));
+        let mut ledger = Ledger::default();
+        ledger.set_clock(at(100) + days);
+        ledger.count(Use::Statement { channel: &lobby, message: Seq(1) }, at(100) + days, &policy);
+        ledger.take_evaluation(&lobby, &aria, at(100) + days, &policy, None).expect("the first");
+        ledger.count_tokens(60, at(100) + days, Some(60));
+
+        ledger.set_clock(at(200));
+        let statements = ledger.refuses_statement(at(200), &policy).and_then(|used_up| used_up.free_at);
+        let tokens = ledger.refuses_tokens(at(200), Some(60)).and_then(|used_up| used_up.free_at);
+        let evaluations = ledger.take_evaluation(&lobby, &aria, at(200), &policy, None).err().and_then(|used_up| used_up.free_at);
+
+        assert_eq!((statements, tokens), (Some(at(200 + DAY_SECS)), Some(at(200 + DAY_SECS))));
+        assert_eq!(evaluations, Some(at(200 + HOUR_SECS)));
+    }
+
+    #[test]
+    fn a_statement_on_record_that_is_dated_ahead_does_not_count() {
+        let (lobby, mut ledger) = (ChannelId::from("lobby"), Ledger::default());
+        ledger.set_clock(at(100));
+
+        let known = [100, 100 + HOUR_SECS, 101 + HOUR_SECS].map(|secs| ledger.knows_statement(&lobby, Seq(1), at(secs)));
+
+        assert_eq!(known, [false, false, true]);
     }
 
     #[test]

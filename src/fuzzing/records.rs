@@ -12,8 +12,8 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::record::{
-    BriefRecord, ChannelRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord, PendingRecord, RecordError,
-    RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode,
+    BriefRecord, ChannelRecord, ClockRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord, PendingRecord,
+    RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode,
     encode_bytes, encode_event, encode_number,
 };
 use crate::journal::redaction::redact;
@@ -58,6 +58,7 @@ const RECORDS: &[&str] = &[
     r#"{"at":5,"channel":"console:lobby","used":{"what":"address","person":"ana","message":3}}"#,
     r#"{"at":5,"channel":"console:lobby","used":{"what":"call","model":"m","provider":"p","role":"side","input_tokens":7,"output_tokens":2,"calls":2,"failed_calls":1}}"#,
     r#"{"version":"0.1.0"}"#,
+    r#"{"seen":9,"since":5}"#,
     r#"{"guild":"home","person":"ana","since":5}"#,
     r#"{"text":"You are curious.","at":5}"#,
     r#"{"guild":"home","channel":"console:lobby","seq":3,"at":5,"deaths":3,"error":"it broke","is_closed":true}"#,
@@ -117,6 +118,7 @@ pub(super) fn record(bytes: &[u8]) {
     check_record::<RoomRecord>(bytes);
     check_record::<UsageRecord>(bytes);
     check_record::<StartRecord>(bytes);
+    check_record::<ClockRecord>(bytes);
     check_record::<OptOutRecord>(bytes);
     check_record::<BriefRecord>(bytes);
     check_record::<DeadLetterRecord>(bytes);

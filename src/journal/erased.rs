@@ -11,9 +11,22 @@ use crate::ports::store::{Store, StoreError, Write};
 
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// Notes that text is erased in a ward at this moment.
-pub fn note(ward: Ward, at: Moment) -> [Write; 2] {
-    [Write::Put(marks(ward).number(at.as_micros() / DAY_MICROS), encode(&())), Write::Put(last_key(ward), encode(&at))]
+/// When text was erased for the last time, if ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erasures {
+    /// For any reason.
+    pub last: Option<Moment>,
+    /// Because somebody asked for it. What expires is erased without that.
+    pub requested: Option<Moment>,
+    /// When much expired at once.
+    pub large_expiry: Option<Moment>,
+}
+
+/// Notes that text is erased in a ward at this moment, and whether somebody asked for it.
+pub fn note(ward: Ward, at: Moment, is_requested: bool) -> impl Iterator<Item = Write> {
+    let mark = Write::Put(marks(ward).number(at.as_micros() / DAY_MICROS), encode(&()));
+    let times = [Some(last_key(ward)), is_requested.then(|| requested_key(ward))];
+    [mark].into_iter().chain(times.into_iter().flatten().map(move |key| Write::Put(key, encode(&at))))
 }
 
 /// Whether a key is the key of a mark.
@@ -36,23 +49,43 @@ pub async fn oldest(store: &dyn Store) -> Result<Option<Moment>, StoreError> {
     Ok(oldest.map(|day| Moment::from_micros(day.saturating_mul(DAY_MICROS))))
 }
 
-/// The time of the last erasure; none: nothing was ever erased.
+/// When text was last erased.
 ///
 /// # Errors
 /// The store cannot be read. A time that cannot be decoded counts as none.
-pub async fn last(store: &dyn Store) -> Result<Option<Moment>, StoreError> {
-    let mut last = None;
+pub async fn last(store: &dyn Store) -> Result<Erasures, StoreError> {
+    let mut erasures = Erasures { large_expiry: time(store, large_expiry_key()).await?, ..Erasures::default() };
     for ward in (0..=u8::MAX).map(Ward) {
-        let key = last_key(ward);
-        let found = store.get(key.clone()).await?;
-        last = last.max(found.and_then(|value| decode(&key, &value).ok()));
+        erasures.last = erasures.last.max(time(store, last_key(ward)).await?);
+        erasures.requested = erasures.requested.max(time(store, requested_key(ward)).await?);
     }
-    Ok(last)
+    Ok(erasures)
+}
+
+async fn time(store: &dyn Store, key: Key) -> Result<Option<Moment>, StoreError> {
+    let found = store.get(key.clone()).await?;
+    Ok(found.and_then(|value| decode(&key, &value).ok()))
+}
+
+/// Whether this is the key of the time of an erasure.
+pub(super) fn is_time(key: &Key) -> bool {
+    let [ward, ..] = *key.as_bytes() else { return false };
+    [last_key(Ward(ward)), requested_key(Ward(ward)), large_expiry_key()].contains(key)
+}
+
+/// The key of the time when much expired at once, in all wards together.
+pub fn large_expiry_key() -> Key {
+    Key::new(Ward(0), Kind::Meta).text("large expiry")
 }
 
 /// The key of the time of a ward's last erasure.
-pub(super) fn last_key(ward: Ward) -> Key {
+fn last_key(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("last erased")
+}
+
+/// The key of the time of a ward's last erasure that somebody asked for.
+fn requested_key(ward: Ward) -> Key {
+    Key::new(ward, Kind::Meta).text("last requested erasure")
 }
 
 fn marks(ward: Ward) -> Key {

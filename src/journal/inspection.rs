@@ -5,8 +5,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::channel_key::ChannelKey;
 use super::membership::Membership;
 use super::record::{
-    BriefRecord, ChannelRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
-    SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
+    BriefRecord, ChannelRecord, ClockRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError,
+    RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
 use super::{erased, key};
 use crate::domain::id::{Seq, Ward};
@@ -65,7 +65,9 @@ fn metadata(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         as_record::<u32>(key, value)
     } else if has_prefix(&prefix("start")) {
         as_record::<StartRecord>(key, value)
-    } else if has_prefix(&prefix("usage kept from")) || *key == erased::last_key(Ward(ward)) {
+    } else if *key == key::clock() {
+        as_record::<ClockRecord>(key, value)
+    } else if has_prefix(&prefix("usage kept from")) || erased::is_time(key) {
         as_record::<Moment>(key, value)
     } else if has_prefix(&key::index_removals(Ward(ward))) {
         as_record::<IgnoredAny>(key, value)

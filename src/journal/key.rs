@@ -145,6 +145,11 @@ pub fn start(at: Moment) -> Key {
     Key::new(Ward(0), Kind::Meta).text("start").number(at.as_micros())
 }
 
+/// The key of what is known about the machine's clock. Ward 0.
+pub fn clock() -> Key {
+    Key::new(Ward(0), Kind::Meta).text("clock")
+}
+
 /// The key of a usage record. `number` distinguishes records of one moment in one channel.
 pub fn usage(guild: &GuildId, at: Moment, channel: ChannelNo, number: u64) -> Key {
     usage_from(guild, at).channel(channel).number(number)

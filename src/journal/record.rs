@@ -368,6 +368,15 @@ pub struct StartRecord {
     pub version: Arc<str>,
 }
 
+/// Where the machine's clock was when it was last looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockRecord {
+    /// What it showed.
+    pub seen: Moment,
+    /// Since when it has not leapt.
+    pub since: Moment,
+}
+
 /// A person's opt-out in a guild.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptOutRecord {

@@ -11,8 +11,8 @@ use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::key;
 use crate::journal::record::{encode, encode_number};
+use crate::journal::{erased, key};
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::keeping::ExportForm;
 use crate::ports::language_model::NoAnswer;
@@ -91,6 +91,61 @@ async fn expired_events_are_deleted_and_the_room_continues() {
     assert_eq!(world.total("tertulia_retention_passed_seconds", &[]), passed_at);
     assert_eq!(retention::pass(&world.context).await, PassReport::default());
     continues(world, &[("Ana", "news")]).await;
+}
+
+/// Ana said "zebra", and the clock was seen to hold for two days. What is said is kept for thirty.
+async fn zebra_by_a_clock_that_held() -> World {
+    let world = lobby_keeping(json!({ "retention_days": 30 })).await;
+    retention::run_daily(world.context.clone());
+    world.say_then_pass("lobby", "zebra", 2.0 * DAY).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_expires_by_a_clock_that_is_wrong_at_one_start() {
+    let world = zebra_by_a_clock_that_held().await.crash().await;
+    world.set_clock(60 * 86_400);
+    retention::run_daily(world.context.clone());
+    world.pass(0.9 * DAY).await;
+    let by_the_wrong_clock = world.history("lobby").await;
+
+    let world = world.crash().await;
+    world.set_clock(-60 * 86_400);
+    retention::run_daily(world.context.clone());
+    world.pass(20.0 * DAY).await;
+
+    let expected = lines(&[("Ana", "zebra")]);
+    assert_eq!((by_the_wrong_clock, world.history("lobby").await), (expected.clone(), expected));
+    world.pass(10.0 * DAY).await;
+    assert_eq!(world.history("lobby").await, [], "it has expired by now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_expires_by_a_clock_that_leaps_while_the_server_runs_until_it_has_held_for_a_day() {
+    let world = zebra_by_a_clock_that_held().await;
+
+    world.set_clock(60 * 86_400);
+    world.pass(DAY).await;
+    let in_the_first_day = world.history("lobby").await;
+    world.pass(0.1 * DAY).await;
+
+    assert_eq!((in_the_first_day, world.history("lobby").await), (lines(&[("Ana", "zebra")]), lines(&[])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_deletes_much_at_once_is_noted_before() {
+    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let is_noted = async || erased::last(&*world.store).await.unwrap().large_expiry.is_some();
+    world.say_then_pass("lobby", "zebra", 8.0 * DAY).await;
+    retention::pass(&world.context).await;
+    let after_six_days = is_noted().await;
+
+    world.say_then_pass("lobby", "zebra", 10.0 * DAY).await;
+    retention::pass(&world.context).await;
+
+    assert_eq!((after_six_days, is_noted().await), (false, true));
+    let requested = erased::last(&*world.store).await.unwrap().requested;
+    assert_eq!((requested, left_of("zebra", &world).await), (None, 0), "nobody asked for it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -268,6 +268,32 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_used_while_the_clock_was_ahead_does_not_count_once_it_is_right() {
+    let overlay = json!({
+        "gate": { "guild_statements_per_day": 2, "addresses_per_minute": 2 },
+        "models": { "guild_tokens_per_day": 60 }
+    });
+    let world = World::with_lobby_settings(overlay).await;
+    world.set_clock(60 * 86_400);
+    world.side.answers([Ok("Me.\nYES")]);
+    for text in ["Ari, one", "Ari, two", "Ari, three"] {
+        world.say_then_pass("lobby", text, 10.0).await;
+    }
+    let world = world.crash().await;
+    world.set_clock(-60 * 86_400);
+    world.side.answers([Ok("Me.\nYES")]);
+
+    for text in ["Ari, four", "Ari, five", "Ari, six"] {
+        world.say_then_pass("lobby", text, 35.0).await;
+    }
+
+    let decisions = world.decisions("lobby").await;
+    let budgets: Vec<_> = decisions.iter().map(|decision| decision["budget"].as_str().unwrap_or("yes")).collect();
+    assert_eq!(budgets[..2], ["yes", "yes"], "{budgets:?}");
+    assert_eq!(budgets[3..], ["yes", "yes", "guild_statements"], "the clock is right, and two are allowed again: {budgets:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_restart_frees_no_cap() {
     let world = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
     world.side.answers([Ok("Me.\nYES")]);

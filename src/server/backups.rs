@@ -2,8 +2,8 @@
 //! newest of them.
 //!
 //! A backup keeps words that were erased after it was made. So a backup that is older than an erasure is deleted within a day, after a new one
-//! was made in its place. Where there is no room for a new one, it is deleted all the same. While the store cannot be copied, it stays: it may be
-//! needed.
+//! was made in its place. Where there is no room for a new one, or none are to be made, it is deleted all the same. While the store cannot be
+//! copied, it stays: it may be needed.
 
 mod plan;
 
@@ -25,6 +25,7 @@ use crate::adapters::store::backup::{Copied, CopyError};
 use crate::adapters::store::sled::{SledStore, disk_bytes, disk_free};
 use crate::domain::moment::Moment;
 use crate::journal::erased;
+use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock;
 use crate::settings::storage::Storage;
 use crate::telemetry::instruments::Instruments;
@@ -52,13 +53,11 @@ impl Drop for Backups {
 }
 
 impl Backups {
-    /// Begins to make backups of a store, if the settings say so.
+    /// Begins to make backups of a store, if the settings say so, and to delete old ones.
     pub(super) fn begin(store: Arc<SledStore>, clock: Arc<dyn Clock>, storage: Storage, instruments: Instruments) -> Self {
         let is_over = Arc::<AtomicBool>::default();
-        if let Some(every) = storage.backup_every {
-            let maker = Maker { store, clock, folder: folder(&storage.path), storage, instruments, is_over: is_over.clone() };
-            tokio::spawn(maker.run(every));
-        }
+        let maker = Maker { store, clock, folder: folder(&storage.path), storage, instruments, is_over: is_over.clone() };
+        tokio::spawn(maker.run());
         Self { is_over }
     }
 }
@@ -73,14 +72,18 @@ struct Maker {
 }
 
 impl Maker {
-    async fn run(self, every: Duration) {
+    async fn run(self) {
+        let every = self.storage.backup_every;
+        let check_interval = CHECK_INTERVAL.min(every.unwrap_or(CHECK_INTERVAL));
+        let retry_after = RETRY_AFTER.min(every.unwrap_or(RETRY_AFTER));
+        let mut has_warned = false;
         if let Err(error) = remove_parts(&self.folder) {
             tracing::warn!(%error, folder = ?self.folder, "unfinished backups cannot be deleted");
         }
-        let mut pause = CHECK_INTERVAL.min(every);
+        let mut pause = check_interval;
         loop {
             sleep(pause).await;
-            pause = CHECK_INTERVAL.min(every);
+            pause = check_interval;
             let erased = match erased::last(&*self.store).await {
                 Ok(erased) => erased,
                 Err(error) => {
@@ -88,15 +91,16 @@ impl Maker {
                     continue;
                 }
             };
-            let plan = |found: &[Moment], now| plan::plan(now, every, self.storage.backups_kept, found, erased);
+            let plan = |found: &[Moment], now| plan::plan(now, every, self.storage.backups_kept, found, &erased);
             let now = self.clock.now();
+            has_warned = has_warned || warn_of_those_ahead(&times(&self.folder), now);
             if plan(&times(&self.folder), now).makes {
                 match self.make(now).await {
                     MADE => {}
-                    SKIPPED => pause = RETRY_AFTER.min(every),
+                    SKIPPED => pause = retry_after,
                     // A store that cannot be copied may need its old backups.
                     _ => {
-                        pause = RETRY_AFTER.min(every);
+                        pause = retry_after;
                         continue;
                     }
                 }
@@ -166,10 +170,24 @@ fn folder(data: &Path) -> PathBuf {
     data.join("backups")
 }
 
-/// The newest backup of a data folder.
-pub(super) fn newest(data: &Path) -> Option<PathBuf> {
+/// Warns of backups that are dated ahead of the clock. Whether there are any.
+fn warn_of_those_ahead(found: &[Moment], now: Moment) -> bool {
+    let Some(made) = found.iter().rfind(|made| plan::is_ahead(**made, now)) else { return false };
+    let backup = file_name(*made);
+    tracing::warn!(
+        backup,
+        now = rfc3339(now),
+        "a backup is dated ahead of the clock, which is wrong now or was then: it does not count as the newest, and is deleted before others"
+    );
+    true
+}
+
+/// The newest backup of a data folder. One that is dated ahead of the clock is the newest only if there is no other.
+pub(super) fn newest(data: &Path, now: Moment) -> Option<PathBuf> {
     let folder = folder(data);
-    times(&folder).last().map(|made| folder.join(file_name(*made)))
+    let made = times(&folder);
+    let newest = made.iter().rfind(|made| !plan::is_ahead(**made, now)).or(made.last());
+    newest.map(|made| folder.join(file_name(*made)))
 }
 
 /// Creates the folder, which only its owner can read, unless it exists.
@@ -236,7 +254,7 @@ mod tests {
     fn only_backups_and_their_parts_are_recognised() {
         let data = tempfile::tempdir().unwrap();
         let folder = folder(data.path());
-        assert_eq!((newest(data.path()), remove_parts(&folder).is_ok()), (None, true));
+        assert_eq!((newest(data.path(), MAY), remove_parts(&folder).is_ok()), (None, true));
         create(&folder).unwrap();
         create(&folder).unwrap();
         let later = MAY + Duration::from_secs(60);
@@ -248,7 +266,9 @@ mod tests {
         remove_parts(&folder).unwrap();
 
         assert_eq!(times(&folder), [MAY, later]);
-        assert_eq!(newest(data.path()), Some(folder.join(file_name(later))));
+        assert_eq!(newest(data.path(), later), Some(folder.join(file_name(later))));
+        let before = MAY - Duration::from_secs(3_590);
+        assert_eq!(newest(data.path(), before), Some(folder.join(file_name(MAY))), "the other is dated ahead");
         assert!(!folder.join(part).exists() && folder.join("notes.part").exists() && folder.join("monday.backup").exists());
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorRef, ActorRuntime};
+use tokio::sync::oneshot;
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Tell};
+use crate::actors::messages::companion::{CompanionMessage, Source, Tell};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::messages::writer::WriterMessage;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
+use crate::domain::conversation::Conversation;
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
@@ -65,6 +67,20 @@ impl ChannelContext {
             if let Some(channel) = directory.find(&at) {
                 let _ = channel.cast(message);
             }
+        })
+    }
+
+    /// What a prompt is built from, looked up in the conversation whenever it is needed.
+    pub(super) fn source<T: Send + 'static>(
+        &self,
+        find: impl Fn(&Conversation) -> Option<T> + Clone + Send + Sync + 'static,
+    ) -> Source<T> {
+        let tell = self.tell();
+        Arc::new(move || {
+            let (find, (sender, found)) = (find.clone(), oneshot::channel());
+            let read = move |conversation: &Conversation| drop(find(conversation).map(|found| sender.send(found)));
+            tell(ChannelMessage::Read(Box::new(read)));
+            Box::pin(async { found.await.ok() })
         })
     }
 

@@ -12,6 +12,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::{Conversation, Floor};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Message;
+use crate::domain::priority::Priority;
 use crate::domain::trigger::Trigger;
 use crate::domain::window;
 
@@ -27,11 +28,16 @@ pub(super) struct Replies {
 impl Replies {
     /// Starts to write the reply that is owed. False if its actor could not be started.
     pub(super) fn start(&mut self, owed: &Floor, conversation: &Conversation, channel: &ChannelContext) -> bool {
+        let ticket = owed.ticket;
+        let Statement { trigger, modality, is_spoken, .. } = statement(owed, conversation);
         let arguments = reply::Arguments {
             channel_key: channel.key.clone(),
-            ticket: owed.ticket,
+            ticket,
             companion: owed.companion.clone(),
-            statement: Arc::new(statement(owed, conversation)),
+            priority: Priority::of(trigger, modality),
+            is_spoken,
+            statement: channel
+                .source(move |conversation| conversation.owed_reply(ticket).map(|owed| statement(owed, conversation))),
             channel: channel.actor.clone(),
             context: ActorContext::clone(&channel.context),
         };

@@ -17,7 +17,7 @@ use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::planted::{Bug, is_planted};
-use crate::domain::budget::{DAY, Ledger, Use};
+use crate::domain::budget::{AHEAD, DAY, Ledger, Use};
 use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
@@ -104,11 +104,12 @@ async fn load_usage(
     budgets: &GuildBudgets,
     reader: Reader<'_>,
 ) -> Result<(), ReadError> {
-    let from = context.clock.now() - DAY;
+    let now = context.clock.now();
     let (policy, tokens_per_day) = (&context.settings.gate, context.settings.models.guild_tokens_per_day);
     let mut used = Ledger::default();
+    used.set_clock(now);
     reader
-        .usage(&channel_key.guild, from, None, |record| {
+        .usage(&channel_key.guild, now - DAY, Some(now + AHEAD), |record| {
             let counted = match &record.used {
                 Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
                 Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },

@@ -45,7 +45,7 @@ impl State {
                     postings.push(*posting);
                 }
                 Output::Summarise { after, upto } => {
-                    summarising::summarise(after, upto, self.conversation.summary().text.clone(), &self.channel);
+                    summarising::summarise(after, upto, &self.channel);
                 }
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ractor::ActorStatus;
 
 use super::channel_context::ChannelContext;
@@ -33,7 +34,7 @@ struct Written {
 }
 
 /// Asks for a summary of the events after one number and up to another. It comes back as [`ChannelMessage::Summarised`].
-pub(super) fn summarise(after: Seq, upto: Seq, previous: Option<Arc<str>>, channel: &ChannelContext) {
+pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
     let channel = channel.clone();
     tokio::spawn(async move {
         let permit = channel.context.pool.summary_permit(&channel.key.guild, channel.context.recorder.instruments()).await;
@@ -44,7 +45,7 @@ pub(super) fn summarise(after: Seq, upto: Seq, previous: Option<Arc<str>>, chann
         let range = HistoryRange { after, before: upto.next() };
         // Boxed, so that the tasks that still wait for a permit do not reserve memory for this future.
         let written = match permit {
-            Some(_) => Box::pin(ask_for_summary(&range, previous.as_deref(), &channel)).await,
+            Some(_) => Box::pin(ask_for_summary(range, &channel)).await,
             None => None,
         };
         let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
@@ -57,17 +58,40 @@ pub(super) fn summarise(after: Seq, upto: Seq, previous: Option<Arc<str>>, chann
 }
 
 /// Asks for a summary of the oldest of these messages, as many as fit into the prompt. `None`: they cannot be read, or are being redacted.
-async fn ask_for_summary(range: &HistoryRange, previous: Option<&str>, channel: &ChannelContext) -> Option<Written> {
+async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Option<Written> {
     let ChannelContext { key: channel_key, context, .. } = channel;
-    let templates = &context.settings.prompt;
-    // A half of the prompt: the rest is for the frame of each message, the previous summary and the instructions.
-    let (messages, upto) = history::read_oldest(context, channel_key, range, templates.summary_tokens / 2).await?;
-    let request = Arc::new(LazyRequest::from(summary_request(&messages, previous, channel_key, templates)));
-    let messages = messages.len() as u64;
-    let outcome = context.pool.answer(request.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
+    let (pool, templates) = (&context.pool, &context.settings.prompt);
+    let base = Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens);
+    let covered = Arc::new(Mutex::new(None));
+    let request = LazyRequest::later(base, {
+        let (channel, covered) = (channel.clone(), covered.clone());
+        move || {
+            let (channel, covered, range) = (channel.clone(), covered.clone(), range.clone());
+            async move {
+                let (messages, upto, previous) = read(&range, &channel).await?;
+                *covered.lock() = Some((upto, messages.len() as u64));
+                Some(summary_request(&messages, previous.as_deref(), &channel.key, &channel.context.settings.prompt))
+            }
+        }
+    });
+    // While words are being redacted, it takes no place at the model.
+    drop(history::lock(context, channel_key).await?);
+    let outcome = pool.answer(request.clone(), Priority::Summary, pool.deadline(ModelRole::Side), None).await;
+    let (upto, messages) = (*covered.lock())?;
     // The call belongs to no turn: all messages that settled since the last summary led to it.
-    traces::record_call(None, &request, &outcome, channel);
+    traces::record_call(None, &request.newest(), &outcome, channel);
     Some(Written { upto, messages, outcome: Some(Box::new(outcome)) })
+}
+
+/// The messages to summarise, the last event that they cover, and the summary before.
+async fn read(range: &HistoryRange, channel: &ChannelContext) -> Option<(Vec<Message>, Seq, Option<Arc<str>>)> {
+    let ChannelContext { key: channel_key, context, .. } = channel;
+    let _lock = history::lock(context, channel_key).await?;
+    let previous = channel.source(|conversation| Some(conversation.summary().text.clone()))().await?;
+    // A half of the prompt: the rest is for the frame of each message, the previous summary and the instructions.
+    let max_tokens = context.settings.prompt.summary_tokens / 2;
+    let (messages, upto) = history::read_oldest(context, channel_key, range, max_tokens).await?;
+    Some((messages, upto, previous))
 }
 
 fn summary_request(messages: &[Message], previous: Option<&str>, channel_key: &ChannelKey, templates: &Prompt) -> Request {

@@ -33,6 +33,7 @@ impl ChannelWorld {
             self.language = context.memberships.language(&channel.key.channel);
         }
         let mut ledger = self.budgets.ledger();
+        ledger.set_clock(channel.machine_time());
         run(&mut World {
             channel: &channel.key.channel,
             rules: Rules::of(&context.settings, self.language.as_deref()),

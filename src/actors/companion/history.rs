@@ -13,7 +13,7 @@ use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 
 /// How long a reader waits while requests redact the channel's record. Reading in between could show words that were just deleted.
-pub const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The number of events that are read at once.
 const PAGE: usize = 256;
@@ -30,10 +30,15 @@ pub struct History {
     pub left_out: usize,
 }
 
-/// Reads the newest messages of a range that take at most `max_tokens`, and counts the others. A `clear` ends the range. `None` if the record
-/// cannot be read now.
+/// Waits until nobody redacts the channel's record. While the lock is held, nothing is deleted from the record or the conversation. `None` if a
+/// deletion takes too long.
+pub async fn lock(context: &ActorContext, channel_key: &ChannelKey) -> Option<impl Send> {
+    tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()
+}
+
+/// Reads the newest messages of a range that take at most `max_tokens`, and counts the others. A `clear` ends the range. The caller holds the
+/// [`lock`]. `None` if the record cannot be read now.
 pub async fn read(context: &ActorContext, channel_key: &ChannelKey, range: &HistoryRange, max_tokens: usize) -> Option<History> {
-    let _lock = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()?;
     let reader = Reader::new(&*context.store);
     let (mut history, mut before, mut used, mut looked_at) = (History::default(), range.before, 0, 0);
     'pages: while looked_at < MAX_EVENTS {
@@ -63,14 +68,13 @@ pub async fn read(context: &ActorContext, channel_key: &ChannelKey, range: &Hist
 }
 
 /// Reads the oldest messages of a range that take at most `max_tokens`, but at least one. Returns them with the number of the last event that they
-/// cover. `None` if the record cannot be read now.
+/// cover. The caller holds the [`lock`]. `None` if the record cannot be read now.
 pub async fn read_oldest(
     context: &ActorContext,
     channel_key: &ChannelKey,
     range: &HistoryRange,
     max_tokens: usize,
 ) -> Option<(Vec<Message>, Seq)> {
-    let _lock = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()?;
     let reader = Reader::new(&*context.store);
     let (mut messages, mut upto, mut used) = (Vec::new(), range.after, 0);
     loop {

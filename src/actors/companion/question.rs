@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::pending_calls::{CallEnd, PendingCalls};
 use super::{asker, brief_writing, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Tell};
+use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Source, Tell};
 use crate::actors::messages::models::{CallId, Outcome};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models;
@@ -50,19 +50,14 @@ struct Call {
 }
 
 impl Question {
-    pub(super) fn new(
-        asking: DecisionRequest,
-        input: DecisionInput,
-        settings: Arc<Settings>,
-        context: Arc<ActorContext>,
-    ) -> Self {
+    pub(super) fn new(asking: DecisionRequest, settings: Arc<Settings>, context: Arc<ActorContext>) -> Self {
         let call = Call {
             ticket: asking.ticket,
-            priority: Priority::of(input.trigger, input.modality),
+            priority: asking.priority,
             deadline: context.pool.deadline(ModelRole::Side),
             channel_key: asking.channel_key.clone(),
             tell: asking.tell.clone(),
-            request: lazy_request(input, settings, asking.channel_key.clone(), context.clone()),
+            request: lazy_request(asking.input.clone(), settings, asking.channel_key.clone(), context.clone()),
             context,
             is_repeat: false,
         };
@@ -91,7 +86,7 @@ impl Call {
         let (ticket, asked) = (self.ticket, self.request.clone());
         if self.is_to_repeat(&outcome) && call_end.is_open() {
             (self.tell)(ChannelMessage::Repeated { ticket, asked, outcome });
-            let repeat = Self { request: Arc::new(repeated(&self.request).into()), is_repeat: true, ..self };
+            let repeat = Self { request: repeated(self.request.clone()), is_repeat: true, ..self };
             call_end.clone().repeated(repeat.start(call_end));
             return;
         }
@@ -115,11 +110,16 @@ impl Call {
 }
 
 /// The same request, with a stricter demand for the format of the answer at its end (docs/design/gate.md G-29).
-fn repeated(asked: &Request) -> Request {
-    let mut repeated = asked.clone();
-    repeated.messages.push(language_model::Message::text(Role::User, prompt::REPEAT_JSON.to_owned()));
-    repeated.sizes.push(("repeat", prompt::tokens(prompt::REPEAT_JSON)));
-    repeated
+fn repeated(asked: Arc<LazyRequest>) -> Arc<LazyRequest> {
+    LazyRequest::later(asked.base().clone(), move || {
+        let asked = asked.clone();
+        async move {
+            let mut repeated = Request::clone(&*asked.build().await?);
+            repeated.messages.push(language_model::Message::text(Role::User, prompt::REPEAT_JSON.to_owned()));
+            repeated.sizes.push(("repeat", prompt::tokens(prompt::REPEAT_JSON)));
+            Some(repeated)
+        }
+    })
 }
 
 /// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
@@ -141,17 +141,24 @@ fn vote_format(words: &settings::prompt::Prompt) -> AnswerFormat {
 
 /// A question whose prompt is built when the pool takes it up.
 fn lazy_request(
-    input: DecisionInput,
+    input: Source<DecisionInput>,
     settings: Arc<Settings>,
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
 ) -> Arc<LazyRequest> {
     let base_request = base_request(&settings, channel_key.guild.clone(), &context.settings.prompt);
-    LazyRequest::later(base_request, move |base_request| {
-        let companion = &settings.id;
-        let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
-        let brief = brief_writing::brief_of(&context, &settings);
-        decision_request(base_request, &input, &settings, brief.as_deref(), &context.settings.prompt)
+    LazyRequest::later(base_request, move || {
+        let (input, settings, channel_key, context) = (input(), settings.clone(), channel_key.clone(), context.clone());
+        async move {
+            let input = input.await?;
+            #[cfg(test)]
+            let input = context.hub.leak().into_question(input);
+            let companion = &settings.id;
+            let _at_work =
+                at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
+            let brief = brief_writing::brief_of(&context, &settings);
+            Some(request(&input, &settings, channel_key.guild.clone(), brief.as_deref(), &context.settings.prompt))
+        }
     })
 }
 
@@ -160,26 +167,6 @@ pub(super) fn request(
     input: &DecisionInput,
     settings: &Settings,
     guild: GuildId,
-    brief: Option<&str>,
-    words: &settings::prompt::Prompt,
-) -> Request {
-    decision_request(base_request(settings, guild, words), input, settings, brief, words)
-}
-
-/// A question without its prompt.
-fn base_request(settings: &Settings, guild: GuildId, words: &settings::prompt::Prompt) -> Request {
-    Request {
-        model: settings.model.side.clone(),
-        companion: Some(asker(settings)),
-        format: vote_format(words),
-        ..Request::new(ModelRole::Side, guild, words.max_side_answer_tokens)
-    }
-}
-
-fn decision_request(
-    base_request: Request,
-    input: &DecisionInput,
-    settings: &Settings,
     brief: Option<&str>,
     words: &settings::prompt::Prompt,
 ) -> Request {
@@ -203,5 +190,16 @@ fn decision_request(
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
     };
+    let base_request = base_request(settings, guild, words);
     Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
+}
+
+/// A question without its prompt.
+fn base_request(settings: &Settings, guild: GuildId, words: &settings::prompt::Prompt) -> Request {
+    Request {
+        model: settings.model.side.clone(),
+        companion: Some(asker(settings)),
+        format: vote_format(words),
+        ..Request::new(ModelRole::Side, guild, words.max_side_answer_tokens)
+    }
 }

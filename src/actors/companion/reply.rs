@@ -11,7 +11,7 @@ use crate::actors::companion::history::{self, History};
 use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, StatementPrompt};
+use crate::actors::messages::companion::{CompanionMessage, Source, Statement};
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
@@ -39,8 +39,11 @@ pub struct Arguments {
     pub channel_key: ChannelKey,
     pub ticket: Ticket,
     pub companion: CompanionId,
+    pub priority: Priority,
+    /// Whether it is spoken in a voice call.
+    pub is_spoken: bool,
     /// The inputs of the prompt.
-    pub statement: Arc<Statement>,
+    pub statement: Source<Statement>,
     /// Receives [`ChannelMessage::ReplyEnded`].
     pub channel: ActorRef<ChannelMessage>,
     pub context: ActorContext,
@@ -67,20 +70,17 @@ impl Actor for Reply {
 
     async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
         let reply = &state.reply;
-        let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
+        let (priority, is_spoken) = (reply.priority, reply.is_spoken);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
-        let statement = Arc::new(with_history(reply).await);
-        let Some(StatementPrompt { name, request }) = request_builder(reply, &statement, deadline).await else {
+        let Some(settings) = settings(reply, deadline).await else {
             // The channel starts the reply again, up to its limit.
             myself.stop(None);
             return Ok(());
         };
-        let request = {
-            let address = Address::Reply(reply.channel_key.channel.clone(), reply.ticket);
-            let _at_work = at_work(address).about(&reply.channel_key, &reply.companion);
-            Arc::new(LazyRequest::from(request()))
-        };
-        let is_spoken = statement.is_spoken;
+        let name = settings.name.clone();
+        let request = lazy_request(reply, settings);
+        // While words are being redacted, it takes no place at the model.
+        drop(history::lock(&reply.context, &reply.channel_key).await);
         let _typing = (!is_spoken).then(|| show_typing(reply));
         // What is spoken is shown when it is heard.
         let (mut speaking, drafts) = if is_spoken {
@@ -134,31 +134,18 @@ impl Actor for Reply {
     }
 }
 
-/// The inputs of the prompt with all that was said since the end of the summary, as far as the prompt has room. If it cannot be read, with the
-/// most recent messages only.
-async fn with_history(reply: &Arguments) -> Statement {
-    let statement = (*reply.statement).clone();
-    let max_tokens = reply.context.settings.prompt.statement_tokens;
-    match history::read(&reply.context, &reply.channel_key, &statement.history, max_tokens).await {
-        Some(History { messages, left_out }) => {
-            Statement { recent: messages.into_iter().map(Arc::new).collect(), left_out, ..statement }
-        }
-        None => statement,
-    }
-}
-
-/// Gets the prompt from the companion, and asks again if the companion dies. `None`: the companion is no longer configured, or did not answer
+/// Gets the companion's settings from it, and asks again if the companion dies. `None`: the companion is no longer configured, or did not answer
 /// in time.
-async fn request_builder(reply: &Arguments, statement: &Arc<Statement>, deadline: Instant) -> Option<StatementPrompt> {
+async fn settings(reply: &Arguments, deadline: Instant) -> Option<Arc<Settings>> {
     let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
         let (sender, receiver) = oneshot::channel();
-        let speak = Speak { channel_key: reply.channel_key.clone(), statement: statement.clone(), prompt: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
-            let _ = companion.cast(CompanionMessage::PreparePrompt(Box::new(speak)));
-            if let Ok(Ok(prompt)) = tokio::time::timeout_at(deadline, receiver).await {
-                return Some(prompt);
+            let channel = reply.channel_key.channel.clone();
+            let _ = companion.cast(CompanionMessage::SettingsIn { channel, settings: sender });
+            if let Ok(Ok(settings)) = tokio::time::timeout_at(deadline, receiver).await {
+                return Some(settings);
             }
         }
         reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion)?;
@@ -169,6 +156,41 @@ async fn request_builder(reply: &Arguments, statement: &Arc<Statement>, deadline
         }
         tokio::time::sleep(pause).await;
     }
+}
+
+/// The request for the statement, whose prompt is built when the pool takes it up.
+fn lazy_request(reply: &Arguments, settings: Arc<Settings>) -> Arc<LazyRequest> {
+    let base = base_request(&settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt);
+    let (channel_key, ticket) = (reply.channel_key.clone(), reply.ticket);
+    let (context, source) = (Arc::new(reply.context.clone()), reply.statement.clone());
+    LazyRequest::later(base, move || {
+        let (channel_key, settings) = (channel_key.clone(), settings.clone());
+        let (context, source) = (context.clone(), source.clone());
+        async move {
+            let statement = with_history(&context, &channel_key, &source).await?;
+            let address = Address::Reply(channel_key.channel.clone(), ticket);
+            let _at_work = at_work(address).about(&channel_key, &settings.id);
+            Some(statement_request(&statement, &settings, channel_key.guild.clone(), &context.settings.prompt))
+        }
+    })
+}
+
+/// The inputs of the prompt with all that was said since the end of the summary, as far as the prompt has room. If it cannot be read, with the
+/// most recent messages only. `None`: the reply is no longer owed.
+async fn with_history(context: &ActorContext, channel_key: &ChannelKey, source: &Source<Statement>) -> Option<Statement> {
+    let lock = history::lock(context, channel_key).await;
+    let statement = source().await?;
+    let max_tokens = context.settings.prompt.statement_tokens;
+    let read = match lock {
+        Some(_) => history::read(context, channel_key, &statement.history, max_tokens).await,
+        None => None,
+    };
+    Some(match read {
+        Some(History { messages, left_out }) => {
+            Statement { recent: messages.into_iter().map(Arc::new).collect(), left_out, ..statement }
+        }
+        None => statement,
+    })
 }
 
 /// The request for a statement, with its prompt.
@@ -200,17 +222,24 @@ pub(super) fn statement_request(
         templates,
     );
     let request = Request {
-        model: settings.model.main.clone(),
-        companion: Some(asker(settings)),
         messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
-        ..Request::new(ModelRole::Main, guild, templates.max_main_answer_tokens)
+        ..base_request(settings, guild, templates)
     };
     request.with(QuestionContext {
         purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing, tries: statement.tries },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
     })
+}
+
+/// The request for a statement without its prompt.
+fn base_request(settings: &Settings, guild: GuildId, templates: &settings::prompt::Prompt) -> Request {
+    Request {
+        model: settings.model.main.clone(),
+        companion: Some(asker(settings)),
+        ..Request::new(ModelRole::Main, guild, templates.max_main_answer_tokens)
+    }
 }
 
 /// Shows a typing indicator, if the platform has one, until the returned value is dropped.

@@ -5,11 +5,15 @@
 //! below the mark are swept, a page at a time, with a pause after each page that is as long as the page took. If this is interrupted, the
 //! journal is complete above its mark, and the next pass continues.
 
+mod clock;
 mod names;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+use self::clock::Trust;
 pub use self::names::without_person;
 use self::names::{remove_people_from_usage, remove_stale_index_entries};
 use crate::actors::channel::folded::folded;
@@ -18,23 +22,29 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::requests::{fence, look, send_to_writer, writer_ref};
+use crate::actors::writer::requests::{fence, look, send_to_writer, write_meta, writer_ref};
 use crate::actors::writer::{Pace, Sweep};
 use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::key;
 use crate::journal::reader::{Head, Range, ReadError, Reader, Restored};
-use crate::journal::record::{ChannelRecord, SnapshotRecord, decode, decode_event, encode_snapshot};
+use crate::journal::record::{ChannelRecord, RecordError, SnapshotRecord, decode, decode_event, encode, encode_snapshot};
+use crate::journal::{erased, key};
+use crate::ports::backend::stamp::rfc3339;
+use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
 /// The first pass comes some time after a start, because other work is more urgent then.
 const FIRST_PASS_AFTER: Duration = Duration::from_secs(60);
-/// The pause between two passes. So events are stored for at most a day longer than configured.
+/// The time between two passes. So events are stored for at most a day longer than configured.
 const BETWEEN_PASSES: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often the clock is looked at. A pass follows when one is due and the clock can be trusted.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(60 * 60);
+/// A pass that deletes what has been expired for longer than this deletes much at once.
+const LARGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Records that are read at once.
 const PAGE: usize = 512;
 /// How many events are searched for a readable one.
@@ -67,15 +77,21 @@ pub enum RetentionError {
     Metadata(#[from] MetaWriteError),
 }
 
-/// Runs a pass once a day, as long as the runtime lives. Does nothing if no retention is configured (`storage.retention_days`, or one for a
-/// guild).
+/// Runs a pass once a day, as long as the runtime lives and the clock can be trusted. Does nothing if no retention is configured
+/// (`storage.retention_days`, or one for a guild).
 pub fn run_daily(context: ActorContext) {
     if context.settings.storage.keeps_everything() {
         return;
     }
     tokio::spawn(async move {
         tokio::time::sleep(FIRST_PASS_AFTER).await;
+        let mut due = Instant::now();
         loop {
+            if !is_clock_trusted(&context).await || Instant::now() < due {
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                continue;
+            }
+            due = Instant::now() + BETWEEN_PASSES;
             let passing = context.clone();
             // The pass runs in its own task, so that the next one runs even if this one panics.
             match tokio::spawn(async move { pass(&passing).await }).await {
@@ -93,13 +109,56 @@ pub fn run_daily(context: ActorContext) {
                 }
                 Err(error) => tracing::error!(%error, "deleting expired events failed; the next pass tries again"),
             }
-            tokio::time::sleep(BETWEEN_PASSES).await;
         }
     });
 }
 
-/// Deletes the expired events of every guild, as the settings say.
+/// Looks at the clock, and notes where it is.
+async fn is_clock_trusted(context: &ActorContext) -> bool {
+    let before = match context.store.get(key::clock()).await {
+        Ok(stored) => stored.and_then(|value| decode(&key::clock(), &value).ok()),
+        Err(error) => {
+            tracing::warn!(%error, "when the clock was last seen cannot be read; nothing expires until it can");
+            return false;
+        }
+    };
+    let now = context.clock.now();
+    let (record, trust) = clock::look(before, now);
+    if let Err(error) = write_meta(context, Ward(0), vec![Write::Put(key::clock(), encode(&record))]).await {
+        tracing::warn!(%error, "where the clock is could not be noted; nothing expires until it can");
+        return false;
+    }
+    match trust {
+        Trust::Held => return true,
+        Trust::Waits => {}
+        Trust::New => tracing::info!("nothing expires until the clock has been seen to hold for a day"),
+        Trust::Leapt { from } => {
+            let (now, last_seen) = (rfc3339(now), rfc3339(from));
+            tracing::warn!(
+                now,
+                last_seen,
+                "the clock is far from where it was last seen, so nothing expires until it has held for a day: correct it if it is wrong; if the \
+                 server was off meanwhile, nothing is wrong"
+            );
+        }
+    }
+    false
+}
+
+/// Deletes the expired events of every guild, as the settings say. If much expires at once, that is noted before, so that the last backup from
+/// before it is kept for a while.
 pub async fn pass(context: &ActorContext) -> PassReport {
+    if is_large(context, &|guild| cutoff(context, guild)).await {
+        let noted = vec![Write::Put(erased::large_expiry_key(), encode(&context.clock.now()))];
+        if let Err(error) = write_meta(context, Ward(0), noted).await {
+            tracing::warn!(%error, "it could not be noted that much expires, so nothing is deleted; the next pass tries again");
+            return PassReport { failed: 1, ..PassReport::default() };
+        }
+        tracing::warn!(
+            "more than a week expires at once: the newest automatic backup from before is kept for a week, unless it holds words that somebody \
+             wanted to be deleted"
+        );
+    }
     pass_older(context, &|guild| cutoff(context, guild)).await
 }
 
@@ -125,25 +184,21 @@ async fn pass_ward(
     ward: Ward,
     report: &mut PassReport,
 ) -> Result<(), RetentionError> {
-    let all = Key::new(ward, Kind::ChannelOf);
-    let mut from = all.clone();
     let mut guilds = BTreeSet::new();
-    loop {
-        let page = context.store.scan(from.clone(), all.clone().end(), false, PAGE).await.map_err(ReadError::from)?;
-        let Some((last, _)) = page.last() else { break };
-        from = key::successor(last);
-        for (key, value) in &page {
-            let record: ChannelRecord = match decode(key, value) {
-                Ok(record) => record,
+    let mut from = Key::new(ward, Kind::ChannelOf);
+    while let Some((channels, next)) = channels(context, ward, from).await? {
+        from = next;
+        for channel in channels {
+            let channel_key = match channel {
+                Ok(channel_key) => channel_key,
                 Err(error) => {
                     report.failed += 1;
                     tracing::warn!(%error, "the name of a channel cannot be read: its expired events are not deleted");
                     continue;
                 }
             };
-            let Some(before) = cutoff(&record.guild) else { continue };
-            let channel_key = ChannelKey::new(&record.guild, &record.channel);
-            guilds.insert(record.guild);
+            let Some(before) = cutoff(&channel_key.guild) else { continue };
+            guilds.insert(channel_key.guild.clone());
             pass_channel(context, channel_key, before, report).await;
         }
     }
@@ -159,6 +214,46 @@ async fn pass_ward(
         }
     }
     Ok(())
+}
+
+/// Some of a ward's channels, and where the next ones begin. None: there are no more.
+async fn channels(
+    context: &ActorContext,
+    ward: Ward,
+    from: Key,
+) -> Result<Option<(Vec<Result<ChannelKey, RecordError>>, Key)>, ReadError> {
+    let page = context.store.scan(from, Key::new(ward, Kind::ChannelOf).end(), false, PAGE).await?;
+    let Some(next) = page.last().map(|(last, _)| key::successor(last)) else { return Ok(None) };
+    let named = |record: ChannelRecord| ChannelKey::new(&record.guild, &record.channel);
+    Ok(Some((page.iter().map(|(key, value)| decode(key, value).map(named)).collect(), next)))
+}
+
+/// Whether some channel's oldest event has been expired for long. What cannot be read is not deleted either.
+async fn is_large(context: &ActorContext, cutoff: Cutoff<'_>) -> bool {
+    for ward in (0..=u8::MAX).map(Ward) {
+        let mut from = Key::new(ward, Kind::ChannelOf);
+        while let Ok(Some((channels, next))) = channels(context, ward, from).await {
+            from = next;
+            for channel_key in channels.into_iter().flatten() {
+                if let Some(before) = cutoff(&channel_key.guild)
+                    && let Ok(Some(oldest)) = oldest(context, &channel_key).await
+                    && before.since(oldest) > LARGE
+                {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+/// When the oldest event of a channel happened.
+async fn oldest(context: &ActorContext, channel_key: &ChannelKey) -> Result<Option<Moment>, ReadError> {
+    let reader = Reader::new(&*context.store);
+    let head = reader.head(channel_key).await?;
+    let before_it = Seq(head.lowest.0.saturating_sub(1));
+    let range = Range { after: before_it, before: Some(head.last.next()), limit: NEIGHBOURS, newest_first: false };
+    Ok(reader.legible(channel_key, range).await?.events.first().map(|recorded| recorded.at))
 }
 
 async fn pass_channel(context: &ActorContext, channel_key: ChannelKey, before: Moment, report: &mut PassReport) {

@@ -109,6 +109,8 @@ pub enum ChannelMessage {
     WriterReplaced,
     /// Everything up to this number is on record. Events up to it that were dispatched to this channel arrived before this message.
     Fenced(Seq),
+    /// Look up in the conversation what a prompt is built from. A channel that is not restored drops it.
+    Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
 }

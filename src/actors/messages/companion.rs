@@ -1,5 +1,6 @@
 //! Messages to a companion.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -9,26 +10,22 @@ use super::reply::{Dropped, Reply};
 use crate::domain::closing::Stage;
 use crate::domain::id::{ChannelId, Seq, Ticket};
 use crate::domain::message::{Message, Modality};
+use crate::domain::priority::Priority;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::Request;
+use crate::settings::companion::Companion as Settings;
 
 pub enum CompanionMessage {
     /// Decide whether to speak.
-    Evaluate(Box<Evaluate>),
+    Evaluate(Box<DecisionRequest>),
     /// Drop a question whose answer is no longer wanted.
     Cancel { channel: ChannelId, ticket: Ticket },
-    /// Prepare the prompt of a statement.
-    PreparePrompt(Box<Speak>),
+    /// Send the settings in force in a channel. Dropped: the companion is no longer configured.
+    SettingsIn { channel: ChannelId, settings: oneshot::Sender<Arc<Settings>> },
 }
 
-/// A request to decide whether to speak.
-pub struct Evaluate {
-    /// The channel that asks, and the question's number.
-    pub asking: DecisionRequest,
-    /// Everything that the prompt is built from.
-    pub input: DecisionInput,
-}
+/// Asks a channel for what a prompt is built from, as it is when this is called. `None`: it is not there any more, or the channel is not running.
+pub type Source<T> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Option<T>> + Send>> + Send + Sync>;
 
 /// The input of a decision.
 pub struct DecisionInput {
@@ -50,15 +47,6 @@ pub struct DecisionInput {
     pub recent: Vec<Arc<Message>>,
     /// The unsettled messages and the companion's own statements between them, oldest first.
     pub buffer: Vec<Arc<Message>>,
-}
-
-/// A request for the prompt of a statement.
-pub struct Speak {
-    pub channel_key: ChannelKey,
-    /// What the statement is made from.
-    pub statement: Arc<Statement>,
-    /// Receives the prompt. Dropped: there is none.
-    pub prompt: oneshot::Sender<StatementPrompt>,
 }
 
 /// The input of a statement.
@@ -101,21 +89,16 @@ pub struct HistoryRange {
     pub before: Seq,
 }
 
-/// The prompt of a companion's statement.
-pub struct StatementPrompt {
-    /// The companion's name in the channel.
-    pub name: Arc<str>,
-    /// Builds the request. It may panic, and may take long because prompts are long.
-    pub request: Box<dyn FnOnce() -> Request + Send>,
-}
-
 /// Sends a message to a channel. The channel's address is resolved at the time of the call.
 pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
 
-/// A channel's question on its way to the pool.
+/// A channel's question, whether to speak, on its way to the pool.
 pub struct DecisionRequest {
     pub channel_key: ChannelKey,
     pub ticket: Ticket,
+    pub priority: Priority,
+    /// Everything that the prompt is built from.
+    pub input: Source<DecisionInput>,
     /// Sends the result to the channel.
     pub tell: Tell,
     /// Answered once the question has safely reached the pool. Dropped: it was lost on its way there.

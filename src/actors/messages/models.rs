@@ -24,6 +24,8 @@ pub enum PoolMessage {
     Panicked(CallId),
     /// The prompt of a question could not be built, so no model was called.
     NoPrompt(CallId),
+    /// Nothing is left that a question could be built from, so no model was called.
+    NotNeeded(CallId),
     /// A summary waited for too long in the queue. Its prompt was never built.
     SummaryShed,
     /// Other models are asked from this call on.

@@ -193,7 +193,7 @@ impl Pool {
     pub fn ask(&self, question: Question) -> CallId {
         let Question { request, priority, deadline, drafts, reply_to } = question;
         let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
-        let model = self.model(&request);
+        let model = self.model(request.base());
         let identity = model.identity().clone();
         let at = ServiceEndpoint { service: SERVICE, endpoint: identity.endpoint.clone() };
         let asked = Instant::now();
@@ -225,7 +225,7 @@ impl Pool {
         drafts: Option<mpsc::UnboundedSender<Draft>>,
         unclaimed: impl FnOnce(Outcome) + Send + 'static,
     ) -> Outcome {
-        let identity = self.model(&request).identity().clone();
+        let identity = self.model(request.base()).identity().clone();
         let (sender, receiver) = oneshot::channel();
         let reply_to = Box::new(move |outcome| {
             if let Err(outcome) = sender.send(outcome) {

@@ -224,17 +224,33 @@ impl Schedule {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
             self.events.push(PoolEvent::NoPrompt(open.entry.role));
-            let at = self.leave(now, call, Verdict::Unknown, &mut steps);
-            if let Some(open) = self.open.get_mut(&call) {
-                // The prompt is built for the first call, so there was none before.
-                (open.attempts, open.in_calls) = (0, Duration::ZERO);
-            }
-            self.answer(now, call, Err(NoAnswer::NoPrompt), &mut steps);
-            if let Some(at) = at {
-                self.start_calls(now, &at, &mut steps);
-            }
+            self.not_called(now, call, NoAnswer::NoPrompt, &mut steps);
         }
         steps
+    }
+
+    /// Notes that nothing was left to build a question's prompt from when it was taken up. It is answered as lost.
+    pub fn not_needed(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        if let Some(open) = self.open.get(&call) {
+            let detail = "what was to be asked is not there any more".to_owned();
+            let lost = NoAnswer::Unreachable { endpoint: open.entry.at.endpoint.clone(), detail };
+            self.not_called(now, call, lost, &mut steps);
+        }
+        steps
+    }
+
+    /// Answers a question that was taken up without a call of its model.
+    fn not_called(&mut self, now: Moment, call: CallId, no_answer: NoAnswer, steps: &mut Vec<Step>) {
+        let before = self.open.get(&call).map(|open| open.in_calls);
+        let at = self.leave(now, call, Verdict::Unknown, steps);
+        if let Some((open, before)) = self.open.get_mut(&call).zip(before) {
+            (open.attempts, open.in_calls) = (open.attempts.saturating_sub(1), before);
+        }
+        self.answer(now, call, Err(no_answer), steps);
+        if let Some(at) = at {
+            self.start_calls(now, &at, steps);
+        }
     }
 
     /// Forgets what endpoints did so far: other models are connected, perhaps because an endpoint works again.

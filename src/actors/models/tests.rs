@@ -160,8 +160,8 @@ impl World {
 
     /// A question whose prompt cannot be built.
     fn ask_without_prompt(&self, text: &str) {
-        let fails = |_| std::panic::resume_unwind(Box::new("scripted"));
-        self.ask_request(text, LazyRequest::later(Request::clone(&request(text)), fails), Priority::Lull);
+        let fails = async || std::panic::resume_unwind(Box::new("scripted"));
+        self.ask_request(text, LazyRequest::later(request(text).base().clone(), fails), Priority::Lull);
     }
 
     async fn outcome(&mut self) -> NamedOutcome {
@@ -329,6 +329,40 @@ async fn a_question_without_a_prompt_counts_as_no_call_and_no_failure() {
     assert_eq!(counted, [1.0, 0.0, 1.0]);
     let report = world.report().await;
     assert_eq!((report.troubles, report.lanes[0].breaker), (Vec::new(), BreakerState::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_call_of_a_question_has_a_prompt_of_its_own() {
+    let model = Scripted::new([Behaviour::Fails(busy(Some(5))), Behaviour::Answers("fine", 0.0)]);
+    let mut world = World::new(&model, |_| {}).await;
+    let said = Arc::new(Mutex::new("zebra"));
+    let now_said = said.clone();
+    let build = move || {
+        let prompt = request(*now_said.lock()).base().clone();
+        async { Some(prompt) }
+    };
+    world.ask_request("it", LazyRequest::later(request("").base().clone(), build), Priority::Lull);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    *said.lock() = "giraffe";
+    let result = world.next_result().await;
+
+    assert_eq!((result.as_str(), model.requests()), ("it: fine", vec!["zebra".to_owned(), "giraffe".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_about_something_that_is_gone_is_lost_without_a_call() {
+    let model = Scripted::new([Behaviour::Answers("fine", 0.0)]);
+    let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
+    world.ask_request("gone", LazyRequest::later(request("").base().clone(), async || None), Priority::Lull);
+    world.ask("next", Priority::Lull);
+
+    let (_, gone) = world.outcome().await;
+    let next = world.next_result().await;
+
+    assert!(gone.is_lost() && gone.facts.model_ms == 0, "{gone:?}");
+    assert_eq!((next.as_str(), model.requests()), ("next: fine", vec!["next".to_owned()]));
+    assert_eq!(world.report().await.lanes[0].breaker, BreakerState::Closed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,6 @@ use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::messages::models::{CallId, Job, PoolMessage};
-use crate::ports::language_model::{Answer, NoAnswer};
 use crate::telemetry::instruments::Instruments;
 
 /// A running call. Dropping it cancels the call.
@@ -18,17 +17,20 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    /// Starts a call. The pool receives its end as a message: `Ended`, `Panicked` if the call panicked, or `NoPrompt` if building the prompt
-    /// panicked and no call was made.
+    /// Starts a call. The pool receives its end as a message: `Ended`, `Panicked` if the call panicked, `NoPrompt` if building the prompt
+    /// panicked, or `NotNeeded` if there is nothing to ask any more. No call was made in the last two cases.
     pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> Self {
         let mut report = EndReport { pool, call, on_drop: Some(PoolMessage::NoPrompt) };
         let span = job.span.clone();
         let work = async move {
-            let request = job.request.build();
+            let Some(request) = job.request.build().await else {
+                report.end(PoolMessage::NotNeeded(call));
+                return;
+            };
             report.on_drop = Some(PoolMessage::Panicked);
             instruments.pool_calls.add(1, [request.role.as_str()]);
-            let result = job.model.ask(request, job.drafts.as_ref()).await;
-            report.ended(result);
+            let result = job.model.ask(&request, job.drafts.as_ref()).await;
+            report.end(PoolMessage::Ended(call, result));
         };
         Self(tokio::spawn(work.instrument(span)).abort_handle())
     }
@@ -43,9 +45,9 @@ struct EndReport {
 }
 
 impl EndReport {
-    fn ended(mut self, result: Result<Answer, NoAnswer>) {
+    fn end(mut self, message: PoolMessage) {
         self.on_drop = None;
-        self.send(PoolMessage::Ended(self.call, result));
+        self.send(message);
     }
 
     fn send(&self, message: PoolMessage) {

@@ -75,8 +75,18 @@ pub struct Leak {
 
 #[cfg(test)]
 impl Leak {
+    /// What these bugs make of the input of a question.
+    pub fn into_question(
+        &self,
+        mut input: crate::actors::messages::companion::DecisionInput,
+    ) -> crate::actors::messages::companion::DecisionInput {
+        self.add_message(&mut input);
+        self.replace_summary(&mut input);
+        input
+    }
+
     /// Adds the newest message of the question before to this one, of whatever guild that was.
-    pub fn add_message(&self, input: &mut crate::actors::messages::companion::DecisionInput) {
+    fn add_message(&self, input: &mut crate::actors::messages::companion::DecisionInput) {
         if is_planted(Bug::PromptOfAnotherGuild) {
             let before = std::mem::replace(&mut *self.message.lock(), input.buffer.last().cloned());
             input.buffer.splice(0..0, before);
@@ -89,7 +99,7 @@ impl Leak {
     }
 
     /// Replaces the summary of this question by the newest one of any guild.
-    pub fn replace_summary(&self, input: &mut crate::actors::messages::companion::DecisionInput) {
+    fn replace_summary(&self, input: &mut crate::actors::messages::companion::DecisionInput) {
         if is_planted(Bug::SummaryOfAnotherGuild) {
             input.summary.clone_from(&self.summary.lock());
         }

@@ -28,7 +28,7 @@ use crate::ports::backend::stamp::Stamp;
 use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::Write;
-use crate::ports::store::maintenance::is_backup_name;
+use crate::ports::store::maintenance::{TemporaryCopy, is_backup_name};
 
 #[async_trait]
 impl MaintenanceService for ActorBackend {
@@ -122,9 +122,9 @@ impl MaintenanceService for ActorBackend {
         Ok(BackedUp { to: to.to_owned(), entries })
     }
 
-    async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
-        let (to, entries) = self.maintenance.clone().copy_for(process).await?;
-        Ok(BackedUp { to: to.to_string_lossy().into_owned(), entries })
+    async fn copy_for(&self, process: u32) -> Result<(BackedUp, Box<dyn Send + Sync>), Refused> {
+        let TemporaryCopy { path, records, file } = self.maintenance.clone().copy_for(process).await?;
+        Ok((BackedUp { to: path.to_string_lossy().into_owned(), entries: records }, file))
     }
 
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {

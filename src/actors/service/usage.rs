@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::ActorBackend;
-use crate::domain::budget::{DAY, OfDay, PIECE};
+use crate::domain::budget::{AHEAD, DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::domain::service::Service;
@@ -51,7 +51,7 @@ impl ActorBackend {
             }
             ControlFlow::Continue(())
         };
-        self.reader().usage(guild, now - DAY - PIECE, None, take).await?;
+        self.reader().usage(guild, now - DAY - PIECE, Some(now + AHEAD), take).await?;
         // Milliseconds are counted.
         let recognised_secs = recognised.map(|counted| counted.cap(now)).map(|cap| Cap {
             used: cap.used / 1_000,

@@ -268,7 +268,7 @@ impl WriteQueue {
             match plan(&request, ward, &mut position) {
                 Ok(mut plan) => {
                     if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
-                        batch.writes.extend(erased::note(batch.ward, self.arguments.clock.now()));
+                        batch.writes.extend(erased::note(batch.ward, self.arguments.clock.now(), request.is_erasure_requested()));
                     }
                     if let Some(channel_key) = channel_key {
                         positions.insert(channel_key.clone(), position.clone());

@@ -63,6 +63,11 @@ impl Request {
         }
     }
 
+    /// Whether it removes words that somebody wanted to be removed. Others expire.
+    pub(super) const fn is_erasure_requested(&self) -> bool {
+        matches!(self, Self::Delete(_) | Self::RedactEvents(_))
+    }
+
     /// When it was sent to the writer, if it journals events.
     pub(super) const fn sent_at(&self) -> Option<Instant> {
         match self {

@@ -575,6 +575,8 @@ async fn every_erasing_write_marks_that_the_stores_file_still_has_the_words() {
     world.send(WriterMessage::WriteMeta(WriteMeta { ward, writes: used, fresh: Vec::new(), reply }));
     administered.await.unwrap().unwrap();
     assert_eq!(marks().await, 3);
+    let erasures = erased::last(&*world.store).await.unwrap();
+    assert_eq!((erasures.last, erasures.requested), (Some(day(6)), Some(day(5))));
 }
 
 /// Nothing is pending once this inbound event is handled.

@@ -1,5 +1,7 @@
 //! Handlers for operators: quarantine, export, backup, and deletion of a person's data.
 
+use std::convert::Infallible;
+
 use axum::Json as Answer;
 use axum::body::Body;
 use axum::extract::State;
@@ -8,6 +10,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::watch;
 
 use super::Shared;
 use super::body::{EntryPath, Json, QueryParams};
@@ -104,21 +108,35 @@ fn abort(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
 #[serde(deny_unknown_fields)]
 pub(super) struct Backup {
     to: Option<String>,
-    /// The process id of a `tertulia history verify`, which reads the copy and deletes it.
+    /// The process id of a `tertulia history verify`, which reads the copy. It is deleted when the connection ends.
     verified_by: Option<u32>,
 }
 
 /// `POST /api/backup`
-pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Backup>) -> Result<Answer<BackedUp>, Problem> {
-    let backed_up = match (backup.to, backup.verified_by) {
+pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Backup>) -> Result<Response, Problem> {
+    match (backup.to, backup.verified_by) {
         (Some(to), None) => {
             validation::opaque_id("to", &to, 4_096)?;
-            console.backend()?.maintenance.backup(&to).await?
+            Ok(Answer(console.backend()?.maintenance.backup(&to).await?).into_response())
         }
-        (None, Some(process)) => console.backend()?.maintenance.copy_for(process).await?,
-        _ => return Err(Problem::invalid("to", "to is missing; give the whole path of a new file on the server's machine")),
-    };
-    Ok(Answer(backed_up))
+        (None, Some(process)) => {
+            let (backed_up, file) = console.backend()?.maintenance.copy_for(process).await?;
+            Ok(while_connected(&backed_up, file, console.closing.subscribe()))
+        }
+        _ => Err(Problem::invalid("to", "to is missing; give the whole path of a new file on the server's machine")),
+    }
+}
+
+/// Answers with one line, and does not end until the client closes the connection or the server stops. Then the file is deleted.
+fn while_connected(backed_up: &BackedUp, file: Box<dyn Send + Sync>, mut closing: watch::Receiver<bool>) -> Response {
+    let line = json!(backed_up).to_string() + "\n";
+    let end = stream::once(async move {
+        drop(closing.wait_for(|closing| *closing).await);
+        drop(file);
+        String::new()
+    });
+    let body = Body::from_stream(stream::once(async { line }).chain(end).map(Ok::<_, Infallible>));
+    ([(CONTENT_TYPE, "application/x-ndjson")], body).into_response()
 }
 
 /// `POST /api/forget`

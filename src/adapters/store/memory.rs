@@ -1,7 +1,7 @@
 //! A store in memory, without a thread. Tests can make it hold back commits and fail.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::batch::{changes, refusal};
 use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
-use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance};
+use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, TemporaryCopy};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 
 /// The in-memory counterpart of the store on disk.
@@ -201,7 +201,7 @@ impl StoreMaintenance for MemoryStore {
         Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??.records)
     }
 
-    async fn copy_for(self: Arc<Self>, _: u32) -> Result<(PathBuf, u64), MaintenanceError> {
+    async fn copy_for(self: Arc<Self>, _: u32) -> Result<TemporaryCopy, MaintenanceError> {
         Err(MaintenanceError::Failed("a store in memory has no folder".to_owned()))
     }
 

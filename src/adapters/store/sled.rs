@@ -29,7 +29,7 @@ use super::open_error::WAYS_OUT;
 use super::target;
 use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
-use crate::ports::store::maintenance::{Inspect, MaintenanceError, Reconstruct, StoreMaintenance};
+use crate::ports::store::maintenance::{Inspect, MaintenanceError, Reconstruct, StoreMaintenance, TemporaryCopy};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
 use closing::attempt;
@@ -262,20 +262,36 @@ impl StoreMaintenance for SledStore {
         Ok(copied.records)
     }
 
-    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), MaintenanceError> {
+    async fn copy_for(self: Arc<Self>, process: u32) -> Result<TemporaryCopy, MaintenanceError> {
+        // Dropped together with this future.
+        let wanted = Arc::new(());
+        let is_wanted = Arc::downgrade(&wanted);
         let copied = tokio::task::spawn_blocking(move || {
-            let to = target::for_process(&self.folder, process);
-            let to = std::path::absolute(&to).map_err(|error| CopyError::Unwritten { to: to.clone(), error })?;
-            let copied = self.copy(&to, || true, |_| {})?;
-            Ok::<_, CopyError>((to, copied.records))
+            let path = target::for_process(&self.folder, process);
+            let path = std::path::absolute(&path).map_err(|error| CopyError::Unwritten { to: path.clone(), error })?;
+            let copied = self.copy(&path, || is_wanted.strong_count() > 0, |_| {})?;
+            let file = Box::new(Temporary(path.clone()));
+            Ok::<_, CopyError>(TemporaryCopy { path, records: copied.records, file })
         });
-        Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??)
+        let copied = copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))?;
+        drop(wanted);
+        Ok(copied?)
     }
 
     async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError> {
         let measured = tokio::task::spawn_blocking(move || Self::disk_bytes(&self));
         let measured = measured.await.map_err(|panic| MaintenanceError::Failed(format!("measuring panicked: {panic}")))?;
         measured.map_err(|error| MaintenanceError::Failed(format!("the store's size cannot be read: {error}")))
+    }
+}
+
+/// A file that is deleted when this is dropped.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Its reader may have deleted it.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -1,12 +1,35 @@
 //! Decides whether a file may be created somewhere. A file among the files of a store would be taken for one of them.
 
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The path of the copy of a running server's store that `tertulia history verify` reads. It is in the data folder while that runs.
 pub fn for_process(data: &Path, process: u32) -> PathBuf {
     data.join(format!("verify-{process}.backup"))
+}
+
+/// Deletes such copies, and unfinished ones, which killed processes left in a data folder.
+///
+/// # Errors
+/// The errors of the file system.
+pub fn remove_for_processes(data: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(data)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_for_process) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file has a name of [`for_process`], or is a part of one.
+fn is_for_process(name: &str) -> bool {
+    let Some((process, end)) = name.strip_prefix("verify-").and_then(|name| name.split_once(".backup")) else { return false };
+    let number = end.strip_suffix(".part").map(|number| number.strip_prefix('.').unwrap_or(number));
+    process.parse::<u32>().is_ok()
+        && (end.is_empty() || number.is_some_and(|number| number.is_empty() || number.parse::<u32>().is_ok()))
 }
 
 /// Whether a new file of this name would be below a data folder, whatever path leads there: `..`, links and mounts included. False if its
@@ -61,6 +84,22 @@ mod tests {
             assert!(!is_among(to), "{to}");
         }
         assert!(!super::is_among(&data, Path::new("a.backup")));
+    }
+
+    #[test]
+    fn copies_for_processes_that_were_killed_are_deleted_and_nothing_else() {
+        let data = tempfile::tempdir().unwrap();
+        let left = for_process(data.path(), 17).file_name().unwrap().to_str().unwrap().to_owned();
+        let others = ["manifest", "verify-17.backup.txt", "verify-a.backup", "verify-17.backup.a.part", "verify.backup"];
+        for name in [&*left, &format!("{left}.part"), &format!("{left}.2.part")].iter().chain(&others) {
+            fs::write(data.path().join(name), "").unwrap();
+        }
+
+        remove_for_processes(data.path()).unwrap();
+
+        let mut names: Vec<_> = fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["manifest", "verify-17.backup.a.part", "verify-17.backup.txt", "verify-a.backup", "verify.backup"]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use reqwest::Method;
+use indicatif::ProgressBar;
+use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use super::{progress, records};
@@ -121,21 +122,45 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
 /// Verifies a copy that the running server makes, because the server has the store locked. The copy contains every record.
 fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Failure> {
     let process = std::process::id();
-    block_on(request_copy(client, &json!({ "verified_by": process }))).or_else(|failure| match failure {
-        // The store is damaged, and a copy ends at the first unreadable place.
-        Failure::Store(detail) => {
-            let detail = format!(
-                "{detail}; stop the server, and `tertulia history verify` also reads what comes after it, if the store can be opened"
-            );
-            report_damage(json, &detail)?;
-            Err(Failure::Store(detail))
-        }
-        failure => Err(failure),
-    })?;
     let copy = absolute(&target::for_process(data, process))?;
-    let read = read_backup(&copy);
-    std::fs::remove_file(&copy).map_err(|error| Failure::Failed(format!("{}: {error}; delete it", copy.display())))?;
-    Ok(read?)
+    block_on(async {
+        let connection = connection_with_copy(client, process).await.or_else(|failure| match failure {
+            // The store is damaged, and a copy ends at the first unreadable place.
+            Failure::Store(detail) => {
+                let detail = format!(
+                    "{detail}; stop the server, and `tertulia history verify` also reads what comes after it, if the store can be opened"
+                );
+                report_damage(json, &detail)?;
+                Err(Failure::Store(detail))
+            }
+            failure => Err(failure),
+        })?;
+        // This runtime has nothing else to do meanwhile.
+        let read = read_backup(&copy);
+        // The server deletes it when the connection ends. This way it is gone when the command ends.
+        let _ = std::fs::remove_file(&copy);
+        drop(connection);
+        Ok(read?)
+    })
+}
+
+/// Has the server make a copy for this process. The server deletes it when the connection ends, whatever ends it.
+async fn connection_with_copy(client: &Client, process: u32) -> Result<Response, Failure> {
+    let bar = copying();
+    let request = client.request(Method::POST, "/api/backup", &[]).json(&json!({ "verified_by": process }));
+    let mut response = client.send(request).await?;
+    // The copy is complete when its line arrives. The body goes on.
+    if response.chunk().await.map_err(|error| client.broken(&error))?.is_none() {
+        return Err(Failure::Failed("the server stopped before the copy was complete: try again".into()));
+    }
+    drop(bar);
+    Ok(response)
+}
+
+fn copying() -> ProgressBar {
+    let bar = progress("the server copies");
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    bar
 }
 
 /// Fails unless the backup is an existing file.
@@ -168,8 +193,7 @@ async fn copy_by_server(client: &Client, to: &Path) -> Result<Value, Failure> {
 }
 
 async fn request_copy(client: &Client, request: &Value) -> Result<Value, Failure> {
-    let bar = progress("the server copies");
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let bar = copying();
     let copied = client.object(client.request(Method::POST, "/api/backup", &[]).json(request)).await;
     drop(bar);
     copied.map_err(|failure| match failure {

@@ -88,6 +88,13 @@ impl<const SECS: u64> Sliding<SECS> {
         is_used
     }
 
+    /// The clock was set back to this moment: uses that are later count as made now.
+    pub(super) fn set_back(&mut self, to: Moment) {
+        for piece in self.pieces.iter_mut().rev().take_while(|piece| piece.newest > to) {
+            piece.newest = to;
+        }
+    }
+
     fn remove_expired(&mut self, now: Moment) {
         while self.pieces.front().is_some_and(|piece| is_expired(piece.newest, now, Self::LENGTH)) {
             self.drop_oldest();

@@ -2,7 +2,7 @@ use super::*;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
 use crate::journal::membership;
-use crate::journal::record::{Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
+use crate::journal::record::{ClockRecord, Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
 use crate::samples::outbox_record;
 
 const NO: ChannelNo = ChannelNo(7);
@@ -42,6 +42,8 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::opt_out(&guild, &"Ana".into()), encode(&OptOutRecord { guild: guild.clone(), person: "Ana".into(), since: at })),
         (key::next_channel(ward), encode(&8_u32)),
         (key::start(at), encode(&StartRecord::default())),
+        (key::clock(), encode(&ClockRecord { seen: at, since: at })),
+        (erased::large_expiry_key(), encode(&at)),
         (key::usage_kept_from(&guild), encode(&at)),
         (key::index_removal(ward, NO, seq), encode(&())),
         (key::sweep(ward, NO), encode_number(seq)),

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, json};
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
@@ -85,6 +85,8 @@ pub(crate) struct Probe {
     /// Whether most calls panic.
     pub(crate) panics: bool,
     pub(crate) models_fail: bool,
+    /// The next copy of the store for a process.
+    pub(crate) copy: Option<mpsc::Sender<()>>,
 }
 
 struct FakeRoom {
@@ -634,8 +636,9 @@ impl MaintenanceService for FakeBackend {
         Ok(BackedUp { to: to.to_owned(), entries: 3 })
     }
 
-    async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
-        Ok(BackedUp { to: format!("/data/verify-{process}.backup"), entries: 3 })
+    async fn copy_for(&self, process: u32) -> Result<(BackedUp, Box<dyn Send + Sync>), Refused> {
+        let file = self.probe().copy.take();
+        Ok((BackedUp { to: format!("/data/verify-{process}.backup"), entries: 3 }, Box::new(file)))
     }
 
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {

@@ -23,8 +23,9 @@ pub trait MaintenanceService: Send + Sync + 'static {
     /// Writes a consistent copy of the store to a path on the server's machine.
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused>;
 
-    /// Writes such a copy into a file that the store names, for a process on the server's machine that reads the file and deletes it.
-    async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused>;
+    /// Writes such a copy into a file that the store names, for a process on the server's machine that reads the file. Dropping the second part
+    /// of the result, or the future, deletes the file.
+    async fn copy_for(&self, process: u32) -> Result<(BackedUp, Box<dyn Send + Sync>), Refused>;
 
     /// Forgets a person in a guild: deletes their messages, and the decisions and summaries that came from them.
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused>;

@@ -1,78 +1,88 @@
-//! A request whose prompt is built only when it is about to be sent: a prompt is long, and a thousand requests may wait in the queue.
+//! A request whose prompt is built only when it is about to be sent, and again for each repetition: what was deleted or edited while it waited
+//! is not sent.
 
-use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::Request;
 
-type BuildPrompt = Box<dyn FnOnce(Request) -> Request + Send>;
+type BuildPrompt = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Option<Request>> + Send>> + Send + Sync>;
 
 /// A request that has no prompt while it waits, or if it is never sent.
 pub struct LazyRequest {
-    base: Request,
-    build_prompt: Mutex<Option<BuildPrompt>>,
-    built: OnceLock<Box<Request>>,
+    base: Arc<Request>,
+    build_prompt: Option<BuildPrompt>,
+    newest: Mutex<Option<Arc<Request>>>,
 }
 
 impl LazyRequest {
-    /// A request that is `base` until [`Self::build`] completes it with `build_prompt`.
-    pub fn later(base: Request, build_prompt: impl FnOnce(Request) -> Request + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { base, build_prompt: Mutex::new(Some(Box::new(build_prompt))), built: OnceLock::new() })
+    /// A request that waits as `base`, which has no prompt. `build_prompt` completes it from what is true by then. `None`: nobody needs an answer
+    /// any more, or what the prompt is built from is not there at the moment.
+    pub fn later<F>(base: Request, build_prompt: impl Fn() -> F + Send + Sync + 'static) -> Arc<Self>
+    where
+        F: Future<Output = Option<Request>> + Send + 'static,
+    {
+        let build_prompt: BuildPrompt = Box::new(move || Box::pin(build_prompt()));
+        Arc::new(Self { base: base.into(), build_prompt: Some(build_prompt), newest: Mutex::default() })
     }
 
-    /// Builds the prompt, on the first call only. If that panics, the request stays without a prompt.
-    pub fn build(&self) -> &Request {
-        let build_prompt = self.build_prompt.lock().take();
-        if let Some(build_prompt) = build_prompt {
-            self.built.get_or_init(|| Box::new(build_prompt(self.base.clone())));
-        }
-        self
+    /// What is known before the prompt is built: everything else.
+    pub fn base(&self) -> &Request {
+        &self.base
+    }
+
+    /// Builds the prompt.
+    pub async fn build(&self) -> Option<Arc<Request>> {
+        let Some(build_prompt) = &self.build_prompt else { return Some(self.base.clone()) };
+        let request = Arc::new(build_prompt().await?);
+        *self.newest.lock() = Some(request.clone());
+        Some(request)
+    }
+
+    /// The request with the prompt that was built last. Without a prompt if none was.
+    pub fn newest(&self) -> Arc<Request> {
+        self.newest.lock().as_ref().unwrap_or(&self.base).clone()
     }
 }
 
-/// A request whose prompt is complete already.
+/// A request whose prompt is complete already, because it holds nothing that can be deleted.
 impl From<Request> for LazyRequest {
     fn from(request: Request) -> Self {
-        Self { base: request, build_prompt: Mutex::default(), built: OnceLock::new() }
-    }
-}
-
-impl Deref for LazyRequest {
-    type Target = Request;
-
-    fn deref(&self) -> &Request {
-        self.built.get().map_or(&self.base, |request| &**request)
+        Self { base: request.into(), build_prompt: None, newest: Mutex::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
     use super::*;
     use crate::ports::language_model::{Message, ModelRole};
 
-    #[test]
-    fn a_prompt_is_built_once_and_not_before() {
-        let lazy_request = LazyRequest::later(request(""), |base| Request { messages: request("How are you?").messages, ..base });
-        assert_eq!(lazy_request.user(), "");
+    #[tokio::test]
+    async fn a_prompt_is_built_anew_each_time_and_not_before() {
+        let said = Arc::new(Mutex::new("How are you?"));
+        let now_said = said.clone();
+        let lazy_request = LazyRequest::later(request(""), move || {
+            let now_said = *now_said.lock();
+            async move { Some(request(now_said)) }
+        });
+        assert_eq!(lazy_request.newest().user(), "");
 
-        let both = [lazy_request.build().user().into_owned(), lazy_request.build().user().into_owned()];
+        let first = lazy_request.build().await.map(|request| request.user().into_owned());
+        *said.lock() = "Who are you?";
+        let second = lazy_request.build().await.map(|request| request.user().into_owned());
 
-        assert_eq!(both, ["How are you?", "How are you?"]);
-        assert_eq!(lazy_request.user(), "How are you?");
+        assert_eq!((first.as_deref(), second.as_deref()), (Some("How are you?"), Some("Who are you?")));
+        assert_eq!(lazy_request.newest().user(), "Who are you?");
     }
 
-    #[test]
-    fn a_request_whose_prompt_panics_stays_without_a_prompt() {
-        let lazy_request = LazyRequest::later(request(""), |_| resume_unwind(Box::new("it cannot be built")));
+    #[tokio::test]
+    async fn a_request_that_nobody_needs_any_more_has_no_prompt() {
+        let lazy_request = LazyRequest::later(request(""), async || None);
 
-        let panicked = catch_unwind(AssertUnwindSafe(|| lazy_request.build().user().into_owned()));
-
-        assert!(panicked.is_err());
-        assert_eq!((&*lazy_request.user(), &*lazy_request.build().user()), ("", ""));
+        assert!(lazy_request.build().await.is_none());
+        assert_eq!(lazy_request.newest().user(), "");
     }
 
     fn request(user: &str) -> Request {

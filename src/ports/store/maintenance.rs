@@ -23,18 +23,28 @@ pub trait StoreMaintenance: Send + Sync + 'static {
     /// [`MaintenanceError`]. The target then does not exist, or is unchanged.
     async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError>;
 
-    /// Does the same into a file that the store names, in its own directory, for a process that reads the file and deletes it. Returns the
-    /// file's absolute path, too.
+    /// Does the same into a file that the store names, in its own directory, for a process that reads it. If the future is dropped, no file is
+    /// left.
     ///
     /// # Errors
     /// [`MaintenanceError`]. The file then does not exist, or is unchanged.
-    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), MaintenanceError>;
+    async fn copy_for(self: Arc<Self>, process: u32) -> Result<TemporaryCopy, MaintenanceError>;
 
     /// The bytes that the store uses on disk; 0 for a store in memory.
     ///
     /// # Errors
     /// The error that the file system reports.
     async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError>;
+}
+
+/// A copy of a store that is read once.
+pub struct TemporaryCopy {
+    /// The absolute path of the file.
+    pub path: PathBuf,
+    /// How many records it holds.
+    pub records: u64,
+    /// Deletes the file when it is dropped.
+    pub file: Box<dyn Send + Sync>,
 }
 
 /// Reconstructs records that are lost from the ones that are left.

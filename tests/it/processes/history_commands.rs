@@ -32,6 +32,26 @@ async fn verify_and_an_export_say_the_same_with_and_without_a_server_and_a_scrip
 }
 
 #[tokio::test]
+async fn a_start_deletes_the_copies_that_killed_verifications_left_and_a_verification_leaves_none() {
+    let premises = Premises::new();
+    premises.start().await.stop().await;
+    for name in ["verify-17.backup", "verify-18.backup.part"] {
+        std::fs::write(premises.data().join(name), "words").expect("written");
+    }
+
+    let server = premises.start().await;
+    let copies = || {
+        let names = std::fs::read_dir(premises.data()).expect("read").map(|entry| entry.expect("read").file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("verify-")).count()
+    };
+    let after_the_start = copies();
+    premises.run(&["history", "verify"]).await.exits_with(0);
+
+    assert_eq!((after_the_start, copies()), (0, 0));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn an_export_as_a_script_notes_where_it_differs_from_the_record() {
     let premises = Premises::new();
     let server = premises.start().await;

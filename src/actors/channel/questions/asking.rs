@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use super::super::channel_context::ChannelContext;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionInput, DecisionRequest, Evaluate};
+use crate::actors::messages::companion::{CompanionMessage, DecisionInput, DecisionRequest};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::domain::conversation::Conversation;
-use crate::domain::gate::{Evaluation, Gate};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
+use crate::domain::priority::Priority;
 use crate::domain::window;
 
 /// Hands a question to its companion, and returns the companion. `None`: the question is closed, or the companion is external. That one was
 /// notified when the round was published, and the round's deadline limits how long it can take.
 pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<CompanionId> {
     let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
-    let gate = conversation.gate(companion).filter(|gate| !gate.external)?;
+    conversation.gate(companion).filter(|gate| !gate.external)?;
     let tell = channel.tell();
     let lost = tell.clone();
     let arrival = Reply::new(move |arrived: Result<(), Dropped>| {
@@ -30,18 +30,22 @@ pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &Channel
             });
         }
     });
-    let asking = DecisionRequest { channel_key: channel.key.clone(), ticket, tell, arrival };
-    let evaluate = Evaluate { asking, input: input(companion, gate, evaluation, conversation) };
+    let input = channel.source(move |conversation| input(ticket, conversation));
+    let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
+    let priority = Priority::of(evaluation.trigger, modality.unwrap_or_default());
+    let asking = DecisionRequest { channel_key: channel.key.clone(), ticket, priority, input, tell, arrival };
     // If the companion is not running, the question is dropped. The drop reports it as lost, and it is asked again.
     match channel.companion(companion) {
-        Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
-        None => drop(evaluate),
+        Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(asking)))),
+        None => drop(asking),
     }
     Some(companion.clone())
 }
 
-/// What the companion decides by.
-fn input(companion: &CompanionId, gate: &Gate, evaluation: &Evaluation, conversation: &Conversation) -> DecisionInput {
+/// What the companion decides by. `None`: the question is closed.
+fn input(ticket: Ticket, conversation: &Conversation) -> Option<DecisionInput> {
+    let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
+    let gate = conversation.gate(companion)?;
     let window = conversation.window();
     // The companion's own statements after its cursor need no decision, but the prompt shows them.
     let is_shown = |entry: &&window::Entry| {
@@ -51,7 +55,7 @@ fn input(companion: &CompanionId, gate: &Gate, evaluation: &Evaluation, conversa
     let considered: Vec<Seq> =
         conversation.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
     let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
-    DecisionInput {
+    Some(DecisionInput {
         trigger: evaluation.trigger,
         stage: gate.stage,
         modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
@@ -62,5 +66,5 @@ fn input(companion: &CompanionId, gate: &Gate, evaluation: &Evaluation, conversa
         summary: conversation.summary().text.clone(),
         recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
         buffer,
-    }
+    })
 }

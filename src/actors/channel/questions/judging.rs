@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::channel_context::ChannelContext;
+use super::is_judgement_open;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::CallId;
 use crate::actors::models::Question;
@@ -19,19 +20,29 @@ use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
 
 /// Asks how much the last statements repeat each other.
 pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> CallId {
-    let messages: Vec<Arc<Message>> = conversation.judged_statements().cloned().collect();
-    let modality = messages.last().map_or(Modality::Text, |message| message.modality);
-    let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
+    let newest = conversation.judged_statements().last();
+    let modality = newest.map_or(Modality::Text, |message| message.modality);
+    let speaker = CompanionId::from(newest.map_or("", |message| &*message.from.id));
+    let statements = channel.source(move |conversation| {
+        let is_open = is_judgement_open(ticket, conversation);
+        is_open.then(|| conversation.judged_statements().cloned().collect::<Vec<Arc<Message>>>())
+    });
     let (pool, most) = (&channel.context.pool, channel.context.settings.prompt.max_side_answer_tokens);
     let base_request = Request::new(ModelRole::Side, channel.key.guild.clone(), most);
     let (channel_key, context) = (channel.key.clone(), channel.context.clone());
-    let request = LazyRequest::later(base_request, move |base_request| {
-        let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
-        let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
-        let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
-        let newest = Line::newest_of(messages.into_iter());
-        let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
-        Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
+    let base = base_request.clone();
+    let request = LazyRequest::later(base, move || {
+        let (statements, base_request) = (statements(), base_request.clone());
+        let (channel_key, context, speaker) = (channel_key.clone(), context.clone(), speaker.clone());
+        async move {
+            let statements = statements.await?;
+            let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
+            let messages: Vec<&Message> = statements.iter().map(|message| &**message).collect();
+            let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
+            let newest = Line::newest_of(messages.into_iter());
+            let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
+            Some(Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context))
+        }
     });
     let (actor, asked) = (channel.actor.clone(), request.clone());
     pool.ask(Question {

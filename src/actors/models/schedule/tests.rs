@@ -446,6 +446,7 @@ proptest! {
                         1 => { world.running.remove(&call); schedule.ended(now, call, Err(overloaded(Some(1.0))), 0.9) }
                         2 => schedule.panicked(now, call),
                         3 => schedule.prompt_failed(now, call),
+                        4 => schedule.not_needed(now, call),
                         _ => schedule.ended(now, call, Ok(answer()), 0.0),
                     }
                 }

@@ -1,6 +1,8 @@
 //! Every route of the API: its responses, and how invalid requests are refused.
 
 use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 
 use super::*;
 
@@ -397,6 +399,37 @@ async fn decisions_and_their_stories_are_returned() {
 }
 
 #[tokio::test]
+async fn a_copy_that_a_command_verifies_is_deleted_when_its_connection_ends() {
+    let world = World::new().await;
+    let (file, mut deleted) = mpsc::channel::<()>(1);
+    world.backend.probe().copy = Some(file);
+    let request = world.request(Method::POST, "/api/backup").json(&json!({ "verified_by": 7 }));
+
+    let mut response = request.send().await.unwrap();
+    let line = response.chunk().await.unwrap().expect("a line");
+    let is_there = deleted.try_recv() == Err(TryRecvError::Empty);
+    drop(response);
+
+    let expected = json!({ "to": "/data/verify-7.backup", "entries": 3 });
+    assert_eq!((serde_json::from_slice::<Value>(&line).unwrap(), is_there), (expected, true));
+    assert_eq!(deleted.recv().await, None);
+}
+
+#[tokio::test]
+async fn a_copy_that_a_command_verifies_is_deleted_when_the_server_stops() {
+    let mut world = World::new().await;
+    let (file, mut deleted) = mpsc::channel::<()>(1);
+    world.backend.probe().copy = Some(file);
+    let request = world.request(Method::POST, "/api/backup").json(&json!({ "verified_by": 7 }));
+    let response = request.send().await.unwrap();
+
+    drop(world.stop.take());
+    let rest = response.text().await.unwrap();
+
+    assert_eq!((rest.lines().count(), deleted.recv().await), (1, None));
+}
+
+#[tokio::test]
 async fn operators_can_manage_quarantine_backups_and_deletions() {
     let world = World::new().await;
 
@@ -416,7 +449,6 @@ async fn operators_can_manage_quarantine_backups_and_deletions() {
     let forgotten = world.post("/api/forget", json!({ "guild": "home", "person": "Ana" })).await;
     let nobody = world.post("/api/forget", json!({ "guild": "home", "person": " " })).await;
     let nowhere = world.post("/api/backup", json!({ "to": "" })).await;
-    let copy = world.post("/api/backup", json!({ "verified_by": 7 })).await;
     let neither = world.post("/api/backup", json!({})).await;
 
     let (at, detail) = ("2026-05-01T12:00:00.000Z", "a bug");
@@ -433,7 +465,6 @@ async fn operators_can_manage_quarantine_backups_and_deletions() {
     );
     assert_eq!((nobody.0, &nobody.1["field"]), (422, &json!("person")));
     assert_eq!((nowhere.0, &nowhere.1["field"]), (422, &json!("to")));
-    assert_eq!(copy, (200, json!({ "to": "/data/verify-7.backup", "entries": 3 })));
     assert_eq!((neither.0, &neither.1["field"]), (422, &json!("to")));
 }
 

@@ -320,11 +320,14 @@ async fn a_running_store_can_be_backed_up_and_measured() {
 
     let records = maintenance.clone().backup(&to).await.unwrap();
     let again = maintenance.clone().backup(&to).await;
-    let (copy, copied) = maintenance.clone().copy_for(7).await.unwrap();
+    let TemporaryCopy { path: copy, records: copied, file } = maintenance.clone().copy_for(7).await.unwrap();
+    let is_there = copy.exists();
+    drop(file);
 
     assert_eq!(crate::adapters::store::backup::verify(&to, (), |_| {}).unwrap().records, records);
     assert!(matches!(again, Err(MaintenanceError::Exists(_))));
-    assert_eq!((copied, copy), (records, subject.data().join("verify-7.backup")));
+    assert_eq!((copied, &copy, is_there), (records, &subject.data().join("verify-7.backup"), true));
+    assert!(!copy.exists(), "nobody reads it any more");
     assert!(maintenance.disk_bytes().await.unwrap() > 0);
 }
 
