@@ -178,6 +178,10 @@ pub enum Notice {
         /// What happened. What people do comes as the other notices.
         told: interruption::Input,
     },
+    /// Whether nobody hears the companions in the call, or they hear nobody: then they answer in writing.
+    Silenced(bool),
+    /// What makes and plays the companions' audio was restarted. It needs the reply in force again.
+    PlayerRestarted,
 }
 
 /// An output of the conversation. Outputs are in the order in which they happened.
@@ -453,7 +457,7 @@ impl Conversation {
                 }
             }
             Input::ReplyFailed { ticket, error } => {
-                if !self.end_lost_answer(ticket, &mut step.out) && !self.keep_heard(ticket, &mut step) {
+                if !self.end_lost_answer(ticket, &mut step) && !self.keep_heard(ticket, &mut step) {
                     self.fail_reply(ticket, error, &mut step);
                 }
             }

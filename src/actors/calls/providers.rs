@@ -81,6 +81,11 @@ impl<S: ?Sized> Provider<S> {
         self.breaker.lock().allows_call(now)
     }
 
+    /// Whether its newest work failed.
+    pub fn fails(&self, now: Moment) -> bool {
+        self.breaker.lock().state(now) != BreakerState::Closed
+    }
+
     fn rests(&self, now: Moment) -> bool {
         now < *self.rests_until.lock()
     }
@@ -215,6 +220,11 @@ impl Recognisers {
     /// Whether a provider is not known to fail.
     pub fn works(&self, now: Moment) -> bool {
         self.all().any(|provider| provider.allows_work(now))
+    }
+
+    /// Whether nothing that people say is recognised: the newest work of all of them failed.
+    pub fn fail(&self, now: Moment) -> bool {
+        self.all().all(|provider| provider.fails(now))
     }
 
     /// Whether a stream that began now would be at another provider that is preferred to this one.

@@ -102,6 +102,7 @@ const fn cuts(verdict: Verdict) -> bool {
         | Verdict::CallEnded
         | Verdict::PlaybackLost
         | Verdict::ServerStopping
+        | Verdict::Silenced
         | Verdict::Cancelled => true,
         Verdict::Unducked
         | Verdict::PlayedOut

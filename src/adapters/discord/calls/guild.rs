@@ -45,8 +45,25 @@ pub struct Present {
 struct Own {
     channel: Snowflake,
     session: secrecy::SecretString,
-    /// Whether the bot may not speak, in the audience of a stage.
-    is_suppressed: bool,
+    silence: Silence,
+}
+
+/// What keeps the bot from being heard in a call, or from hearing. Then companions answer in writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// It may not speak: in the audience of a stage, or without the permission.
+    pub is_suppressed: bool,
+    /// A moderator has muted it.
+    pub is_muted: bool,
+    /// A moderator has deafened it.
+    pub is_deafened: bool,
+}
+
+impl Silence {
+    /// Whether anything does.
+    pub const fn is_any(self) -> bool {
+        self.is_suppressed || self.is_muted || self.is_deafened
+    }
 }
 
 /// The channel in which the bot belongs, and why.
@@ -129,7 +146,8 @@ impl GuildVoice {
         if let Some(before) = before.filter(|before| before.channel != channel) {
             self.moved(before.channel, channel, now);
         }
-        self.own = Some(Own { channel, session: state.session_id.clone(), is_suppressed: state.suppress });
+        let silence = Silence { is_suppressed: state.suppress, is_muted: state.mute, is_deafened: state.deaf };
+        self.own = Some(Own { channel, session: state.session_id.clone(), silence });
     }
 
     /// A moderator moved the bot.
@@ -258,9 +276,9 @@ impl GuildVoice {
         (self.own, self.server) = (None, None);
     }
 
-    /// Where the bot is, and whether it may not speak there.
-    pub fn place(&self) -> Option<(Snowflake, bool)> {
-        self.own.as_ref().map(|own| (own.channel, own.is_suppressed))
+    /// Where the bot is, and what keeps it from being heard or hearing there.
+    pub fn place(&self) -> Option<(Snowflake, Silence)> {
+        self.own.as_ref().map(|own| (own.channel, own.silence))
     }
 
     /// The people in a channel, without bots.
