@@ -53,7 +53,7 @@ impl State {
                 Output::Voice(effect) => voice::carry_out_in_call(*effect, &self.conversation, &self.channel),
                 Output::Aloud { ticket, aloud } => {
                     if aloud == Aloud::SaidAll {
-                        self.traces.written(ticket, self.channel.machine_time());
+                        self.traces.said_all(ticket, self.channel.machine_time());
                     }
                     self.voice.follow_reply(ticket, self.traces.turn_of(ticket), aloud, &self.channel);
                 }

@@ -18,7 +18,7 @@ pub struct Call {
     pub server: Server,
     /// The events of the channel.
     pub watch: Watch,
-    _premises: Premises,
+    pub premises: Premises,
 }
 
 impl Call {
@@ -34,7 +34,7 @@ impl Call {
         home.discord.sessions(1).await;
         final_answer(&home.discord, kim, channel, sub("join", json!([companion("aria")]))).await;
         let watch = server.watch(&format!("discord:{channel}"), Some(0)).await;
-        Self { home, channel, server, watch, _premises: premises }
+        Self { home, channel, server, watch, premises }
     }
 
     /// Ana enters the call, and the bot follows.
