@@ -1,8 +1,10 @@
 //! The server, or an actor of it, is restarted while a companion prepares a spoken answer or gives it.
 
+use super::super::retaining::left_of;
 use super::*;
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::domain::id::Seq;
 
 const TEXT: &str = "Hello there. It is good to hear you.";
 /// What people and platforms need to be in a call again.
@@ -113,6 +115,22 @@ async fn a_channel_that_is_restarted_while_a_reply_is_prepared_costs_no_answer()
     ana.listen(&world, 12.0).await;
 
     assert_eq!(answers(&world).await, spoken(TEXT));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_playback_nobody_tells_of_is_written_and_can_be_deleted_for_good() {
+    let world = world().await;
+    let ana = Caller::enter(&world, "ana").await;
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    world.pass(20.0).await;
+    assert_eq!(answers(&world).await, [(TEXT.to_owned(), "text".to_owned())]);
+    assert!(!world.recorded("lobby", "sentence").await.is_empty(), "it had begun");
+
+    let statement = world.recorded("lobby", "message").await[1]["seq"].as_u64().unwrap();
+    world.backend.messages.delete(&room("lobby"), Seq(statement)).await.unwrap();
+    world.pass(2_000.0).await;
+
+    assert_eq!(left_of("good to hear you", &world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]

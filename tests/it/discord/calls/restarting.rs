@@ -54,6 +54,27 @@ async fn a_server_that_begins_a_new_session_knows_the_names_of_those_in_the_call
 }
 
 #[tokio::test]
+async fn a_server_that_is_stopped_while_a_companion_speaks_writes_the_rest_before_it_ends() {
+    let text = "I was in the harbour. The boats came in one after the other, and people talked for hours about the weather. Then it rained.";
+    let model = Model::start(move |body| if body["model"] == "main" { text } else { "They call me.\nYES" }).await;
+    let scene = Scene::with(rules(), |premises| model.serving(premises)).await;
+    let mut watch = scene.watch(scene.harbour).await;
+    let ana = scene.call(scene.home.ana, scene.harbour).await;
+    ana.talk(&sentence()).await;
+    watch.event("sentence_played").await;
+
+    let Scene { home, harbour, server, premises, .. } = scene;
+    server.stop().await;
+
+    let posts = home.discord.posts();
+    let [rest] = &posts[..] else { panic!("{posts:?}") };
+    assert!(text.ends_with(rest.content.trim()) && rest.content.contains("Then it rained."), "{rest:?}");
+    let server = premises.start().await;
+    let history = server.history(&format!("discord:{harbour}")).await;
+    assert_eq!(history.last().map(|(.., said)| &**said), Some(text), "{history:?}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_killed_while_a_companion_prepares_an_answer_speaks_it_when_it_is_back() {
     let model = Model::losing_the_first("main").await;
     let scene = Scene::with(rules(), |premises| model.serving(premises)).await;
