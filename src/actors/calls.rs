@@ -135,7 +135,7 @@ impl Calls {
 
     fn cast(&self, channel: &ChannelId, message: CallMessage) {
         if let Some(actor) = self.directory.find(&VoiceCallKey(channel.clone())) {
-            // One that is being restarted has nothing to play, and the channel notices that.
+            // One that does not run yet asks the channel for the reply in force when it starts.
             let _ = actor.cast(message);
         }
     }
@@ -169,8 +169,11 @@ impl Line for SpeakerLine {
     fn hear(&self, _: u32, _: &[u8]) {}
 
     fn tell(&self, told: Told) {
+        if let Told::Silenced(is_silenced) = told {
+            self.call.set_silenced(self.line, is_silenced);
+        }
         if let Some(actor) = self.directory.find(&VoiceCallKey(self.call.channel().clone())) {
-            // One that is being restarted plays nothing.
+            // One that is being restarted plays nothing, and looks by itself whether the companions are silenced.
             let _ = actor.cast(CallMessage::Told(self.line, told));
         }
     }
@@ -243,6 +246,7 @@ impl Line for CallLine {
                 self.part(Gone::Left);
                 return listener.into_iter().for_each(|listener| listener.end(End::Left));
             }
+            Told::Silenced(_) => return,
             Told::Played { .. } | Told::Stop { .. } | Told::Say(_) => {}
         }
         self.cast(CallMessage::Told(self.line, told));

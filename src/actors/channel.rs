@@ -285,7 +285,12 @@ impl State {
             Received::Event(recorded, committed) => self.receive_event(recorded, committed),
             Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
             Received::Voice(notice) if !voice::is_relevant(&notice, &self.conversation) => {}
-            Received::Voice(notice) => self.step(Input::Voice(notice)),
+            Received::Voice(notice) => {
+                if notice == Notice::PlayerRestarted {
+                    voice::end_playback(&self.channel);
+                }
+                self.step(Input::Voice(notice));
+            }
             Received::ModelsReplaced => {
                 // The models of before may fail, or take long.
                 self.questions.with_companions().into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));

@@ -179,6 +179,10 @@ pub enum Notice {
         /// What happened. What people do comes as the other notices.
         told: interruption::Input,
     },
+    /// Whether nobody hears the companions in the call, or they hear nobody: then they answer in writing.
+    Silenced(bool),
+    /// What makes and plays the companions' audio was restarted. It needs the reply in force again.
+    PlayerRestarted,
 }
 
 /// An output of the conversation. Outputs are in the order in which they happened.
@@ -459,7 +463,7 @@ impl Conversation {
             Input::ReplyFailed { ticket, error } => {
                 // The failure of an attempt that is being stopped does not count.
                 let is_stopped = self.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
-                if !self.end_lost_answer(ticket, &mut step.out) && !self.keep_heard(ticket, &mut step) && !is_stopped {
+                if !self.end_lost_answer(ticket, &mut step) && !self.keep_heard(ticket, &mut step) && !is_stopped {
                     self.fail_reply(ticket, error, &mut step);
                 }
             }

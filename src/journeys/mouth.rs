@@ -99,7 +99,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// How a reply was played. If it was begun again before anything was heard, the newest attempt counts.
+    /// How a reply was played. If it was begun again before anything that was heard was on record, the newest attempt counts.
     pub(crate) fn performance(&self, channel: &ChannelId, ticket: Ticket) -> Option<&Performance> {
         self.performances.iter().rfind(|one| one.channel == *channel && one.ticket == ticket)
     }
@@ -172,9 +172,6 @@ impl Mouth {
         if self.performance.is_none() {
             let mut ledger = lock(&self.ledger);
             let (channel, ticket, sentences) = (self.channel.clone(), self.ticket, self.sentences.clone());
-            if ledger.performance(&channel, ticket).is_some_and(|before| !before.played.is_zero()) {
-                ledger.faults.push(format!("{} #{}: it is said again", channel.as_str(), ticket.0));
-            }
             self.performance = Some(ledger.performances.len());
             let (sent, played) = (Vec::new(), Duration::ZERO);
             ledger.performances.push(Performance { channel, ticket, sentences, sent, played });

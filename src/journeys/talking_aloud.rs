@@ -6,8 +6,10 @@ mod fakes;
 mod flooded;
 mod greeting;
 mod held_up;
+mod muted;
 mod pumped;
 mod refused;
+mod restarting;
 mod silenced;
 mod unanswered;
 mod while_written;
@@ -28,7 +30,6 @@ use super::calling;
 use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::providers::{Limits, Provider, Recognisers, RecognitionProvider, VoiceProvider, Voices};
-use crate::actors::calls::shutdown::shut_down;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
@@ -609,20 +610,6 @@ async fn who_opts_out_while_talking_is_not_decoded_from_then_on_and_is_heard_aga
 
     assert_eq!((before, undecodable), (Vec::new(), 0.0));
     assert_eq!(segments(&world).await, ["(speech, 1.2 s)"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_orderly_stop_keeps_what_was_heard() {
-    let world = world().await;
-    let ana = Caller::enter(&world, "ana").await;
-    ana.hear_the_beginning(&world).await;
-
-    shut_down(&world.context).await;
-    let world = world.crash().await;
-    world.pass(5.0).await;
-
-    let history = world.history("lobby").await;
-    assert!(history[1].1.starts_with("Hello") && history[1].1.len() < 30, "{history:?}");
 }
 
 async fn segments(world: &World) -> Vec<String> {

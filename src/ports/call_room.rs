@@ -76,6 +76,8 @@ pub enum Told {
         /// The reply.
         reply: u32,
     },
+    /// What plays to all who take part is not heard any more, or hears nobody; or both are over.
+    Silenced(bool),
     /// Says this aloud, as far as the call is concerned.
     Say(Arc<str>),
     /// Leaves the call.
@@ -245,4 +247,6 @@ pub struct Description {
     pub synthesis: Vec<SpeechService>,
     /// Who is in the call.
     pub people: Vec<Person>,
+    /// What of these services does not work now.
+    pub troubles: Vec<Trouble>,
 }

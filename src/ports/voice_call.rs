@@ -88,8 +88,9 @@ pub enum CallEffect {
         /// The person.
         user: PersonId,
     },
-    /// The channel has restarted: stop what is played, and forget what was prepared. What is left to do for a reply follows. Tell again who wants to be
-    /// ignored in this call alone, and who of these people has no connection.
+    /// The channel has restarted, or was told that the call has ([`Notice::PlayerRestarted`]): stop what is played, and forget what was prepared. What is
+    /// left to do for a reply follows. Tell again who wants to be ignored in this call alone, whether the companions are
+    /// [silenced](Notice::Silenced), and who of these people has no connection.
     Restarted {
         /// The people who are in the call on record.
         people: Vec<PersonId>,

@@ -220,6 +220,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "cut",
             "extended",
             "made to be spoken, and written",
+            "said again, because nothing was known to be heard",
             "rest written",
             "sentence played",
             "sentence dropped",

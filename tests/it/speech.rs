@@ -14,6 +14,7 @@ mod failing;
 #[path = "../../src/adapters/speech/openai/fake.rs"]
 #[expect(dead_code, reason = "the library's own tests use more of it")]
 mod openai;
+pub mod restarting;
 
 use serde_json::{Value, json};
 

@@ -398,6 +398,14 @@ class Interruption(Machine):
         self.emit("cut", reason=reason, heard=heard, ms=self.position() // MS)
         self.enter("cut")
 
+    def playback_lost(self):
+        if self.heard().strip():
+            self.cut("playback_lost")
+        else:
+            self.record("cut")
+            self.emit("post_as_text")
+            self.enter("done")
+
     def cancel(self, reason):
         self.record("cancelled")
         self.emit("cancelled", reason=reason)
@@ -444,7 +452,7 @@ class Interruption(Machine):
             if self.state == "ducked":
                 yield self.quiet_since(0) + SILENCE, 0, self.unduck
             if self.sent() > self.position():
-                yield self.lost_from + PLAYBACK_LOST, 1, lambda: self.cut("playback_lost")
+                yield self.lost_from + PLAYBACK_LOST, 1, self.playback_lost
             elif "I18b" in self.readings:
                 yield self.lost_from + self.main_timeout + TIMEOUT_MARGIN, 1, self.done
         elif self.state == "yielded":

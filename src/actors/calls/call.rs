@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ pub struct Call {
     /// The reply that is prepared or played. During one, every hop with voice counts.
     reply: Mutex<Replying>,
     played: Mutex<PlayedWords>,
+    /// Whether the newest sentence of which the end is known could not be spoken.
+    voices_fail: AtomicBool,
     moments: Mutex<Moments>,
     lines: AtomicU64,
     streams: Streams,
@@ -50,7 +52,15 @@ struct Participants {
     people: BTreeMap<PersonId, Participant>,
     lines: BTreeMap<u64, Connected>,
     /// What plays to all who take part over the connection that carries the call.
-    speaker: Option<(u64, Arc<dyn Listener>)>,
+    speaker: Option<Speaker>,
+}
+
+/// What plays to all.
+struct Speaker {
+    line: u64,
+    listener: Arc<dyn Listener>,
+    /// Nobody hears it, or it hears nobody.
+    is_silenced: bool,
 }
 
 /// The reply in progress, or the last one.
@@ -157,6 +167,7 @@ impl Call {
             participants: Mutex::default(),
             reply: Mutex::default(),
             played: Mutex::default(),
+            voices_fail: AtomicBool::default(),
             moments: Mutex::default(),
             lines: AtomicU64::default(),
             streams: Streams::default(),
@@ -187,24 +198,36 @@ impl Call {
     /// The listener plays to all, in place of the one before. Returns its connection.
     pub fn attach(&self, listener: Arc<dyn Listener>) -> u64 {
         let line = self.lines.fetch_add(1, Ordering::Relaxed);
-        self.participants.lock().speaker = Some((line, listener));
+        self.participants.lock().speaker = Some(Speaker { line, listener, is_silenced: false });
         line
     }
 
     /// The listener at this connection plays no more.
     pub fn detach(&self, line: u64) {
-        drop(self.participants.lock().speaker.take_if(|(speaker, _)| *speaker == line));
+        drop(self.participants.lock().speaker.take_if(|speaker| speaker.line == line));
+    }
+
+    /// Whether nobody hears the listener at this connection any more, or it hears nobody.
+    pub fn set_silenced(&self, line: u64, is_silenced: bool) {
+        if let Some(speaker) = self.participants.lock().speaker.as_mut().filter(|speaker| speaker.line == line) {
+            speaker.is_silenced = is_silenced;
+        }
+    }
+
+    /// Whether nobody hears what plays to all, or it hears nobody.
+    pub fn is_silenced(&self) -> bool {
+        self.participants.lock().speaker.as_ref().is_some_and(|speaker| speaker.is_silenced)
     }
 
     /// What plays to all.
     pub fn speaker(&self) -> Option<Arc<dyn Listener>> {
-        self.participants.lock().speaker.as_ref().map(|(_, listener)| listener.clone())
+        self.participants.lock().speaker.as_ref().map(|speaker| speaker.listener.clone())
     }
 
     /// Whether a connection plays the call to somebody.
     pub fn plays(&self, line: u64) -> bool {
         let participants = self.participants.lock();
-        participants.lines.contains_key(&line) || participants.speaker.as_ref().is_some_and(|(speaker, _)| *speaker == line)
+        participants.lines.contains_key(&line) || participants.speaker.as_ref().is_some_and(|speaker| speaker.line == line)
     }
 
     /// Adds a connection. One with a microphone takes it from the person's other one.
@@ -315,12 +338,13 @@ impl Call {
         }
     }
 
-    /// Shows something to one person.
+    /// Shows something to one person, and to what plays to all: it shows the person nothing else.
     pub fn show_to(&self, user: &PersonId, view: &View) {
         self.count_trouble(view);
         for line in self.participants.lock().lines.values().filter(|line| line.user == *user && line.is_greeted) {
             line.listener.show(view);
         }
+        self.speaker().inspect(|speaker| speaker.show(view));
     }
 
     /// The people who are on record as being in the call. Who changes that waits for the one before.
@@ -331,7 +355,7 @@ impl Call {
     /// Removes everybody. Returns them and their connections.
     pub fn clear(&self) -> (Vec<PersonId>, Vec<Arc<dyn Listener>>) {
         let participants = std::mem::take(&mut *self.participants.lock());
-        let speaker = participants.speaker.map(|(_, listener)| listener);
+        let speaker = participants.speaker.map(|speaker| speaker.listener);
         let lines = participants.lines.into_values().map(|line| line.listener);
         (participants.people.into_keys().collect(), lines.chain(speaker).collect())
     }
@@ -447,7 +471,7 @@ impl Call {
     fn listeners(&self) -> Vec<Arc<dyn Listener>> {
         let participants = self.participants.lock();
         let greeted = participants.lines.values().filter(|line| line.is_greeted).map(|line| &line.listener);
-        greeted.chain(participants.speaker.as_ref().map(|(_, listener)| listener)).cloned().collect()
+        greeted.chain(participants.speaker.as_ref().map(|speaker| &speaker.listener)).cloned().collect()
     }
 
     /// The reply that is prepared or played from now on.
@@ -497,6 +521,15 @@ impl Call {
     /// The newest offset, once: a reply to what a companion said answers nobody's speech.
     pub fn take_offset(&self) -> Option<Instant> {
         self.moments.lock().offset.take()
+    }
+
+    /// Whether the newest sentence could not be spoken.
+    pub fn voices_fail(&self) -> bool {
+        self.voices_fail.load(Ordering::Relaxed)
+    }
+
+    pub fn note_voices(&self, fail: bool) {
+        self.voices_fail.store(fail, Ordering::Relaxed);
     }
 
     /// What was played lately.

@@ -81,6 +81,11 @@ impl<S: ?Sized> Provider<S> {
         self.breaker.lock().allows_call(now)
     }
 
+    /// Whether its newest work failed.
+    pub fn fails(&self, now: Moment) -> bool {
+        self.breaker.lock().state(now) != BreakerState::Closed
+    }
+
     fn rests(&self, now: Moment) -> bool {
         now < *self.rests_until.lock()
     }
@@ -215,6 +220,13 @@ impl Recognisers {
     /// Whether a provider is not known to fail.
     pub fn works(&self, now: Moment) -> bool {
         self.all().any(|provider| provider.allows_work(now))
+    }
+
+    /// Whether nothing that people say is recognised: the newest work failed of all that recognise words, or of all if none does.
+    pub fn fail(&self, now: Moment) -> bool {
+        let recognises_words = |provider: &&RecognitionProvider| provider.service.recognises_words();
+        let is_any = self.all().any(|provider| recognises_words(&provider));
+        self.all().filter(|provider| !is_any || recognises_words(provider)).all(|provider| provider.fails(now))
     }
 
     /// Whether a stream that began now would be at another provider that is preferred to this one.
@@ -371,6 +383,22 @@ mod tests {
         assert_eq!((name(Some(&probe)), probe.works(at(12))), (Some("first"), true));
         drop(probe);
         assert_eq!(name(recognisers.begin(at(12), true).as_ref()), Some("first"));
+    }
+
+    #[test]
+    fn recognition_fails_once_nobody_recognises_words() {
+        let (first, second) = (provider("first", 1), provider("second", 1));
+        let deaf: RecognitionProvider = Provider::unlimited(Arc::new(crate::adapters::speech::rehearsed::RehearsedSpeech));
+        let recognisers = Recognisers::new(first, [second, deaf]);
+        assert!(!recognisers.fail(at(1)));
+
+        recognisers.begin(at(1), true).unwrap().failed(at(1), &gone());
+        assert!(!recognisers.fail(at(2)), "the second one takes over");
+        recognisers.begin(at(2), true).unwrap().failed(at(2), &gone());
+        assert!(recognisers.fail(at(2)), "the last one hears no words");
+        assert!(recognisers.fail(at(30)), "nothing is known of them yet");
+        recognisers.begin(at(30), true).unwrap().works(at(31));
+        assert!(!recognisers.fail(at(31)));
     }
 
     #[test]

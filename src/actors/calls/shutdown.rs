@@ -1,23 +1,46 @@
 //! What happens to spoken replies when the server stops in order.
 
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::call::Call;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::requests::drained;
+use crate::actors::writer::requests::{drained, look};
 use crate::domain::conversation::Notice;
+use crate::domain::id::Ticket;
 use crate::domain::voice::interruption::Input as Heard;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
-/// Ends what companions say, before the actors stop: what was heard becomes the statement. A reply of which nothing was heard stays owed.
+/// How long a platform may take for what nobody has heard of the replies. What it has not taken by then is posted after the next start.
+const POSTED_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Ends what companions say, before the actors stop: what was not heard is posted. A reply of which nothing was heard stays owed.
 pub async fn shut_down(context: &ActorContext) {
+    let mut ended = Vec::new();
     for call in context.calls.all() {
         let Some(ticket) = call.reply() else { continue };
         let told = Notice::Reply { ticket, told: Heard::ShutDown };
         context.directory.hand_over(&ChannelActorKey(call.channel().clone()), ChannelMessage::Voice(told));
+        ended.push((call, ticket));
+    }
+    let deadline = Instant::now() + POSTED_WITHIN;
+    for (call, ticket) in ended {
         let channel_key = ChannelKey::new(&call.channel_ref().guild, call.channel());
         if let Err(error) = drained(context, &channel_key).await {
             tracing::warn!(channel = %Plain(call.channel().as_str()), %error, "how far a spoken reply was heard is not on record");
         }
+        while is_being_posted(context, &call, ticket).await && Instant::now() < deadline {
+            sleep(LOOK_EVERY).await;
+        }
     }
+}
+
+async fn is_being_posted(context: &ActorContext, call: &Call, ticket: Ticket) -> bool {
+    let look = look(context, call.channel()).await;
+    look.is_some_and(|look| look.conversation.owed_reply(ticket).is_some_and(|floor| floor.is_posting))
 }

@@ -21,8 +21,9 @@ use super::rehearsed;
 use super::services::Work;
 use super::voice_user::{self, VoiceUser};
 use crate::actors::inbound::Inbound;
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::voice_call::{CallChild, CallMessage, RecognitionMessage, VoiceUserMessage};
-use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::supervision::backoff::Backoff;
@@ -78,6 +79,8 @@ pub struct State {
     hearing: Hearing,
     myself: ActorRef<CallMessage>,
     children: Children<CallChild, CallMessage>,
+    /// The channel knows that this call has started. What it had done for a reply before does not count.
+    is_known: bool,
     reply: Option<Reply>,
     encoder: Option<Box<dyn Encoder>>,
     tick: Option<AbortHandle>,
@@ -152,6 +155,7 @@ impl Actor for VoiceCall {
             call,
             context,
             myself,
+            is_known: false,
             reply: None,
             encoder: None,
             tick: None,
@@ -160,8 +164,9 @@ impl Actor for VoiceCall {
             unwanted_until: None,
             _registration: registration,
         };
-        // What a predecessor played is lost; the channel notices that nothing is played any more.
+        // What a predecessor played is lost.
         state.call.set_reply(None, state.context.clock.now());
+        state.ask_for_reply();
         for user in state.call.known() {
             state.entered(&user);
             if state.call.gone(&user).is_some() {
@@ -186,12 +191,15 @@ impl Actor for VoiceCall {
             CallMessage::Away(user) => state.away(&user),
             CallMessage::Told(line, told) => state.told(line, told),
             CallMessage::Restarted => {
+                state.is_known = true;
                 state.end_reply(&Outcome::Cancelled);
                 state.call.known().iter().for_each(|user| state.report_opt_out(user));
+                state.report_silence();
             }
             CallMessage::OptOutChanged(user) => state.opt_out_changed(&user),
             CallMessage::Finalize(user) => state.finalize(&user),
             CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
+            CallMessage::Reply(..) if !state.is_known => {}
             CallMessage::Reply(ticket, turn, aloud) => state.follow(ticket, turn, aloud),
             CallMessage::Piece(identity, sentence, piece) => state.take(&identity, sentence, piece),
             CallMessage::Tick => state.tick(),
@@ -253,6 +261,17 @@ impl State {
             self.tell_recognition(user, RecognitionMessage::Forget);
         }
         self.report_opt_out(user);
+    }
+
+    /// Asks the channel for the reply in force. A channel that does not run yet tells it by itself. It is asked however much waits there.
+    fn ask_for_reply(&self) {
+        let key = ChannelActorKey(self.call.channel().clone());
+        self.context.directory.hand_over(&key, ChannelMessage::Voice(Notice::PlayerRestarted));
+    }
+
+    /// Tells the channel whether the companions are heard. Only the call keeps that.
+    fn report_silence(&self) {
+        self.hearing.notice(Notice::Silenced(self.call.is_silenced()));
     }
 
     /// Tells the channel whether the person wants to be ignored. Only the call keeps that.
@@ -397,6 +416,9 @@ impl State {
         if let Told::Played { reply, position } = told {
             return self.played(line, reply, position);
         }
+        if let Told::Silenced(_) = told {
+            return self.report_silence();
+        }
         let Some((user, _)) = self.call.at(line) else { return };
         match told {
             Told::Muted(is_muted) => {
@@ -413,7 +435,7 @@ impl State {
             }
             Told::Say(text) => self.say(user, &text),
             // The connection does the one, and the other is done above.
-            Told::Leave | Told::Played { .. } => {}
+            Told::Leave | Told::Played { .. } | Told::Silenced(_) => {}
         }
     }
 
@@ -577,10 +599,16 @@ impl State {
                 reply.making.remove(&sentence);
                 reply.playback.take(sentence, None, Instant::now());
             }
-            Some(Ok(piece)) => reply.playback.take(sentence, Some(piece), Instant::now()),
+            Some(Ok(piece)) => {
+                if matches!(piece, Piece::Audio(_)) {
+                    self.call.note_voices(false);
+                }
+                reply.playback.take(sentence, Some(piece), Instant::now());
+            }
             Some(Err(_)) => {
                 reply.playback.fail(sentence);
                 if !reply.is_used_up {
+                    self.call.note_voices(true);
                     self.call.show(&View::Trouble(Trouble::SynthesisFailed));
                 }
             }

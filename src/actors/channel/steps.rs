@@ -53,7 +53,7 @@ impl State {
                 Output::Voice(effect) => voice::carry_out_in_call(*effect, &self.conversation, &self.channel),
                 Output::Aloud { ticket, aloud } => {
                     if aloud == Aloud::SaidAll {
-                        self.traces.written(ticket, self.channel.machine_time());
+                        self.traces.said_all(ticket, self.channel.machine_time());
                     }
                     self.voice.follow_reply(ticket, self.traces.turn_of(ticket), aloud, &self.channel);
                 }
@@ -69,11 +69,11 @@ impl State {
             records.into_iter().for_each(|record| record.emit(&self.channel));
         }
         hand_overs.into_iter().for_each(|messages| voice::journal_hand_over(messages, &self.conversation, &self.channel));
+        // The trace records about these tickets are taken by now. What is left of a reply that was spoken is posted afterwards.
+        cancelled.into_iter().for_each(|ticket| self.cancel(ticket));
         // A late text is posted after the event by which it took the floor.
         postings.into_iter().for_each(|posting| self.post(posting));
         self.record_remaining_usage();
-        // The trace records about these tickets are taken by now.
-        cancelled.into_iter().for_each(|ticket| self.cancel(ticket));
         self.notes.show_counters(&self.conversation, &self.channel);
         self.arm();
     }

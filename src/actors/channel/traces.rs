@@ -462,6 +462,13 @@ impl Traces {
         }
     }
 
+    /// All of a reply was given to be spoken. If what plays it is restarted, that is repeated.
+    pub(super) fn said_all(&mut self, ticket: Ticket, now: Moment) {
+        if self.pending_calls.get(&ticket).is_some_and(|call| call.written.is_none()) {
+            self.written(ticket, now);
+        }
+    }
+
     /// A platform has posted a reply. Posting started at `began`.
     pub(super) fn sent(&mut self, ticket: Ticket, began: Moment, now: Moment) {
         if let Some(call) = self.pending_calls.get_mut(&ticket) {

@@ -73,6 +73,11 @@ pub(super) fn end_playback_of_predecessor(conversation: &Conversation, channel: 
     carry_out(CallEffect::Restarted { people }, channel);
 }
 
+/// The call begins anew. What it is to do for a reply follows.
+pub(super) fn end_playback(channel: &ChannelContext) {
+    carry_out(CallEffect::Restarted { people: Vec::new() }, channel);
+}
+
 /// Carries out in the call what the conversation wants done there.
 pub(super) fn carry_out_in_call(effect: Effect, conversation: &Conversation, channel: &ChannelContext) {
     let effect = match effect {

@@ -14,7 +14,7 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::message::{Modality, Role};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::repetition::MOST_STATEMENTS;
 use crate::domain::trigger::Trigger;
@@ -484,7 +484,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let mut is_summarised = false;
     // Replies to deleted messages, and what they said aloud. They may have ended without a statement.
     let mut about_gone = BTreeSet::new();
-    // The spoken replies that begin in this range.
+    // The replies that begin in this range.
     let mut owed = BTreeSet::new();
     let mut sentences = BTreeMap::new();
     // What other replies have said aloud, until their statements come.
@@ -503,7 +503,8 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     }
                     let is_gone = gone.contains(&recorded.seq);
                     let spoken_before = reply.and_then(|ticket| spoken.remove(&ticket));
-                    if is_gone && message.modality == Modality::Voice && reply.is_some() {
+                    // One that was written may have begun to be spoken before a restart.
+                    if is_gone && reply.is_some() {
                         let is_complete = reply.is_some_and(|ticket| owed.contains(&ticket));
                         match spoken_before {
                             Some(spoken) if is_complete => sentences.extend(spoken.into_iter().map(|one| (one.seq, one))),
@@ -582,9 +583,8 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::FloorExpired { .. }
                 | Event::FloorTaken { .. }
                 | Event::HeldSelected { .. }
-                | Event::ReplyOwed { modality: Modality::Text, .. }
                 | Event::ReplyFailed { .. } => false,
-                Event::ReplyOwed { ticket, messages, modality: Modality::Voice, .. } => {
+                Event::ReplyOwed { ticket, messages, .. } => {
                     owed.insert(*ticket);
                     if messages.iter().any(|seq| gone.contains(seq)) {
                         about_gone.insert(*ticket);

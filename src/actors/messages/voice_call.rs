@@ -31,7 +31,7 @@ pub enum CallMessage {
     Away(PersonId),
     /// A person did something at this connection.
     Told(u64, Told),
-    /// The channel has restarted: what is played stops.
+    /// The channel has restarted, or knows that this call has: what is played stops, and what is to be done for a reply follows.
     Restarted,
     /// This person wants to be ignored in the guild, or to be listened to again.
     OptOutChanged(PersonId),

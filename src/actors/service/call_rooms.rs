@@ -8,14 +8,17 @@ use super::ActorBackend;
 use crate::actors::calls::call::Call;
 use crate::actors::calls::hearing::Hearing;
 use crate::actors::calls::joined::{Joined, too_many_calls, too_many_people, wake};
+use crate::actors::calls::providers::VoiceProvider;
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::VoiceCallKey;
 use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::service::Service;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
-use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
+use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService, Trouble};
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::platform_call::{CallConnection, PlatformCalls};
+use crate::settings::speech::BUILT_IN;
 
 fn each_once(services: impl Iterator<Item = SpeechService>) -> Vec<SpeechService> {
     let mut found = Vec::new();
@@ -98,15 +101,43 @@ impl PlatformCalls for ActorBackend {
 
     fn describe(&self, channel: &ChannelId) -> Description {
         let (speech, memberships) = (&self.context.speech, &self.context.memberships);
-        let voices = memberships.present(channel).into_keys().map(|companion| {
-            let companion = memberships.companion(channel, &companion);
-            speech.synthesis.of(companion.and_then(|companion| companion.voice.provider).as_deref()).description()
-        });
+        let voices: Vec<_> = memberships
+            .present(channel)
+            .into_keys()
+            .map(|companion| {
+                let companion = memberships.companion(channel, &companion);
+                speech.synthesis.of(companion.and_then(|companion| companion.voice.provider).as_deref())
+            })
+            .collect();
+        let call = self.context.calls.get(channel);
         Description {
             recognition: each_once(speech.recognition.all().map(|provider| provider.description())),
             recognises_words: speech.recognition.first().recognises_words(),
-            synthesis: each_once(voices),
-            people: self.context.calls.get(channel).map(|call| call.people()).unwrap_or_default(),
+            synthesis: each_once(voices.iter().map(|provider| provider.description())),
+            people: call.as_ref().map(|call| call.people()).unwrap_or_default(),
+            troubles: call.map(|call| self.troubles(&call, &voices)).unwrap_or_default(),
         }
+    }
+}
+
+impl ActorBackend {
+    /// What of the services does not work in a call now.
+    fn troubles(&self, call: &Call, voices: &[&VoiceProvider]) -> Vec<Trouble> {
+        let (context, now) = (&self.context, self.context.clock.now());
+        let (recognition, guild) = (&context.speech.recognition, &call.channel_ref().guild);
+        let is_used_up = |service| context.calls.allowances().is_used_up(&context.settings.speech, guild, service, now);
+        let is_paid = |name: &str| name != BUILT_IN;
+        let is_deaf = is_paid(recognition.first().provider()) && is_used_up(Service::SpeechRecognition);
+        let is_mute = voices.iter().any(|voice| is_paid(voice.service().provider())) && is_used_up(Service::SpeechSynthesis);
+        let is_failing = call.voices_fail() || voices.iter().any(|voice| voice.fails(now));
+        [
+            (Trouble::RecognitionFailed, recognition.fail(now)),
+            (Trouble::RecognitionUsedUp, is_deaf),
+            (Trouble::SynthesisFailed, is_failing),
+            (Trouble::SynthesisUsedUp, is_mute),
+        ]
+        .into_iter()
+        .filter_map(|(trouble, is_so)| is_so.then_some(trouble))
+        .collect()
     }
 }

@@ -3,7 +3,8 @@
 //! * `guild`: who is in the voice channels of a guild, and in which one the bot belongs. It decides and does nothing.
 //! * `connection`: the connection to one call, run by the core.
 //! * `speaker`: plays what companions say, and knows how far it was heard. `numbers`: the numbers of a person's packets.
-//! * `status`: where the bot is, and who is heard. `notice`: tells people that companions listen. `kept`: what the next process has to know.
+//! * `status`: where the bot is, and who is heard. `notice`: tells people that companions listen, and what does not work. `kept`: what the next
+//!   process has to know.
 //!
 //! The core runs each connection as part of its call, so one that fails or hangs disturbs no other.
 
@@ -25,6 +26,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use self::connection::Connection;
+pub use self::guild::Silence;
 use self::guild::{Admitted, By, GuildVoice, Present, Way};
 use self::kept::{Kept, ToldPeople};
 use self::numbers::Numbers;
@@ -38,6 +40,7 @@ use super::wire::{VoiceServer, VoiceState};
 use crate::ports::audio::Audio;
 use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::{Backend, Refused};
+use crate::ports::call_room::Trouble;
 use crate::ports::gateway::{Command, Gateway, Unsent};
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::notes::Notes;
@@ -109,6 +112,8 @@ struct Begun {
     /// Since when the bot is in the call. It stays while a connection is made again.
     since: Option<Instant>,
     live: Option<Live>,
+    /// What its people were told that does not work.
+    told: BTreeSet<Trouble>,
 }
 
 impl Calls {
@@ -318,7 +323,7 @@ impl Shared {
         self.calls.begin(&channel_ref, left.as_ref(), Arc::new(Connection::new(self.clone(), guild, channel)))?;
         let mut guilds = self.guilds.lock();
         let entry = guilds.entry(guild).or_insert_with(Entry::new);
-        entry.begun = Some(Begun { channel, is_connected: false, since: None, live: None });
+        entry.begun = Some(Begun { channel, is_connected: false, since: None, live: None, told: BTreeSet::new() });
         entry.trouble = None;
         Ok(())
     }
@@ -430,6 +435,12 @@ impl Shared {
         people.map(|(user, present)| (user, present.clone())).collect()
     }
 
+    /// Whether nobody hears the bot in a channel, or it hears nobody.
+    fn is_silenced(&self, guild: Snowflake, channel: Snowflake) -> bool {
+        let place = self.guilds.lock().get(&guild).and_then(|entry| entry.voice.place());
+        place.is_some_and(|(place, silence)| place == channel && silence.is_any())
+    }
+
     fn alone_until(&self, guild: Snowflake) -> Option<Instant> {
         self.guilds.lock().get(&guild)?.voice.alone_until()
     }
@@ -475,7 +486,7 @@ impl Shared {
             begun.since.get_or_insert_with(Instant::now);
             entry.trouble = None;
             entry.changes.send_replace(());
-            entry.voice.place().is_some_and(|(_, is_suppressed)| is_suppressed)
+            entry.voice.place().is_some_and(|(_, silence)| silence.is_suppressed)
         };
         self.tell_people(guild, channel);
         if is_suppressed {

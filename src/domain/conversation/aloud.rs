@@ -66,16 +66,14 @@ pub(super) struct LiveReply {
     machine: Interruption,
     /// The whole text, once the model has written it.
     text: Option<Arc<str>>,
-    /// The sentences so far that are spoken.
-    words: String,
+    /// The sentences so far that are spoken, whose audio was asked for.
+    sentences: Vec<Arc<str>>,
     /// What is not spoken, because it is too long.
     rest: String,
     /// No more sentences follow.
     is_all: bool,
     /// The model's answer was lost: its text will never be complete.
     is_lost: bool,
-    /// The number of sentences whose audio was asked for.
-    said: usize,
     /// The number of sentences that have started, and how many characters were heard of each, as journaled.
     started: Vec<u32>,
     /// The turn delay: nothing is played before.
@@ -99,6 +97,23 @@ impl LiveReply {
         let machine = self.machine.deadline().map(|deadline| deadline.at);
         early.into_iter().chain(machine).min()
     }
+
+    /// The whole text, as far as it is written.
+    fn full(&self) -> String {
+        self.sentences.iter().map(|sentence| &**sentence).chain([&*self.rest]).collect()
+    }
+
+    /// What nobody has heard of the text.
+    fn unheard(&self) -> String {
+        let script = self.machine.script();
+        let untold = self.sentences.iter().skip(script.progress().count()).map(|sentence| &**sentence);
+        [script.unheard_end()].iter().map(String::as_str).chain(untold).chain([&*self.rest]).collect()
+    }
+
+    /// It is not spoken on, and its rest is posted once all of it is written.
+    fn awaits_rest(&self) -> bool {
+        self.machine.outcome() == Some(&Outcome::RestInWriting)
+    }
 }
 
 impl LiveCall {
@@ -109,10 +124,11 @@ impl LiveCall {
 }
 
 impl Conversation {
-    /// Whether a reply to this message is spoken: the message was spoken or everything is, and somebody is in the call to hear it.
+    /// Whether a reply to this message is spoken: the message was spoken or everything is, and somebody is in the call who hears it.
     pub(super) fn modality_of_reply(&self, message: Option<Seq>, world: &World<'_>) -> Modality {
         let is_spoken = message.is_some_and(|message| self.is_spoken(message));
-        match self.call.is_connected() && (is_spoken || world.rules.voice.read_text_aloud) {
+        let is_heard = self.call.is_connected() && !self.live.call().is_some_and(|call| call.is_silenced);
+        match is_heard && (is_spoken || world.rules.voice.read_text_aloud) {
             true => Modality::Voice,
             false => Modality::Text,
         }
@@ -180,11 +196,10 @@ impl Conversation {
             companion,
             machine,
             text: None,
-            words: String::new(),
+            sentences: Vec::new(),
             rest: String::new(),
             is_all: false,
             is_lost: false,
-            said: 0,
             started: Vec::new(),
             speaks_from: now + delay,
             has_audio: false,
@@ -196,12 +211,12 @@ impl Conversation {
         step.out.push(Output::Aloud { ticket, aloud: prepare });
     }
 
-    /// After a restart: a reply of which a sentence had started is closed as cut. One of which none had is made again, as text if the call is gone.
+    /// After a restart: a reply of which something was heard is closed as cut. Any other one is made again, as text if the call is gone.
     pub(super) fn resume_aloud(&mut self, step: &mut Step<'_, '_>) {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
             return;
         };
-        if floor.sentences.is_empty() {
+        if floor.heard().trim().is_empty() {
             // With nobody in the call it is written.
             if self.call.is_connected() {
                 self.begin_aloud(Duration::ZERO, step);
@@ -221,13 +236,13 @@ impl Conversation {
         if reply.is_extending || reply.is_all {
             return;
         }
-        let length = reply.words.chars().count() + text.chars().count();
-        if !reply.rest.is_empty() || reply.said > 0 && length > step.world.rules.voice.max_spoken_chars {
+        let length = reply.sentences.iter().chain([&text]).map(|text| text.chars().count()).sum::<usize>();
+        let is_too_long = !reply.sentences.is_empty() && length > step.world.rules.voice.max_spoken_chars;
+        if !reply.rest.is_empty() || is_too_long || reply.awaits_rest() {
             return reply.rest.push_str(&text);
         }
-        reply.words.push_str(&text);
-        step.out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.said, text } });
-        reply.said += 1;
+        step.out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.sentences.len(), text: text.clone() } });
+        reply.sentences.push(text);
     }
 
     /// The text of a spoken reply is complete: its sentences are spoken, unless that was done while it was written. Returns the text if it is to be
@@ -237,7 +252,7 @@ impl Conversation {
         if reply.is_extending || reply.is_all {
             return None;
         }
-        if reply.said == 0 {
+        if reply.sentences.is_empty() {
             for sentence in SpokenSentences::of(&text) {
                 self.speak_sentence(ticket, sentence, step);
             }
@@ -245,27 +260,30 @@ impl Conversation {
         let reply = self.live.reply_mut()?;
         (reply.text, reply.is_all) = (Some(text), true);
         step.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+        self.post_rest(step);
         None
     }
 
     /// Whether sentences of this reply were given to be spoken. Then its model is not asked again.
     pub fn has_said(&self, ticket: Ticket) -> bool {
         let reply = self.live.call().and_then(|call| call.reply.as_ref());
-        reply.is_some_and(|reply| reply.ticket == ticket && reply.said > 0)
+        reply.is_some_and(|reply| reply.ticket == ticket && !reply.sentences.is_empty())
     }
 
     /// The answer of the model was lost. That makes no difference to a reply that is going to be made again. After the first sentence was said, the reply ends there. Returns whether it did.
-    pub(super) fn end_lost_answer(&mut self, ticket: Ticket, out: &mut Vec<Output>) -> bool {
+    pub(super) fn end_lost_answer(&mut self, ticket: Ticket, step: &mut Step<'_, '_>) -> bool {
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
         reply.is_lost = true;
         if reply.is_extending || reply.machine.will_extend() {
             return true;
         }
-        if reply.said > 0 && !reply.is_all {
+        let was_said = !reply.sentences.is_empty();
+        if was_said && !reply.is_all {
             reply.is_all = true;
-            out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+            step.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+            self.post_rest(step);
         }
-        reply.said > 0
+        was_said
     }
 
     /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
@@ -289,6 +307,39 @@ impl Conversation {
                 self.hear(utterance::Input::Partial { user }, step);
             }
             Notice::Reply { ticket, told } => self.hear_mouth(ticket, told, step),
+            Notice::Silenced(is_silenced) => self.silence_call(is_silenced, step),
+            Notice::PlayerRestarted => self.begin_playback_anew(step),
+        }
+    }
+
+    /// The companions are not heard in the call any more, or are heard again.
+    fn silence_call(&mut self, is_silenced: bool, step: &mut Step<'_, '_>) {
+        if is_silenced || self.live.call().is_some() {
+            self.live.call_or_default().is_silenced = is_silenced;
+        }
+        // One that is being extended is written after that.
+        let reply = self.live.reply_mut().filter(|reply| is_silenced && !reply.is_extending);
+        if reply.is_some() {
+            self.tell_reply(Told::Silenced, step);
+        }
+    }
+
+    /// What plays a reply has nothing of it. One that is being prepared goes on from its first sentence.
+    fn begin_playback_anew(&mut self, step: &mut Step<'_, '_>) {
+        let Some(reply) = self.live.reply_mut() else { return };
+        reply.early.clear();
+        (reply.has_audio, reply.awaits_delay) = (false, false);
+        self.tell_reply(Told::PlayerRestarted, step);
+        let Some(reply) = self.live.reply_mut().filter(|reply| reply.machine.is_preparing()) else { return };
+        let ticket = reply.ticket;
+        let mut tell = |aloud| step.out.push(Output::Aloud { ticket, aloud });
+        tell(Aloud::Prepare { companion: reply.companion.clone() });
+        if !reply.is_extending {
+            let sentences = reply.sentences.iter().cloned().enumerate();
+            sentences.for_each(|(sentence, text)| tell(Aloud::Say { sentence, text }));
+            if reply.is_all {
+                tell(Aloud::SaidAll);
+            }
         }
     }
 
@@ -297,7 +348,7 @@ impl Conversation {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
         let is_stop = told == Told::StopPressed;
-        let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending && reply.said > 0);
+        let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending && !reply.sentences.is_empty());
         if !(is_of_it || is_stop && reply.replaced == Some(ticket)) {
             return;
         }
@@ -333,12 +384,24 @@ impl Conversation {
     pub(super) fn tell_reply(&mut self, told: Told, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
+        if reply.awaits_rest() {
+            return match told {
+                Told::ShutDown => self.conclude_rest(step),
+                Told::StopPressed | Told::Cancelled => self.end_reply(Outcome::Cut { by: None }, step),
+                _ => {}
+            };
+        }
+        let is_last = told == Told::ShutDown;
         let is_position = matches!(told, Told::Played { .. });
         let effects = reply.machine.handle(now, told, step.world.roll);
         if is_position {
             self.note_heard(false, step);
         }
         self.follow_reply(effects, step);
+        if is_last && self.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
+            // Nobody writes it to its end.
+            self.conclude_rest(step);
+        }
     }
 
     /// What people do in the call also concerns the reply in progress.
@@ -539,20 +602,28 @@ impl Conversation {
         let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
         let (ticket, next) = (reply.ticket, Ticket(self.tickets.0 + 1));
         (reply.is_extending, reply.ticket, reply.replaced) = (false, next, Some(ticket));
-        (reply.text, reply.is_all, reply.is_lost, reply.said) = (None, false, false, 0);
-        (reply.words, reply.rest) = (String::new(), String::new());
+        (reply.text, reply.is_all, reply.is_lost) = (None, false, false);
+        reply.sentences.clear();
+        reply.rest.clear();
         reply.started.clear();
+        let is_silenced = call.is_silenced;
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let (companion, trigger, mut messages) = (floor.companion.clone(), floor.trigger, floor.messages.clone());
         if let Some(gate) = self.gates.get(&companion) {
             messages.extend(self.unsettled(&companion, gate, self.handled));
         }
         self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.handled }, step);
+        if is_silenced {
+            self.tell_reply(Told::Silenced, step);
+        }
     }
 
     /// The reply has ended: what was heard of it becomes the statement.
     fn end_reply(&mut self, outcome: Outcome, step: &mut Step<'_, '_>) {
         self.note_heard(true, step);
+        if outcome == Outcome::RestInWriting {
+            return self.post_rest(step);
+        }
         let now = self.clock;
         let Some(call) = self.live.call_mut() else { return };
         let Some(reply) = call.reply.take() else { return };
@@ -568,8 +639,7 @@ impl Conversation {
             }
             Outcome::Cut { by } => {
                 self.note_reply(&reply.companion, ticket, by.clone(), step);
-                let full = format!("{}{}", reply.words, reply.rest);
-                self.conclude_spoken(ticket, heard, Some((full, by)), None, step);
+                self.conclude_spoken(ticket, heard, Some((reply.full(), by)), None, step);
             }
             Outcome::Cancelled => {
                 self.fail_reply(ticket, INTERRUPTED.into(), step);
@@ -584,8 +654,28 @@ impl Conversation {
                     step.out.push(Output::Cancel { ticket });
                 }
             },
-            Outcome::StaysOwed => {}
+            Outcome::StaysOwed | Outcome::RestInWriting => {}
         }
+    }
+
+    /// Posts what nobody has heard of a reply that is not spoken on, once all of it is written.
+    fn post_rest(&mut self, step: &mut Step<'_, '_>) {
+        if self.live.reply_mut().is_some_and(|reply| reply.awaits_rest() && reply.is_all) {
+            self.conclude_rest(step);
+        }
+    }
+
+    /// Posts what nobody has heard of a reply, as far as it is written.
+    fn conclude_rest(&mut self, step: &mut Step<'_, '_>) {
+        let Some(reply) = self.live.call_mut().and_then(|call| call.reply.take()) else { return };
+        let (ticket, heard, rest) = (reply.ticket, reply.machine.heard(), reply.unheard());
+        if let Some(call) = self.live.call_mut() {
+            (call.played, call.replied_at) = (reply.machine.played_words().clone(), Some(self.clock));
+        }
+        self.note_reply(&reply.companion, ticket, None, step);
+        // Its model may still write.
+        step.out.push(Output::Cancel { ticket });
+        self.conclude_spoken(ticket, heard, None, (!rest.trim().is_empty()).then(|| rest.into()), step);
     }
 
     /// A spoken reply is over: the person whom it answered, and the one who cut it, are heard sooner for a while.
@@ -657,7 +747,9 @@ impl Conversation {
 
     pub(super) fn apply_sentence(&mut self, ticket: Ticket, sentence: u32, text: &Arc<str>) {
         let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
-        if let Some(floor) = floor.filter(|floor| floor.sentences.len() == sentence as usize) {
+        if let Some(floor) = floor.filter(|floor| floor.sentences.len() >= sentence as usize) {
+            // A reply that is made again after a restart begins anew.
+            floor.sentences.truncate(sentence as usize);
             floor.sentences.push(SpokenSentence { text: text.clone(), heard: 0 });
         }
     }

@@ -167,6 +167,8 @@ pub(super) struct LiveCall {
     pub(super) replied_at: Option<Moment>,
     /// The person who cut it, if a person did.
     pub(super) interrupter: Option<PersonId>,
+    /// Nobody hears the companions in the call, or they hear nobody.
+    pub(super) is_silenced: bool,
     /// The people who were forgotten while in the call.
     forgotten: BTreeSet<PersonId>,
 }
@@ -188,6 +190,10 @@ impl Live {
 
     pub(super) fn call_mut(&mut self) -> Option<&mut LiveCall> {
         self.0.as_deref_mut()
+    }
+
+    pub(super) fn call_or_default(&mut self) -> &mut LiveCall {
+        self.0.get_or_insert_default()
     }
 
     pub(super) fn has_forgotten(&self, person: &PersonId) -> bool {
@@ -326,7 +332,7 @@ impl Conversation {
 
     pub(super) fn tell(&mut self, input: utterance::Input, step: &mut Step<'_, '_>) {
         let policy = policy(&self.gates, step.world);
-        let effects = self.live.0.get_or_insert_default().utterances.handle(self.clock, input, &policy);
+        let effects = self.live.call_or_default().utterances.handle(self.clock, input, &policy);
         self.follow_effects(effects, step);
     }
 

@@ -169,6 +169,18 @@ impl Script {
         self.sentences.iter().skip(last).map(unspoken).collect()
     }
 
+    /// The end of the text that was not heard: the rest of the last sentence that was, and all sentences after it.
+    pub fn unheard_end(&self) -> String {
+        let is_begun = |(start, sentence): (Duration, &Sentence)| start < self.played && !sentence.sent.is_zero();
+        let begun: Vec<_> = self.with_starts().map(is_begun).collect();
+        let unheard = |(start, sentence): (Duration, &Sentence)| {
+            let played = self.played.checked_sub(start).map(|played| played.min(sentence.sent));
+            sentence.text[played.map_or(0, |played| sentence.heard(played).len())..].to_owned()
+        };
+        let last = begun.iter().rposition(|is_begun| *is_begun).unwrap_or(0);
+        self.with_starts().skip(last).map(unheard).collect()
+    }
+
     /// The position from which playback resumes (docs/design/voice.md A-31): the beginning of the last word that begins at least 0.3 s before the position,
     /// in this sentence or the one before. If there is none, the beginning of this sentence.
     pub fn resume_from(&self) -> Duration {

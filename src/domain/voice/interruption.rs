@@ -142,8 +142,10 @@ impl Interruption {
             Input::Stall => effects.extend(self.script.drop_stalled().map(|sentence| Effect::SentenceDropped { sentence })),
             Input::StopPressed => self.cut(None, Verdict::StopPressed, effects),
             Input::CallEnded => self.cut(None, Verdict::CallEnded, effects),
-            Input::Cancelled => self.cancel(false, effects),
-            Input::ShutDown => self.cancel(true, effects),
+            Input::Cancelled => self.cancel(effects),
+            Input::ShutDown => self.write_rest(Verdict::ServerStopping, Outcome::StaysOwed, effects),
+            Input::Silenced => self.write_rest(Verdict::Silenced, Outcome::AsText, effects),
+            Input::PlayerRestarted => self.on_player_restarted(effects),
         }
         self.end_if_played(&mut out);
         out

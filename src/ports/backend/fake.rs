@@ -271,7 +271,7 @@ impl CallRooms for FakeBackend {
     async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
         let recognition = vec![SpeechService { provider: "deepgram", host: Some("ears.example".into()) }];
         let synthesis = vec![SpeechService { provider: "rehearsal", host: None }];
-        Ok(Description { recognition, recognises_words: true, synthesis, people: Vec::new() })
+        Ok(Description { recognition, recognises_words: true, synthesis, people: Vec::new(), troubles: Vec::new() })
     }
 
     async fn admits(&self, _: &RoomId, _: &str) -> Result<(), Refused> {

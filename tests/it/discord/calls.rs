@@ -1,11 +1,13 @@
 //! Companions in the calls of voice channels, with the real binary and people who are in the call.
 
+mod failing;
 mod guilds;
 mod limits;
 mod moving;
 mod naming;
 mod restarting;
 mod sent_out;
+mod silenced;
 
 use serde_json::{Value, json};
 
@@ -92,6 +94,12 @@ impl Scene {
         self.home.discord.bot_called(channel).await;
         person.grouped(2).await;
         person
+    }
+
+    /// What `/tertulia voice status` answers in the harbour.
+    async fn status(&self) -> String {
+        let options = json!([{ "type": 2, "name": "voice", "options": sub("status", json!([])) }]);
+        final_answer(&self.home.discord, self.kim, self.harbour, options).await
     }
 
     /// How often the bot asked Discord for another place.

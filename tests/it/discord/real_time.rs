@@ -9,6 +9,7 @@
 //! | [`story`] | a companion that speaks for minutes |
 //! | [`signal`] | what a call does to audio, and a bad network |
 //! | [`killed`] | the voice gateway is killed, and messages about the group are garbled |
+//! | [`restarted`] | the server is restarted while a companion prepares an answer |
 //! | [`interruptions`] | people talk into what a companion says |
 //! | [`fifty`] | fifty people in one call |
 //! | [`ten_calls`] | ten calls, of which one is cut |
@@ -21,6 +22,7 @@ mod figures;
 mod interruptions;
 mod killed;
 mod other_make;
+mod restarted;
 mod signal;
 mod story;
 mod ten_calls;

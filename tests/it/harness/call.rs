@@ -105,6 +105,13 @@ impl Page {
         timeout(PATIENCE, hearing).await.expect("a reply")
     }
 
+    /// Hears replies for ever.
+    pub async fn hear_replies(&mut self) {
+        loop {
+            self.hear_reply().await;
+        }
+    }
+
     /// Says a text as if it were spoken.
     pub async fn say(&mut self, text: &str) {
         self.send(json!({ "type": "say", "text": text })).await;

@@ -72,6 +72,17 @@ impl Model {
         Self::with(Box::new(answer), is_released).await
     }
 
+    /// A model that decides YES and says "I am here.". The first request for the model of this name gets no answer.
+    pub async fn losing_the_first(lost: &'static str) -> Self {
+        let is_lost = AtomicBool::new(false);
+        let answer = move |body: &Value| match body["model"].as_str() {
+            Some(name) if name == lost && !is_lost.swap(true, Ordering::SeqCst) => Answer::Never,
+            Some("main") => "I am here.".into(),
+            _ => "They call me.\nYES".into(),
+        };
+        Self::with(Box::new(answer), Arc::default()).await
+    }
+
     async fn with(answer: Box<dyn Fn(&Value) -> Answer + Send + Sync>, is_released: Arc<AtomicBool>) -> Self {
         let behaviour = Arc::new(Behaviour {
             answer,

@@ -147,6 +147,7 @@ impl Reply {
                         Outcome::AsText => "talked over".to_owned(),
                         Outcome::Failed => "failed".to_owned(),
                         Outcome::StaysOwed => "stays owed".to_owned(),
+                        Outcome::RestInWriting => "rest in writing".to_owned(),
                     }
                 }
             };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::journal::redaction::is_redacted;
 
 /// What is on record, but cannot be represented in a script.
@@ -25,7 +25,7 @@ pub(super) struct Losses {
     /// Final results of speech recognition.
     spoken: usize,
     /// The number of spoken replies.
-    aloud: usize,
+    aloud: BTreeSet<Ticket>,
     /// How often each external companion voted.
     external: BTreeMap<CompanionId, usize>,
 }
@@ -51,7 +51,7 @@ impl Losses {
                 self.wordless.insert(recorded.seq);
             }
             Event::Segment(_) => self.spoken += 1,
-            Event::SentenceStarting { sentence: 0, .. } => self.aloud += 1,
+            Event::SentenceStarting { ticket, .. } => drop(self.aloud.insert(*ticket)),
             Event::Said { said_at: Some(_), .. } => self.late += 1,
             Event::Joined { companion, external: true } => {
                 self.external.entry(companion.clone()).or_default();
@@ -97,7 +97,7 @@ impl Losses {
         let meaning = "a script has its times; talk without words and partial results are not on record, so a voice lull may end at another moment";
         note(self.spoken, "piece of speech", "pieces of speech", meaning);
         let meaning = "in a script it is spoken at the usual pace, so that it may be cut elsewhere";
-        note(self.aloud, "spoken reply", "spoken replies", meaning);
+        note(self.aloud.len(), "spoken reply", "spoken replies", meaning);
         for (companion, votes) in &self.external {
             let votes = if *votes == 1 { "1 vote".to_owned() } else { format!("{votes} votes") };
             notes.push(format!(

@@ -56,9 +56,12 @@ impl SpokenReply {
         self.said.iter().filter(|(seq, _)| is_new(seq)).map(|(_, message)| message.clone()).collect()
     }
 
-    /// A sentence is about to be heard. Returns whether it is the first.
-    pub(super) fn start(&mut self, text: &str) -> bool {
+    /// A sentence is about to be heard. Returns whether it is the first. After a restart the reply may begin again.
+    pub(super) fn start(&mut self, sentence: u32, text: &str) -> bool {
         let is_first = self.words.is_empty();
+        if sentence == 0 {
+            self.words.clear();
+        }
         // A text that was deleted is empty.
         self.words.push_str(if text.is_empty() { " " } else { text });
         is_first
@@ -102,6 +105,7 @@ const fn cuts(verdict: Verdict) -> bool {
         | Verdict::CallEnded
         | Verdict::PlaybackLost
         | Verdict::ServerStopping
+        | Verdict::Silenced
         | Verdict::Cancelled => true,
         Verdict::Unducked
         | Verdict::PlayedOut

@@ -127,7 +127,9 @@ impl Course {
             Event::ReplyExtended { messages, .. } => {
                 self.spoken.as_ref().map(|spoken| Consequence::Extended(spoken.taken_in(messages, &before)))
             }
-            Event::SentenceStarting { text, .. } => self.spoken.as_mut()?.start(text).then_some(Consequence::Event),
+            Event::SentenceStarting { sentence, text, .. } => {
+                self.spoken.as_mut()?.start(*sentence, text).then_some(Consequence::Event)
+            }
             Event::Interrupted { interrupted, .. } => {
                 self.spoken.as_mut()?.interrupt(interrupted);
                 Some(Consequence::Interrupted(interrupted.who.as_ref().and_then(|who| self.people.name(who))))

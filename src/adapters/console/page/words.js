@@ -132,6 +132,7 @@ const VERDICTS = {
   call_ended: 'stopped, because the call ended',
   playback_lost: 'stopped, because its voice was played no further',
   server_stopping: 'stopped, because the server was stopping',
+  silenced: 'stopped, because the companions were muted or deafened in the call',
   cancelled: 'stopped, because the statement was not wanted any more',
 };
 

@@ -207,6 +207,7 @@ impl Line for RecordingLine {
             Told::Stop { reply } => PageMessage::Stop { reply },
             Told::Say(text) => return assert!(!text.trim().is_empty()),
             Told::Leave => PageMessage::Leave {},
+            Told::Silenced(_) => unreachable!("no page says that"),
         };
         self.0.lock().push(Taken::Told(message));
     }

@@ -144,7 +144,10 @@ impl CallConnection for Connection {
     async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended {
         let Some(mut changes) = self.shared.subscribe(self.guild) else { return Ended::Over };
         let (shared, guild, channel) = (self.shared.clone(), self.guild, self.channel);
-        let speaker = Arc::new(Speaker::new(move || shared.end_call(guild, channel)));
+        let (ending, telling) = (shared.clone(), shared);
+        let speaker =
+            Speaker::new(move || ending.end_call(guild, channel), move |trouble| telling.tell_trouble(guild, channel, trouble));
+        let speaker = Arc::new(speaker);
         let line = call.attach(speaker.clone());
         let mut people = People::new(call);
         loop {
@@ -197,6 +200,7 @@ impl Connection {
         let mut connected_at: Option<Instant> = None;
         // The connection was told to move, and is not connected there yet.
         let mut is_moving = false;
+        let mut silenced = None;
         // Those whom the voice server names.
         let mut named = BTreeSet::new();
         let mut unknown = VecDeque::new();
@@ -250,6 +254,10 @@ impl Connection {
                         return Next::End(Ended::Over);
                     }
                     people.follow(self.shared.people(self.guild, self.channel));
+                    let is_silenced = self.shared.is_silenced(self.guild, self.channel);
+                    if silenced.replace(is_silenced) != Some(is_silenced) {
+                        line.tell(Told::Silenced(is_silenced));
+                    }
                     if matches!(self.shared.way(self.guild, self.channel), Way::Gone) {
                         return Next::AnotherServer;
                     }

@@ -47,8 +47,29 @@ pub struct Present {
 struct Own {
     channel: Snowflake,
     session: secrecy::SecretString,
-    /// Whether the bot may not speak, in the audience of a stage.
-    is_suppressed: bool,
+    silence: Silence,
+}
+
+/// What keeps the bot from being heard in a call, or from hearing. Then companions answer in writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// It may not speak: in the audience of a stage, or without the permission.
+    pub is_suppressed: bool,
+    /// A moderator has muted it.
+    pub is_muted: bool,
+    /// A moderator has deafened it.
+    pub is_deafened: bool,
+}
+
+impl Silence {
+    const fn of(state: &VoiceState) -> Self {
+        Self { is_suppressed: state.suppress, is_muted: state.mute, is_deafened: state.deaf }
+    }
+
+    /// Whether anything does.
+    pub const fn is_any(self) -> bool {
+        self.is_suppressed || self.is_muted || self.is_deafened
+    }
 }
 
 /// The channel in which the bot belongs, and why.
@@ -131,7 +152,7 @@ impl GuildVoice {
         if let Some(before) = before.filter(|before| before.channel != channel) {
             self.moved(before.channel, channel, now);
         }
-        self.own = Some(Own { channel, session: state.session_id.clone(), is_suppressed: state.suppress });
+        self.own = Some(Own { channel, session: state.session_id.clone(), silence: Silence::of(state) });
     }
 
     /// A moderator moved the bot.
@@ -162,11 +183,15 @@ impl GuildVoice {
         self.is_reported = true;
         let present: BTreeSet<_> = states.iter().map(|state| state.user_id).collect();
         self.people.retain(|user, _| present.contains(user));
-        let own = states.iter().find(|state| Some(state.user_id) == bot).and_then(|state| state.channel_id);
+        let own_state = states.iter().find(|state| Some(state.user_id) == bot);
+        let own = own_state.and_then(|state| state.channel_id);
         if let Some(before) = self.own.take_if(|before| Some(before.channel) != own) {
             // The connection was lost together with the session. Whatever was wanted is wanted still, there or where a moderator moved the bot.
             own.into_iter().for_each(|channel| self.moved(before.channel, channel, now));
             self.server = None;
+        }
+        if let Some((own, state)) = self.own.as_mut().zip(own_state) {
+            own.silence = Silence::of(state);
         }
         // Of a place that was not known, Discord names no server: the bot enters anew.
         for state in states.iter().filter(|state| Some(state.user_id) != bot) {
@@ -261,9 +286,9 @@ impl GuildVoice {
         (self.own, self.server) = (None, None);
     }
 
-    /// Where the bot is, and whether it may not speak there.
-    pub fn place(&self) -> Option<(Snowflake, bool)> {
-        self.own.as_ref().map(|own| (own.channel, own.is_suppressed))
+    /// Where the bot is, and what keeps it from being heard or hearing there.
+    pub fn place(&self) -> Option<(Snowflake, Silence)> {
+        self.own.as_ref().map(|own| (own.channel, own.silence))
     }
 
     /// The people in a channel, without bots.
@@ -444,6 +469,27 @@ mod tests {
         name_server(&mut home, Some("three"));
         home.moves(BOT, HARBOUR);
         assert_eq!(way(&home), "1 at three", "told before the place");
+    }
+
+    #[test]
+    fn what_a_moderator_did_to_the_bot_is_known_from_changes_and_from_a_new_session() {
+        let mut home = Home::new();
+        home.moves(4, HARBOUR).moves(BOT, HARBOUR);
+        let with = |field: &str| {
+            let mut own =
+                json!({ "guild_id": "5", "user_id": BOT.to_string(), "channel_id": HARBOUR.to_string(), "session_id": "s" });
+            own[field] = true.into();
+            serde_json::from_str::<VoiceState>(&own.to_string()).unwrap()
+        };
+        let silence = |home: &Home| home.0.place().map(|(_, silence)| silence).unwrap();
+        assert!(!silence(&home).is_any());
+
+        home.0.update(&with("mute"), Some(id(BOT)), |_| false, home.1);
+        assert_eq!(silence(&home), Silence { is_muted: true, ..Silence::default() });
+        home.0.update(&with("self_mute"), Some(id(BOT)), |_| false, home.1);
+        assert!(!silence(&home).is_any());
+        home.0.replace(&[with("deaf")], Some(id(BOT)), |_| false, home.1);
+        assert_eq!(silence(&home), Silence { is_deafened: true, ..Silence::default() });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Tells the people of a call once, in the text of its channel, that companions listen, and how to opt out.
+//! Tells the people of a call, in the text of its channel: once that companions listen, and how to opt out; and once what does not work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::Shared;
 use super::kept::ToldPeople;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
-use crate::ports::call_room::Description;
+use crate::ports::call_room::{Description, Trouble};
 use crate::ports::chat_platform::NotSent;
 
 /// After a restart a notice that is younger is not repeated, unless the bot has left the call since.
@@ -47,23 +47,49 @@ impl Shared {
             Ok(text) => text,
             Err(error) => return tracing::warn!(%guild, %channel, %error, "people in a call are not told that companions listen"),
         };
-        let nonce = format!("{channel}/voice/{at}");
-        for tried in 1.. {
-            let after = match self.discord.post_as_bot(channel, &text, &nonce).await {
-                Ok(()) => return,
+        if let Err(error) = self.post_in_text(channel, &text, &format!("{channel}/voice/{at}")).await {
+            tracing::warn!(
+                %guild, %channel, ?error,
+                "people in a call are not told that companions listen: allow the bot to send messages in the text of the voice channel, \
+                 or set discord.voice_notice = false and tell them yourself"
+            );
+        }
+    }
+
+    async fn post_in_text(&self, channel: Snowflake, text: &str, nonce: &str) -> Result<(), NotSent> {
+        let mut tried = 1;
+        loop {
+            let after = match self.discord.post_as_bot(channel, text, nonce).await {
                 Err(NotSent::Later { after, .. }) if tried < TRIES => after,
                 Err(NotSent::Unknown { .. }) if tried < TRIES => None,
-                Err(error) => {
-                    return tracing::warn!(
-                        %guild, %channel, ?error,
-                        "people in a call are not told that companions listen: allow the bot to send messages in the text of the voice channel, \
-                         or set discord.voice_notice = false and tell them yourself"
-                    );
-                }
+                outcome => return outcome,
             };
             // Discord takes a message with the same nonce once.
             sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
+            tried += 1;
         }
+    }
+
+    /// A service for speech fails. The people of the call are told once, unless another service takes over.
+    pub(super) fn tell_trouble(self: &Arc<Self>, guild: Snowflake, channel: Snowflake, trouble: Trouble) {
+        let Some(text) = trouble_text(trouble).filter(|_| self.calls.describe(&channel.channel()).troubles.contains(&trouble))
+        else {
+            return;
+        };
+        {
+            let mut guilds = self.guilds.lock();
+            let begun = guilds.get_mut(&guild).and_then(|entry| entry.call_in(channel));
+            if !begun.is_some_and(|begun| begun.told.insert(trouble)) {
+                return;
+            }
+        }
+        let (shared, at) = (self.clone(), self.discord.now().as_micros());
+        tokio::spawn(async move {
+            let nonce = format!("{channel}/{}/{at}", trouble.as_str());
+            if let Err(error) = shared.post_in_text(channel, text, &nonce).await {
+                tracing::warn!(%guild, %channel, ?error, trouble = trouble.as_str(), "people in a call are not told what does not work");
+            }
+        });
     }
 
     async fn notice(&self, channel: Snowflake) -> Result<String, Refused> {
@@ -72,6 +98,25 @@ impl Shared {
         let names: Vec<_> = room.companions.iter().map(|companion| companion.name.clone()).collect();
         Ok(text(&names, &self.calls.describe(&channel.channel())))
     }
+}
+
+/// What people are told when a service fails. Other troubles concern one person, or are told elsewhere.
+const fn trouble_text(trouble: Trouble) -> Option<&'static str> {
+    Some(match trouble {
+        Trouble::RecognitionFailed => {
+            "Speech recognition fails now: companions hear that somebody speaks, but no words. It is tried again. What you type is answered."
+        }
+        Trouble::RecognitionUsedUp => {
+            "This server has used up its speech recognition for today: companions hear no words. What you type is answered."
+        }
+        Trouble::SynthesisFailed => {
+            "The companions\u{2019} voices fail now. What cannot be spoken is written here. It is tried again."
+        }
+        Trouble::SynthesisUsedUp => "This server has used up its voices for today: companions answer in writing.",
+        Trouble::RecognitionFull | Trouble::NotHeard | Trouble::SaysAlready | Trouble::SaysTooMuch | Trouble::CallTooLong => {
+            return None;
+        }
+    })
 }
 
 fn text(companions: &[Arc<str>], description: &Description) -> String {
@@ -110,7 +155,7 @@ mod tests {
     fn description(host: Option<&str>, recognises_words: bool) -> Description {
         let recognition = vec![SpeechService { provider: "ears", host: host.map(Arc::from) }];
         let synthesis = vec![SpeechService { provider: "voice", host: None }];
-        Description { recognition, recognises_words, synthesis, people: Vec::new() }
+        Description { recognition, recognises_words, synthesis, people: Vec::new(), troubles: Vec::new() }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::super::voice::{Sent, VoiceConnection};
 use crate::ports::audio::SPOKEN_FRAME;
-use crate::ports::call_room::{End, Listener, Packet, Told, View};
+use crate::ports::call_room::{End, Listener, Packet, Told, Trouble, View};
 
 /// From when a frame leaves this machine to when people hear it.
 const HEARD_AFTER: Duration = Duration::from_millis(200);
@@ -22,6 +22,8 @@ pub struct Speaker {
     playing: Mutex<Playing>,
     /// Called when the core has ended the call.
     on_end: Box<dyn Fn() + Send + Sync>,
+    /// Called when something does not work.
+    on_trouble: Box<dyn Fn(Trouble) + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -41,8 +43,8 @@ struct Playing {
 }
 
 impl Speaker {
-    pub fn new(on_end: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { playing: Mutex::default(), on_end: Box::new(on_end) }
+    pub fn new(on_end: impl Fn() + Send + Sync + 'static, on_trouble: impl Fn(Trouble) + Send + Sync + 'static) -> Self {
+        Self { playing: Mutex::default(), on_end: Box::new(on_end), on_trouble: Box::new(on_trouble) }
     }
 
     /// From now on this connection plays, beginning with what the one before has not sent. `None`: none does.
@@ -100,6 +102,9 @@ impl Playing {
 
 impl Listener for Speaker {
     fn show(&self, view: &View) {
+        if let View::Trouble(trouble) = view {
+            return (self.on_trouble)(*trouble);
+        }
         let mut playing = self.playing.lock();
         let duck = |playing: &Playing, on| playing.connection.iter().for_each(|connection| connection.duck(on));
         match view {

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::super::snowflake::Snowflake;
 use super::super::voice::{Counts, VoiceConnection};
-use super::guild::By;
+use super::guild::{By, Silence};
 use super::{Calls, Entry, Shared};
 use crate::ports::call_room::Description;
 
@@ -15,6 +15,8 @@ use crate::ports::call_room::Description;
 pub struct Live {
     connection: Arc<VoiceConnection>,
     is_end_to_end: bool,
+    /// It was encrypted end to end, and is not any more.
+    is_downgraded: bool,
 }
 
 /// Where the bot is in a guild, and why not.
@@ -25,10 +27,11 @@ pub struct Status {
     /// Whether somebody asked for it, or the settings do.
     pub is_asked_for: bool,
     pub is_connected: bool,
-    /// Whether it may not speak: in the audience of a stage, or without the permission.
-    pub is_suppressed: bool,
+    pub silence: Silence,
     /// Whether the call is encrypted end to end.
     pub is_end_to_end: bool,
+    /// Whether it was, and is not any more.
+    pub is_downgraded: bool,
     /// How long the bot has been in the call.
     pub lasted: Option<Duration>,
     /// The people who are there.
@@ -90,8 +93,9 @@ impl Entry {
             channel: wanted.channel,
             is_asked_for: wanted.by == By::Command,
             is_connected,
-            is_suppressed: place.is_some_and(|(_, is_suppressed)| is_suppressed),
+            silence: place.map(|(_, silence)| silence).unwrap_or_default(),
             is_end_to_end: live.is_some_and(|live| live.is_end_to_end),
+            is_downgraded: live.is_some_and(|live| live.is_downgraded),
             lasted: begun.and_then(|begun| begun.since).map(|since| since.elapsed()),
             people: voice.people(wanted.channel).map(participant).collect(),
             counts: live.map(|live| live.connection.counts()).unwrap_or_default(),
@@ -104,7 +108,7 @@ impl Shared {
     /// A connection to a call is being made.
     pub(super) fn opened(&self, guild: Snowflake, channel: Snowflake, connection: Arc<VoiceConnection>) {
         if let Some(begun) = self.guilds.lock().get_mut(&guild).and_then(|entry| entry.call_in(channel)) {
-            begun.live = Some(Live { connection, is_end_to_end: false });
+            begun.live = Some(Live { connection, is_end_to_end: false, is_downgraded: false });
         }
     }
 
@@ -112,6 +116,10 @@ impl Shared {
         let mut guilds = self.guilds.lock();
         let begun = guilds.get_mut(&guild).and_then(|entry| entry.call_in(channel));
         if let Some(live) = begun.and_then(|begun| begun.live.as_mut()) {
+            live.is_downgraded = !is_on && (live.is_end_to_end || live.is_downgraded);
+            if live.is_downgraded && live.is_end_to_end {
+                tracing::warn!(%guild, %channel, "a call is not encrypted end to end any more: Discord has turned it off");
+            }
             live.is_end_to_end = is_on;
         }
     }

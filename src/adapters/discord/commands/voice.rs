@@ -10,14 +10,14 @@ use super::interaction::ChannelContext;
 use super::members::may_change;
 use super::words::{self, channel, listed, name, place};
 use super::{Answer, CommandHandler};
-use crate::adapters::discord::calls::{Calls, Status};
+use crate::adapters::discord::calls::{Calls, Silence, Status};
 use crate::adapters::discord::permissions::{self, Channel, Guild, Member, Need};
 use crate::adapters::discord::rest::{Failed, Request};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire::{Server, ServerChannel, ServerMember};
 use crate::ports::backend::room::Room;
 use crate::ports::backend::{Refused, stamp};
-use crate::ports::call_room::{Description, SpeechService};
+use crate::ports::call_room::{Description, SpeechService, Trouble};
 
 /// How long an answer waits for the bot to be in the call. Discord does not answer at all if it does not let the bot in.
 const SETTLED_WITHIN: Duration = Duration::from_secs(15);
@@ -187,17 +187,26 @@ fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> St
         );
     }
     let mut lines = vec![format!("In the call of {place} now: {names}. `/tertulia voice status` tells who is heard.")];
-    lines.extend(call.is_suppressed.then(|| suppressed(at.is_stage())));
+    lines.extend(silence(call.silence, at.is_stage()));
     lines.join("\n")
 }
 
-/// Why the bot is not heard, and what to do.
-fn suppressed(is_stage: bool) -> String {
-    if is_stage {
-        "• The bot is in the audience of the stage: companions hear, and are not heard. It has asked to speak. *What to do:* open its menu on the stage > Invite to Speak.".to_owned()
-    } else {
-        words::needs([&Need::Speak]).concat()
+/// Why the bot is not heard or hears nobody, and what to do.
+fn silence(silence: Silence, is_stage: bool) -> Vec<String> {
+    let Silence { is_suppressed, is_muted, is_deafened } = silence;
+    let suppressed = || {
+        match is_stage {
+        true => "• The bot is in the audience of the stage: companions hear, and answer in writing. It has asked to speak. *What to do:* open its menu on the stage > Invite to Speak.".to_owned(),
+        false => words::needs([&Need::Speak]).concat(),
     }
+    };
+    let muted = || {
+        "• A moderator has muted the bot: companions hear, and answer in writing. *What to do:* open its menu in the voice channel > uncheck Server Mute.".to_owned()
+    };
+    let deafened = || {
+        "• A moderator has deafened the bot: companions hear nobody, and answer in writing. *What to do:* open its menu in the voice channel > uncheck Server Deafen.".to_owned()
+    };
+    [is_suppressed.then(suppressed), is_muted.then(muted), is_deafened.then(deafened)].into_iter().flatten().collect()
 }
 
 fn describe(status: &CallStatus) -> String {
@@ -213,9 +222,12 @@ fn describe(status: &CallStatus) -> String {
     if let Some(trouble) = &call.trouble {
         lines.push(format!("• It does not work yet, and is tried again: {}", words::verbatim(trouble)));
     }
-    if call.is_suppressed {
-        lines.push(suppressed(*is_stage));
+    if call.is_downgraded {
+        lines.push(
+            "• Discord has downgraded the call: it was encrypted end to end, and is not any more. An app that cannot encrypt may be in it.".to_owned(),
+        );
     }
+    lines.extend(silence(call.silence, *is_stage));
     let opted_out = match ignored {
         0 => String::new(),
         1 => " One more is there, and is not listened to.".to_owned(),
@@ -224,10 +236,23 @@ fn describe(status: &CallStatus) -> String {
     lines.push(format!("Heard: {}.{opted_out}", listed(heard)));
     let companions = room.iter().flat_map(|room| &room.companions);
     lines.push(format!("Companions: {}.", listed(companions.map(|companion| &companion.name))));
-    let Description { recognition, recognises_words, synthesis, .. } = speech;
-    let words = if *recognises_words { "words are recognised" } else { "that somebody speaks is noticed, but no words are" };
+    let Description { recognition, recognises_words, synthesis, troubles, .. } = speech;
+    let has = |trouble| troubles.contains(&trouble);
+    let words = match recognises_words {
+        _ if has(Trouble::RecognitionFailed) => "**they fail now**, and no words are recognised; the log of the bot tells why",
+        _ if has(Trouble::RecognitionUsedUp) => "what this server may have recognised is used up for today",
+        true => "words are recognised",
+        false => "that somebody speaks is noticed, but no words are",
+    };
     lines.push(format!("Ears: {}; {words}.", services(recognition)));
-    lines.push(format!("Voices: {}.", services(synthesis)));
+    let voices = match () {
+        () if has(Trouble::SynthesisFailed) => {
+            "; **they fail now**, and what cannot be spoken is written; the log of the bot tells why"
+        }
+        () if has(Trouble::SynthesisUsedUp) => "; what this server may have spoken is used up for today",
+        () => "",
+    };
+    lines.push(format!("Voices: {}{voices}.", services(synthesis)));
     let (packets, lost) = (call.counts.packets(), call.counts.lost());
     if packets > 0 {
         let share = lost as f64 * 100.0 / (packets + lost) as f64;

@@ -21,8 +21,12 @@ pub struct VoiceState {
     pub member: VoiceMember,
     /// The session of the user's connection to the gateway, which a voice connection of the user names.
     pub session_id: SecretString,
+    /// Whether a moderator has muted the user.
     #[serde(default, deserialize_with = "maybe")]
-    mute: bool,
+    pub mute: bool,
+    /// Whether a moderator has deafened the user.
+    #[serde(default, deserialize_with = "maybe")]
+    pub deaf: bool,
     #[serde(default, deserialize_with = "maybe")]
     self_mute: bool,
     /// Whether the user may not speak, in the audience of a stage.

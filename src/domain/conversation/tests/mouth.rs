@@ -21,6 +21,8 @@ pub(super) struct Mouth {
     has_stalled: bool,
     /// The replies of which a sentence was about to be heard.
     started: BTreeSet<Ticket>,
+    /// The replies of which something was heard, as far as it is on record.
+    heard: BTreeSet<Ticket>,
 }
 
 #[derive(Debug)]
@@ -48,10 +50,10 @@ pub(super) enum MouthAct {
 impl Mouth {
     pub(super) fn follow(&mut self, ticket: Ticket, aloud: &Aloud) {
         match aloud {
-            Aloud::Prepare { .. } => assert!(!self.started.contains(&ticket), "a reply that was heard is prepared again"),
+            Aloud::Prepare { .. } => self.check_is_new(ticket),
             Aloud::Say { sentence, text } => {
                 if self.ticket != Some(ticket) {
-                    assert!(!self.started.contains(&ticket), "a reply that was heard is said again");
+                    self.check_is_new(ticket);
                     assert!(!self.is_playing, "two voices at once");
                     self.is_all = false;
                     (self.ticket, self.told, self.position) = (Some(ticket), 0, Duration::ZERO);
@@ -81,6 +83,15 @@ impl Mouth {
         }
     }
 
+    fn check_is_new(&self, ticket: Ticket) {
+        assert!(!self.started.contains(&ticket), "a reply that has begun is said again");
+        assert!(!self.heard.contains(&ticket), "a reply that was heard is said again");
+    }
+
+    pub(super) fn heard(&mut self, ticket: Ticket) {
+        self.heard.insert(ticket);
+    }
+
     pub(super) fn started(&mut self, ticket: Ticket) {
         self.started.insert(ticket);
     }
@@ -90,9 +101,15 @@ impl Mouth {
         (self.ticket == Some(ticket) && !self.has_stalled).then_some(self.position.as_millis() as u64)
     }
 
-    /// The process dies.
+    /// The process dies. What had begun and was not heard, as far as is known, may be said again.
     pub(super) fn die(&mut self) {
-        (self.ticket, self.is_playing) = (None, false);
+        self.restart();
+        self.started.clear();
+    }
+
+    /// It begins anew, and knows nothing any more.
+    pub(super) fn restart(&mut self) {
+        (self.ticket, self.is_playing, self.is_all) = (None, false, false);
     }
 
     /// What the mouth tells when it does something now.

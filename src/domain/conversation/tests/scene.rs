@@ -677,6 +677,7 @@ impl Scene {
                 self.next_selected_at = Some((self.human_messages, self.openings))
             }
             Event::SentenceStarting { ticket, .. } => self.mouth.started(*ticket),
+            Event::SentencePlayed { ticket, heard: 1.., .. } => self.mouth.heard(*ticket),
             Event::Replanned { companion, ticket, next, messages, .. }
             | Event::ReplyExtended { companion, ticket, next, messages, .. } => {
                 let selected_at = self.selected_at.remove(ticket).expect("the reply is owed");

@@ -78,6 +78,10 @@ enum VoiceAct {
     },
     /// The server shuts down in order, and starts again.
     ShutDown,
+    /// What plays replies is restarted.
+    RestartPlayer,
+    /// The companions are muted in the call, or not any more.
+    Silence(bool),
     /// Everything that the person said and was not handed over is deleted.
     Ignore(usize),
     OptOut(usize),
@@ -150,6 +154,8 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         20 => talk,
         16 => call,
         1 => Just(VoiceAct::ShutDown),
+        2 => Just(VoiceAct::RestartPlayer),
+        2 => prop::bool::weighted(0.3).prop_map(VoiceAct::Silence),
         12 => (1_u8..30).prop_map(VoiceAct::Recite),
     ];
     // Each is followed by something that may happen in every channel.
@@ -236,6 +242,11 @@ impl Scene {
                 self.act_in_call(&VoiceAct::Mouth(MouthAct::ShutDown));
                 self.restart(Duration::from_secs(1));
             }
+            VoiceAct::RestartPlayer => {
+                self.mouth.restart();
+                self.step(Input::Voice(Notice::PlayerRestarted));
+            }
+            VoiceAct::Silence(is_silenced) => self.step(Input::Voice(Notice::Silenced(*is_silenced))),
             VoiceAct::Recite(tenths) => {
                 for _ in 0..*tenths {
                     for act in [MouthAct::FirstAudio, MouthAct::Send(150), MouthAct::Play(100)] {
@@ -350,7 +361,7 @@ proptest! {
 const SENTENCES: [&str; 3] = ["It is five o'clock.", " In an hour we eat, if you like.", " Then we go out."];
 
 /// The verdicts and outcomes of spoken replies.
-const ALL: [&str; 22] = [
+const ALL: [&str; 24] = [
     "unducked",
     "played_out",
     "nothing_said",
@@ -366,6 +377,7 @@ const ALL: [&str; 22] = [
     "playback_lost",
     "cancelled",
     "server_stopping",
+    "silenced",
     "done",
     "cut",
     "cut by a person",
@@ -373,6 +385,7 @@ const ALL: [&str; 22] = [
     "as text",
     "failed",
     "stays owed",
+    "rest in writing",
 ];
 
 #[test]

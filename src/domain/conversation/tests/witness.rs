@@ -221,6 +221,7 @@ impl Witness {
                     Outcome::AsText => "as text",
                     Outcome::Failed => "failed",
                     Outcome::StaysOwed => "stays owed",
+                    Outcome::RestInWriting => "rest in writing",
                 });
                 if let Outcome::Cut { by } = outcome {
                     let who = self.concluded.as_ref().and_then(|(_, interrupted)| interrupted.who.clone());
@@ -305,14 +306,20 @@ impl Witness {
         let not_by_person = |verdict| {
             matches!(
                 verdict,
-                Verdict::StopPressed | Verdict::CallEnded | Verdict::PlaybackLost | Verdict::Cancelled | Verdict::ServerStopping
+                Verdict::StopPressed
+                    | Verdict::CallEnded
+                    | Verdict::PlaybackLost
+                    | Verdict::Cancelled
+                    | Verdict::ServerStopping
+                    | Verdict::Silenced
             )
         };
         match (&spoken.cut, &concluded) {
             (None, None) => {}
             (None, Some(interrupted)) => {
                 let is_cut = by_person(interrupted.verdict) || not_by_person(interrupted.verdict);
-                assert!(!is_cut, "a statement is whole that was cut: {interrupted:?}");
+                let is_written_on = matches!(interrupted.verdict, Verdict::ServerStopping | Verdict::Silenced);
+                assert!(!is_cut || is_written_on, "a statement is whole that was cut: {interrupted:?}");
             }
             (Some(cut), None) => assert!(self.step.is_restart && cut.by.is_none(), "no interruption of a cut is on record"),
             (Some(_), Some(interrupted)) if not_by_person(interrupted.verdict) => {

@@ -290,3 +290,21 @@ fn playback_resumes_at_no_word_whose_audio_did_not_come() {
     // " Next" begins after a fifth of its two seconds.
     assert_eq!(script.resume_from(), Duration::from_millis(900));
 }
+
+#[test]
+fn what_was_not_heard_follows_what_was() {
+    let mut script = script(&[("One two.", 800), (" Three four.", 1_200)]);
+    script.sentence(" Five.", Vec::new());
+
+    for (millis, expected) in [
+        (300, " two. Three four. Five."),
+        (799, " two. Three four. Five."),
+        (800, " Three four. Five."),
+        (1_400, " four. Five."),
+        (2_000, " Five."),
+    ] {
+        script.played(ms(millis));
+        assert_eq!(script.unheard_end(), expected, "{millis}");
+        assert_eq!(script.heard() + &script.unheard_end(), script.text());
+    }
+}

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::super::moment::Moment;
 use super::preparing::Extension;
-use super::{Effect, Interruption, Outcome, Phase, Playing, Talker, Verdict};
+use super::{Effect, Interruption, Outcome, Phase, Playing, Talker};
 
 /// The silence after which a reply is no longer held back, or plays at full level again.
 const SHORT_SILENCE: Duration = Duration::from_millis(300);
@@ -99,7 +99,7 @@ impl Interruption {
                 Why::Unduck => self.unduck(&mut out),
                 Why::Verdict => self.judge(&mut out),
                 Why::PauseTooLong => self.end_pause(&mut out),
-                Why::PlaybackLost => self.cut(None, Verdict::PlaybackLost, &mut out),
+                Why::PlaybackLost => self.lose_playback(&mut out),
                 // A reply that was begun is not made again: it ends here.
                 Why::Starved => self.end_played(&mut out),
             }

@@ -103,6 +103,10 @@ pub enum Input {
     Cancelled,
     /// The server shuts down in order.
     ShutDown,
+    /// Nobody hears the companions in the call any more, or they hear nobody.
+    Silenced,
+    /// What makes and plays the audio was restarted: it has nothing of the reply.
+    PlayerRestarted,
     /// The call ended.
     CallEnded,
 }
@@ -230,6 +234,8 @@ pub enum Outcome {
     AsText,
     /// No audio came, or none could be made.
     Failed,
-    /// The server shuts down before anything was spoken: it stays owed.
+    /// The server shuts down before anything was heard: it stays owed.
     StaysOwed,
+    /// It cannot be spoken to its end. What was heard is said, and the rest is written.
+    RestInWriting,
 }

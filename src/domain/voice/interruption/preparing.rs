@@ -81,6 +81,14 @@ impl Interruption {
         self.is_finished = true;
     }
 
+    /// Audio that was made for it is lost, and is made again. If it was played, playback is lost (docs/design/voice.md A-46).
+    pub(super) fn on_player_restarted(&mut self, out: &mut Vec<Effect>) {
+        let answer_by = self.now + self.answer_timeout;
+        let Phase::Preparing(preparing) = &mut self.phase else { return self.lose_playback(out) };
+        *preparing = Preparing { extension: preparing.extension, ..Preparing::new(answer_by, preparing.held_since) };
+        (self.script, self.is_finished) = (Script::default(), false);
+    }
+
     /// Nobody holds the reply back any longer.
     pub(super) fn release(&mut self, out: &mut Vec<Effect>) {
         let answer_by = self.now + self.answer_timeout;

@@ -633,7 +633,39 @@ fn a_reply_that_is_not_wanted_is_cut_if_anything_was_heard() {
     reply.starts(11.9, "ana");
     let log = reply.input(12.0, Input::ShutDown).log(12.0);
     assert!(log.iter().any(|line| line.starts_with("12 ServerStopping by ")), "{log:?}");
-    assert_eq!(Reply::speaking().input(10.0, Input::ShutDown).log(10.0), ["10 cancelled"]);
+    assert_eq!(log.last().map(String::as_str), Some("12 restinwriting"));
+    assert_eq!(Reply::speaking().input(10.0, Input::ShutDown).log(10.0), ["10 staysowed"]);
+}
+
+#[test]
+fn what_nobody_hears_any_more_is_written() {
+    assert_eq!(Reply::preparing().input(1.0, Input::Silenced).log(1.0), ["1 astext"]);
+    assert_eq!(Reply::speaking().input(10.0, Input::Silenced).log(10.0), ["10 astext"]);
+    let log = Reply::speaking().input(12.0, Input::Silenced).log(30.0);
+    assert_eq!(log, ["12 Silenced by nobody at 2000", "12 restinwriting"]);
+}
+
+#[test]
+fn a_player_that_was_restarted_makes_what_was_prepared_again_and_has_lost_what_was_played() {
+    let mut reply = Reply::among(&["ana"]);
+    reply.voice(0.0, 1.0, "ana").sentence(1.0, "One.", 1.0).input(1.0, Input::FirstAudio).voice(1.0, 2.0, "ana");
+    reply.input(2.0, Input::PlayerRestarted);
+    assert_eq!(reply.machine.script().text(), "", "it is told again");
+    reply.voice(2.0, 3.0, "ana").ends(3.0, "ana").until(at(10.0));
+    assert_eq!(reply.log, ["3 finalize ana"], "there is no audio yet");
+    reply.sentence(10.0, "One.", 1.0).input(10.0, Input::FirstAudio);
+    assert_eq!(reply.log(10.0).last().map(String::as_str), Some("10 speak"));
+
+    let log = Reply::speaking().input(12.0, Input::PlayerRestarted).log(30.0);
+    assert_eq!(log, ["12 PlaybackLost by nobody at 2000", "12 cut by nobody"]);
+}
+
+#[test]
+fn a_reply_of_which_nothing_was_played_for_five_seconds_is_written() {
+    let mut reply = Reply::speaking();
+    reply.plays = None;
+
+    assert_eq!(reply.log(30.0), ["15 astext"]);
 }
 
 #[test]

@@ -59,6 +59,8 @@ named! {
         PlaybackLost = "playback_lost",
         /// The server was stopping.
         ServerStopping = "server_stopping",
+        /// Nobody heard the companions in the call any more, or they heard nobody.
+        Silenced = "silenced",
         /// The reply was not wanted any more.
         Cancelled = "cancelled",
     }
@@ -120,14 +122,25 @@ impl Interruption {
     }
 
     /// The reply is not wanted any more (docs/design/voice.md A-36).
-    pub(super) fn cancel(&mut self, is_shutdown: bool, out: &mut Vec<Effect>) {
-        let verdict = if is_shutdown { Verdict::ServerStopping } else { Verdict::Cancelled };
-        if !self.heard().is_empty() {
-            return self.cut(None, verdict, out);
-        }
-        self.conclude(None, verdict, out);
-        let stays_owed = is_shutdown && self.is_preparing();
-        self.end(if stays_owed { Outcome::StaysOwed } else { Outcome::Cancelled }, out);
+    pub(super) fn cancel(&mut self, out: &mut Vec<Effect>) {
+        self.end_early(Verdict::Cancelled, Outcome::Cut { by: None }, Outcome::Cancelled, out);
+    }
+
+    /// It is not spoken on, and what nobody has heard is written (docs/design/voice.md A-50). `unheard` is the outcome if that is all of it.
+    pub(super) fn write_rest(&mut self, verdict: Verdict, unheard: Outcome, out: &mut Vec<Effect>) {
+        self.end_early(verdict, Outcome::RestInWriting, unheard, out);
+    }
+
+    /// Nothing more of it is played (docs/design/voice.md A-35).
+    pub(super) fn lose_playback(&mut self, out: &mut Vec<Effect>) {
+        self.end_early(Verdict::PlaybackLost, Outcome::Cut { by: None }, Outcome::AsText, out);
+    }
+
+    /// Ends the reply where it is, with one outcome if something was heard of it, and another one if nothing was.
+    fn end_early(&mut self, verdict: Verdict, heard: Outcome, unheard: Outcome, out: &mut Vec<Effect>) {
+        let was_heard = !self.heard().trim().is_empty();
+        self.conclude(was_heard.then_some(None), verdict, out);
+        self.end(if was_heard { heard } else { unheard }, out);
     }
 
     /// Records how an interruption came out, if there is one. With `cut_by` the reply is cut, which is always recorded.

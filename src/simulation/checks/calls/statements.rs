@@ -63,6 +63,8 @@ struct Statements<'a> {
     /// A reply was stopped, so that nobody may take its place.
     is_stopped: bool,
     sentences: BTreeMap<Ticket, u32>,
+    /// The replies of which something was heard, as far as it is on record.
+    heard: BTreeSet<Ticket>,
     interrupted: BTreeSet<Ticket>,
     /// Who is in the call, and what was spoken.
     present: BTreeSet<String>,
@@ -80,6 +82,7 @@ pub(super) fn check(call: &Call<'_>, handled: &[Recorded]) {
         ended: BTreeSet::new(),
         is_stopped: false,
         sentences: BTreeMap::new(),
+        heard: BTreeSet::new(),
         interrupted: BTreeSet::new(),
         present: BTreeSet::new(),
         spoken: BTreeMap::new(),
@@ -145,14 +148,21 @@ impl Statements<'_> {
             }
             Event::SentenceStarting { ticket, sentence, text, .. } => {
                 let next = self.sentences.entry(*ticket).or_default();
-                let follows = *sentence == *next;
+                let begins_again = *sentence == 0 && *next > 0 && !self.heard.contains(ticket);
+                let follows = *sentence == *next || begins_again;
                 *next = sentence + 1;
                 match self.owed.as_mut().filter(|owed| follows && owed.ticket == *ticket && !owed.modality.is_text()) {
                     Some(owed) => owed.words += text.split_whitespace().count() as u32,
                     None => self.violate(format_args!("the sentence does not follow, or nobody owes it: {recorded:?}")),
                 }
+                if begins_again {
+                    self.reach("said again, because nothing was known to be heard");
+                }
             }
-            Event::SentencePlayed { ticket, sentence, dropped, .. } => {
+            Event::SentencePlayed { ticket, sentence, dropped, heard, .. } => {
+                if *heard > 0 {
+                    self.heard.insert(*ticket);
+                }
                 self.reach(if *dropped { "sentence dropped" } else { "sentence played" });
                 if self.sentences.get(ticket).is_none_or(|started| sentence >= started) {
                     self.violate(format_args!("a sentence was heard that has not started: {recorded:?}"));
@@ -238,7 +248,6 @@ impl Statements<'_> {
         let owed = self.end(recorded, ticket);
         let since = owed.as_ref().map(|owed| owed.since);
         let channel = &self.call.channel_key.channel;
-        let performance = self.ledger.performance(channel, ticket);
         if *error == *INTERRUPTED {
             self.is_stopped |= since.is_some();
             let has_begun = self.sentences.contains_key(&ticket);
@@ -253,7 +262,7 @@ impl Statements<'_> {
         }
         if *error == *UNVOICED {
             self.reach("no audio was made");
-            if performance.is_some_and(|one| !one.played.is_zero()) {
+            if self.heard.contains(&ticket) {
                 self.violate(format_args!("a reply was heard and counts as silent: {recorded:?}"));
             }
             let mut voices = self.ledger.voices.iter().filter(|(of, which, _)| of == channel && *which == ticket);
@@ -303,8 +312,7 @@ impl Statements<'_> {
     /// A reply that was to be spoken is written only if nobody could hear it.
     fn check_written(&self, recorded: &Recorded, ticket: Ticket) {
         self.reach("made to be spoken, and written");
-        let performance = self.ledger.performance(&self.call.channel_key.channel, ticket);
-        if performance.is_some_and(|one| !one.played.is_zero()) {
+        if self.heard.contains(&ticket) {
             self.violate(format_args!("it was heard, and is written: {recorded:?}"));
         }
     }
@@ -347,6 +355,7 @@ const fn path(verdict: Verdict) -> &'static str {
         Verdict::Noise => "interruption: noise",
         Verdict::PlaybackLost => "interruption: playback lost",
         Verdict::ServerStopping => "interruption: server stopping",
+        Verdict::Silenced => "interruption: silenced",
         Verdict::StopPressed => "interruption: stop pressed",
         Verdict::CallEnded => "interruption: call ended",
         Verdict::Cancelled => "interruption: cancelled",

@@ -15,7 +15,10 @@ pub(super) fn statement(message: &Message, heard: &str, name: &str) -> String {
     let rest = message.text.strip_prefix(heard.trim()).map(str::trim);
     let rest = match rest.filter(|rest| !rest.is_empty() && message.cut.is_none()) {
         Some(rest) => {
-            format!(" Only posted, because it was too long (voice.max_spoken_chars) or could not be spoken: “{}”.", cut(rest))
+            format!(
+                " Only posted, because it was too long (voice.max_spoken_chars) or could not be spoken to its end: “{}”.",
+                cut(rest)
+            )
         }
         None => String::new(),
     };
@@ -62,6 +65,7 @@ fn verdict_sentence(verdict: Verdict, who: &str, name: &str) -> String {
         Verdict::StopPressed => format!("Somebody pressed Stop, or typed a stop phrase, and {name} stopped."),
         Verdict::CallEnded => format!("The voice call ended, and {name} stopped."),
         Verdict::ServerStopping => format!("The server was stopping, and {name} stopped."),
+        Verdict::Silenced => format!("The companions were muted or deafened in the call, and {name} stopped."),
         Verdict::PlaybackLost => format!("What {name} said was played no further for 5 s, so it stopped."),
         Verdict::Cancelled => {
             format!("{name} stopped, because the statement was not wanted any more: a clear, a pause, a leave or a deletion.")
@@ -121,7 +125,7 @@ mod tests {
         );
         assert!(cut_off(&message("Rome is", Modality::Voice, Some(cut(None)))).starts_with(" It was cut off there; nobody"));
         let long = message("Rome is old. And large.", Modality::Voice, None);
-        assert!(told(&long).contains("could not be spoken: “And large.”"));
+        assert!(told(&long).contains("could not be spoken to its end: “And large.”"));
         let all = message("Rome is old.", Modality::Voice, None);
         assert_eq!(told(&all), "Aria said aloud: “Rome is old.”");
         let text = message("Rome is old.", Modality::Text, None);

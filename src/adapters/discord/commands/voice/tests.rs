@@ -6,8 +6,9 @@ fn status() -> CallStatus {
         channel: Snowflake::new(5).unwrap(),
         is_asked_for: true,
         is_connected: true,
-        is_suppressed: false,
+        silence: Silence::default(),
         is_end_to_end: true,
+        is_downgraded: false,
         lasted: Some(Duration::from_secs(12 * 60 + 5)),
         people: Vec::new(),
         counts: Counts { received: 1_000, missing: 12, overtaken: 2, ..Counts::default() },
@@ -19,6 +20,7 @@ fn status() -> CallStatus {
         recognises_words: true,
         synthesis: vec![service("rehearsal", None)],
         people: Vec::new(),
+        troubles: Vec::new(),
     };
     let heard = ["Ana", "B*o"].map(Arc::from).to_vec();
     CallStatus { call, room: None, speech, heard, ignored: 1, is_stage: false }
@@ -47,10 +49,46 @@ fn the_status_tells_what_does_not_work() {
     );
 
     let mut audience = status();
-    (audience.call.is_suppressed, audience.is_stage) = (true, true);
+    (audience.call.silence.is_suppressed, audience.is_stage) = (true, true);
     assert!(describe(&audience).contains("Invite to Speak."), "{}", describe(&audience));
     audience.is_stage = false;
     assert!(describe(&audience).contains("allow Speak."), "{}", describe(&audience));
+}
+
+#[test]
+fn the_status_tells_what_a_moderator_did_to_the_bot() {
+    let told = |silence| {
+        let mut status = status();
+        status.call.silence = silence;
+        describe(&status)
+    };
+
+    let muted = told(Silence { is_muted: true, ..Silence::default() });
+    let deafened = told(Silence { is_deafened: true, ..Silence::default() });
+
+    assert!(muted.contains("A moderator has muted the bot") && muted.contains("answer in writing"), "{muted}");
+    assert!(deafened.contains("A moderator has deafened the bot") && deafened.contains("hear nobody"), "{deafened}");
+    assert!(!told(Silence::default()).contains("moderator"));
+}
+
+#[test]
+fn the_status_tells_which_services_fail_and_that_the_call_was_downgraded() {
+    let told = |trouble: &[Trouble]| {
+        let mut status = status();
+        status.speech.troubles = trouble.to_vec();
+        describe(&status)
+    };
+
+    let deaf = told(&[Trouble::RecognitionFailed]);
+    assert!(deaf.contains("api.deepgram.com; **they fail now**, and no words are recognised"), "{deaf}");
+    assert!(!deaf.contains("words are recognised."), "{deaf}");
+    let mute = told(&[Trouble::SynthesisFailed]);
+    assert!(mute.contains("Voices: **rehearsal** on the machine of the bot; **they fail now**"), "{mute}");
+    assert!(told(&[Trouble::RecognitionUsedUp]).contains("may have recognised is used up"));
+    let mut downgraded = status();
+    (downgraded.call.is_end_to_end, downgraded.call.is_downgraded) = (false, true);
+    let downgraded = describe(&downgraded);
+    assert!(downgraded.contains("not encrypted end to end.\n• Discord has downgraded the call"), "{downgraded}");
 }
 
 #[test]

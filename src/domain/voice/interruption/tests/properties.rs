@@ -54,13 +54,15 @@ fn sound() -> impl Strategy<Value = Input> {
 }
 
 fn event() -> impl Strategy<Value = Input> {
-    (user(), 0_u8..14).prop_map(|(user, which)| match which {
+    (user(), 0_u8..16).prop_map(|(user, which)| match which {
         0..=2 => Input::Noise { user },
         3..=5 => Input::PersonGone { user },
         6..=9 => Input::Stall,
         10 => Input::StopPressed,
         11 => Input::Cancelled,
         12 => Input::ShutDown,
+        13 => Input::Silenced,
+        14 => Input::PlayerRestarted,
         _ => Input::CallEnded,
     })
 }
