@@ -169,11 +169,12 @@ async fn a_summary_is_repeated_without_words_that_were_erased() {
 #[tokio::test(start_paused = true)]
 async fn a_judgement_of_repetition_is_repeated_with_the_words_of_the_edit() {
     let is_judgement = |request: &Request| *purpose(request) == Purpose::Judgement;
-    let world = World::with_salon(json!({ "repetition": { "judge": "model" } })).await;
+    let gate = json!({ "skip_when_other_addressed": false });
+    let world = World::with_salon(json!({ "repetition": { "judge": "model" }, "gate": gate })).await;
     world.side.answers([Ok("Me.\nYES")]);
     world.main.answers([Ok("A zebra. Well?")]);
     refuse_first(&world.side, is_judgement);
-    world.say("salon", "Ari, Bruno, Cleo: what now?").await;
+    world.say("salon", "Ari, what now?").await;
     while sent(&world.side, is_judgement, "zebra").0 == 0 {
         world.pass(1.0).await;
     }

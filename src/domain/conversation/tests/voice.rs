@@ -20,7 +20,7 @@ use crate::domain::samples;
 
 const TALKERS: [&str; 3] = ["ana", "bob", "cem"];
 /// How many talks each property is tried on, and the seed with which these reach every verdict. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` select others.
-const CASES: u32 = 64;
+const CASES: u32 = 96;
 const SEED: u64 = 1;
 /// So many talks reach every verdict with any seed.
 const MANY_CASES: u32 = 2_000;

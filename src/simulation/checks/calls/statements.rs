@@ -118,7 +118,7 @@ impl Statements<'_> {
             Event::ReplyOwed { .. } => self.begin(recorded),
             Event::ReplyExtended { ticket, next, messages, .. } => {
                 self.reach("extended");
-                let is_again = self.sentences.contains_key(ticket);
+                let is_again = self.heard.contains(ticket);
                 match self.owed.as_mut().filter(|owed| owed.ticket == *ticket && !messages.is_empty()) {
                     Some(owed) if !owed.is_extended && !is_again => {
                         (owed.ticket, owed.is_extended) = (*next, true);
