@@ -34,7 +34,7 @@ impl Sentence {
 /// A piece of a sentence's audio.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// The next samples: mono at [`SPOKEN_RATE`](super::audio::SPOKEN_RATE).
+    /// The next samples: mono at [`SPOKEN_RATE`].
     Audio(Vec<i16>),
     /// The times of the next words, ascending. They come before the audio that they belong to where the provider knows them by then.
     /// One that knows no times of words returns none.
