@@ -558,8 +558,9 @@ pub struct Decided {
     pub ticket: Option<Ticket>,
     /// The numbers of the messages that the decision settles. For the reason `event`: the messages that the statement is about.
     pub messages: Vec<Seq>,
-    /// The newest event that settles. `Seq::NONE` for a YES, because the reply's snapshot settles later. `Seq::NONE` for a NO means that only an
-    /// address over the budget of its author is declined, and nothing else settles.
+    /// The newest event that settles. `Seq::NONE` for a YES, because the reply's snapshot settles later. `Seq::NONE` for a NO means that only
+    /// `messages` settle, each alone: an address over the budget of its author, or what its author took back. A phrase that takes something back is
+    /// the last of `messages`, and is handled after the decision.
     pub upto: Seq,
     /// The number of messages since the companion spoke last, before this decision.
     pub message_count: u64,

@@ -205,7 +205,11 @@ impl RoundCourses {
                 let takes_part = |id: &CompanionId| id == selected || others.iter().any(|other| other.companion == *id);
                 let held = self.rounds.iter().flat_map(|round| round.held.iter().filter_map(|id| round.states.get(id)));
                 let states: Vec<_> = held.filter(|state| takes_part(&state.from)).cloned().collect();
-                let by = selected_by(&states, selected, |companion| self.spoke.get(companion).copied());
+                // Of those that were called upon in different rounds, the one that was addressed first is selected, whatever the votes say.
+                let is_called =
+                    |id: &&CompanionId, round: &RoundCourse| round.states.get(*id).is_some_and(|state| state.selected);
+                let called = self.rounds.iter().filter(|round| round.held.iter().any(|id| is_called(&id, round))).count();
+                let by = selected_by(&states, selected, |companion| self.spoke.get(companion).copied()).filter(|_| called < 2);
                 let winner = self.rounds.iter().position(|round| round.held.contains(selected));
                 for (index, round) in self.rounds.iter_mut().enumerate().filter(|(_, round)| !round.held.is_empty()) {
                     if Some(index) == winner {

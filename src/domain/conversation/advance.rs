@@ -134,9 +134,9 @@ impl Conversation {
     fn decline_address(&mut self, seq: Seq, used_up: UsedUp, step: &mut Step<'_, '_>) {
         let declined_by = self.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
         let used_up = UsedUp::last_of(step.world.exhausted_statement_budget(self.clock).into_iter().chain([used_up]));
-        let is_addressed =
-            |companion: &CompanionId| self.window.get(seq).is_some_and(|entry| entry.message.address.includes(companion));
-        for companion in declined_by.iter().filter(|companion| is_addressed(companion)).cloned().collect::<Vec<_>>() {
+        // What a stop phrase ends has a decision of its own.
+        let is_stopped = |companion: &CompanionId| self.gates.get(companion).is_some_and(|gate| gate.stopped_by == Some(seq));
+        for companion in declined_by.iter().filter(|companion| !is_stopped(companion)).cloned().collect::<Vec<_>>() {
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);
             record.messages = vec![seq];
@@ -242,17 +242,22 @@ impl Conversation {
             self.add_listeners(&mut asked, left_out.as_ref(), step.world);
         }
         if !asked.is_empty() && !self.is_busy() {
-            asked.extend(self.retry_addresses(step));
+            let is_retry = asked.iter().any(|(companion, _)| self.gates[companion].back_off.is_some());
+            asked.extend(self.retry_addresses(is_retry, step));
             asked.sort_by(|(one, _), (other, _)| one.cmp(other));
         }
         self.ask(asked, &Attendance { left_out, called }, step);
     }
 
-    /// Ends the back-offs of companions that were addressed, because others are about to be asked: nobody else should answer in their place.
-    fn retry_addresses(&mut self, step: &mut Step<'_, '_>) -> Vec<(CompanionId, Waiting)> {
+    /// Ends the back-offs of companions that were addressed, because others are about to be asked: nobody else should answer in their place. One whose
+    /// model has failed for longer joins only others that are asked again, so that the room need not wait for it each time.
+    fn retry_addresses(&mut self, is_retry: bool, step: &mut Step<'_, '_>) -> Vec<(CompanionId, Waiting)> {
         let is_address = |waiting: Waiting| waiting.trigger == Trigger::DirectAddress;
-        let addressed = self.gates.companions_where(|gate| gate.is_backing_off() && gate.waiting.is_some_and(is_address));
-        self.record_ended_back_offs(&addressed, step);
+        let addressed = self.gates.companions_where(|gate| {
+            let joins = gate.back_off.is_some_and(|back_off| is_retry || back_off.pause <= MINUTE);
+            joins && gate.is_backing_off() && gate.waiting.is_some_and(is_address)
+        });
+        self.end_back_offs(&addressed, step);
         let mut asked = Vec::new();
         for companion in addressed {
             let waiting = self.proceed(&companion, step);

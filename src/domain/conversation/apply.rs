@@ -373,7 +373,7 @@ impl Conversation {
         }
         // An event may settle before an address that came after it.
         let mut bereft = Vec::new();
-        let is_retracted = decided.reason == Reason::Cancelled;
+        let is_cancelled = decided.reason == Reason::Cancelled;
         let mut retracted = Vec::new();
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
@@ -381,7 +381,7 @@ impl Conversation {
             match decided.ticket {
                 Some(ticket) => {
                     answered = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket);
-                    if !is_retracted {
+                    if !is_cancelled {
                         gate.back_off = None;
                         gate.mood = decided.mood;
                     }
@@ -401,9 +401,11 @@ impl Conversation {
                 }
                 continue;
             };
-            let wish = gate.wish.take_if(|_| is_retracted);
-            if let Some(upto) = answered.map(|asked| asked.upto).or(wish.map(|wish| wish.upto)).filter(|_| is_retracted) {
-                retracted.push((companion.clone(), upto));
+            // Who was asked or wanted to speak does not any more. For the others, a stop phrase settles as any other NO.
+            let wish = gate.wish.take_if(|_| is_cancelled);
+            let wanted = wish.map(|wish| (wish.message, wish.upto));
+            if let Some(asked) = answered.map(|asked| (asked.message, asked.upto)).or(wanted).filter(|_| is_cancelled) {
+                retracted.push((companion.clone(), asked));
             }
             let owed = gate.owes_acknowledgement();
             gate.settle(settled.upto);
@@ -431,8 +433,8 @@ impl Conversation {
         for companion in &bereft {
             self.forget_event_of(companion);
         }
-        for (companion, considered) in &retracted {
-            self.apply_retracted(companion, decided, *considered);
+        for (companion, asked) in &retracted {
+            self.apply_retracted(companion, decided, *asked);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Decides when a conversation ends: closing stages, the number of turns, and repetition (docs/design/closing.md C-1 to C-20).
+//! Decides when a conversation ends: closing stages, the number of turns, and repetition (docs/design/closing.md C-1 to C-21).
 
 use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Role};
@@ -85,7 +85,7 @@ impl Conversation {
         let counts = self.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.tally.opened);
         let is_last = counts && self.tally.turns == self.turns_count();
         if is_last && has_reached(step.world.rules.turn_taking.max_turns, self.tally.turns + 1)
-            || has_reached(own_max_turns(companion, step.world), gate.turns + 1)
+            || counts && has_reached(own_max_turns(companion, step.world), gate.turns + 1)
         {
             self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, step);
         }
@@ -278,7 +278,7 @@ impl Conversation {
         self.tally.turns += u32::from(!is_of_before);
         self.tally.is_next_allowed |= forced == self.tally.forced;
         if let Some(gate) = self.gates.get_mut(speaker) {
-            gate.turns += 1;
+            gate.turns += u32::from(!is_of_before);
             gate.minimum_stage = Stage::None;
         }
     }

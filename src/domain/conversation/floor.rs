@@ -158,7 +158,7 @@ impl Conversation {
     /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
     /// companions were addressed; within a round, and among all others, as at its end.
     fn held_ranking(&self) -> Vec<CompanionId> {
-        let ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
+        let mut ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
         let mut addressed_at = BTreeMap::<Seq, Seq>::new();
         for (companion, held) in self.held.iter().filter(|(_, held)| held.state.selected) {
             let is_call = |entry: &&Entry| entry.message.address.includes(companion);
@@ -169,8 +169,7 @@ impl Conversation {
             let called = self.held.get(companion).filter(|held| held.state.selected);
             called.map_or((true, None), |held| (false, addressed_at.get(&held.opened)))
         };
-        let mut ranking = ranking;
-        ranking.sort_by_key(|companion| order(companion));
+        ranking.sort_by_cached_key(order);
         ranking
     }
 

@@ -65,15 +65,14 @@ impl Conversation {
             if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
                 continue;
             }
-            if is_refused && message.address.includes(companion) && !declined_by.contains(companion) {
+            let is_stopped = stopped.as_ref().is_some_and(|stopped| stopped.contains(companion));
+            if is_refused && message.address.includes(companion) && !is_stopped {
                 declined_by.push(companion.clone());
                 continue;
             }
-            if let Some(stopped) = &stopped
-                && (stopped.contains(companion) || !message.address.includes(companion))
-            {
+            if is_stopped || stopped.is_some() && !message.address.includes(companion) {
                 // It counts and ends the quiet, and nobody is asked about it.
-                gate.stopped_by = gate.stopped_by.max(stopped.contains(companion).then_some(seq));
+                gate.stopped_by = gate.stopped_by.max(is_stopped.then_some(seq));
                 cancel_lull(companion, gate, notes);
                 gate.message_counter += 1;
                 continue;

@@ -262,20 +262,20 @@ impl Conversation {
 
     /// The triggers that lost a floor that was cancelled do not follow. Later ones did not lose it.
     fn drop_losers(&mut self, companion: &CompanionId, Selection { others, selected_at, .. }: Selection, answered: &[Seq]) {
-        self.drop_waiting(companion, answered, |waiting| answered.contains(&waiting.message));
-        for other in others {
-            self.drop_waiting(&other.companion, answered, |waiting| {
-                waiting.message <= selected_at && answered.contains(&waiting.message)
-            });
-        }
-    }
-
-    /// Drops a waiting trigger that is about what was cancelled. An address that had merged with it takes its place.
-    fn drop_waiting(&mut self, companion: &CompanionId, cancelled: &[Seq], is_dropped: impl FnOnce(&mut Waiting) -> bool) {
-        if self.gates.get_mut(companion).and_then(|gate| gate.waiting.take_if(is_dropped)).is_some() {
-            let address = self.newest_address(companion, |seq| !cancelled.contains(&seq));
+        let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
+        if let Some(gate) = self.gates.get_mut(companion)
+            && gate.waiting.take_if(is_answered).is_some()
+        {
+            // An address that had merged with it takes its place, unless an earlier phrase had cancelled that.
+            let stopped_by = gate.stopped_by.unwrap_or_default();
+            let address = self.newest_address(companion, |seq| seq > stopped_by && !answered.contains(&seq));
             if let Some(gate) = self.gates.get_mut(companion) {
                 gate.waiting = address;
+            }
+        }
+        for other in others {
+            if let Some(gate) = self.gates.get_mut(&other.companion) {
+                gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting));
             }
         }
     }
@@ -314,11 +314,12 @@ impl Conversation {
 
     /// After a restart: messages that were on record before the channel handled them may concern a reply.
     pub(super) fn reconsider_replies_after_restart(&mut self, step: &mut Step<'_, '_>) {
-        let Some(oldest) =
-            self.owed_replies().map(|floor| floor.upto).chain(self.turn.iter().map(|turn| turn.selection.selected_at)).min()
-        else {
-            return;
-        };
+        let owed = self.owed_replies().map(|floor| floor.upto).chain(self.turn.iter().map(|turn| turn.selection.selected_at));
+        let engaged = self.gates.values().filter_map(|gate| {
+            let wanted = || gate.wish.as_ref().map(|wish| wish.upto);
+            gate.evaluation.map(|asked| asked.upto).or_else(wanted)
+        });
+        let Some(oldest) = owed.chain(engaged).min() else { return };
         // A refused address concerns nobody.
         let later = self.window.after(oldest).filter(|entry| entry.declined_by.is_empty());
         let later: Vec<_> = later.map(|entry| (entry.seq, entry.at, entry.message.clone())).collect();

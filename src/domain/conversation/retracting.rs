@@ -39,7 +39,9 @@ impl Conversation {
         let before = self.buffer(companion).filter(|entry| entry.seq < seq);
         let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
         let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
-        if trigger == Trigger::Silence || !is_considered || message.address.is_elsewhere(companion) {
+        // After a restart, earlier phrases are looked at again.
+        let is_later = considered < seq;
+        if trigger == Trigger::Silence || !is_later || !is_considered || message.address.is_elsewhere(companion) {
             return None;
         }
         let upto = if others.is_empty() { seq } else { Seq::NONE };
@@ -54,9 +56,9 @@ impl Conversation {
         Some(Stopped { companion: companion.clone(), ticket: None, trigger, answered, others: Vec::new(), turn })
     }
 
-    /// A companion does not answer a question, or does not want to speak any more, because messages were taken back. `considered` is the newest
-    /// message that it was asked about. If others said some of these, it is asked about them.
-    pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, considered: Seq) {
+    /// A companion does not answer a question, or does not want to speak any more, because messages were taken back. `asked` is the message that it
+    /// was asked for, and the newest one that it was asked about. If others said some of these, it is asked about them.
+    pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
         let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
         let phrase = decided.messages.last().copied().unwrap_or_default();
         if phrase > self.handled {
@@ -68,7 +70,7 @@ impl Conversation {
         }
         if !decided.settles_by_cursor() {
             self.window.decline_alone(&decided.messages, companion);
-            self.ask_about_the_rest(companion, decided, considered);
+            self.ask_about_the_rest(companion, decided, asked);
         }
         let is_called = self.is_called(companion);
         for round in &mut self.rounds {
@@ -76,16 +78,29 @@ impl Conversation {
         }
     }
 
-    fn ask_about_the_rest(&mut self, companion: &CompanionId, decided: &Decided, considered: Seq) {
+    fn ask_about_the_rest(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
+        let (message, considered) = asked;
+        let Some(gate) = self.gates.get(companion) else { return };
+        // What an earlier phrase cancelled is no reason to ask.
+        let stopped_by = gate.stopped_by.unwrap_or_default();
         let newest = self.buffer(companion).rfind(|entry| entry.seq <= considered).map(|entry| entry.seq);
-        // What addressed it may have been taken back.
-        let trigger = if decided.trigger == Trigger::DirectAddress { Trigger::Lull } else { decided.trigger };
-        let rest = newest.map(|message| Waiting { trigger, message, check: Check::Unsettled, urgent: false });
-        let address = self.newest_address(companion, |_| true);
+        let rest = |trigger, message| Waiting { trigger, message, check: Check::Unsettled, urgent: false };
+        let rest = if decided.trigger != Trigger::DirectAddress {
+            newest.map(|newest| rest(decided.trigger, newest))
+        } else if !decided.messages.contains(&message) {
+            Some(rest(Trigger::DirectAddress, message))
+        } else {
+            // What addressed it was taken back. An earlier address had merged with that.
+            let earlier = self.newest_address(companion, |seq| seq > stopped_by && seq <= considered);
+            earlier.or_else(|| newest.map(|newest| rest(Trigger::Lull, newest)))
+        };
+        let later = self.newest_address(companion, |seq| seq > stopped_by && seq > considered);
         let Some(gate) = self.gates.get_mut(companion) else { return };
-        gate.waiting.take_if(|waiting| decided.messages.contains(&waiting.message));
-        for waiting in rest.into_iter().chain(address) {
-            gate.fire(waiting);
+        if gate.waiting.take_if(|waiting| decided.messages.contains(&waiting.message)).is_some() {
+            gate.waiting = later;
+        }
+        if let Some(rest) = rest {
+            gate.fire(rest);
         }
     }
 }

@@ -21,14 +21,19 @@ pub(super) struct Plan {
     pub(super) removes: Vec<Moment>,
 }
 
-/// Plans backups every so often, of which so many are kept. With `every` none are made, and only those with erased words are deleted. `found` is
+/// Plans backups every so often, of which so many are kept. If `every` is none, no backups are made, and only those with erased words are deleted. `found` is
 /// when the existing ones were made, in order.
 pub(super) fn plan(now: Moment, every: Option<Duration>, kept: usize, found: &[Moment], erased: &Erasures) -> Plan {
     let holds_words_of = |made: Moment, erased: Option<Moment>| {
         erased.is_some_and(|erased| is_ahead(made, now) || made < erased && now.since(made) >= STALE_AFTER)
     };
     let large_expiry = erased.large_expiry.filter(|expiry| now.since(*expiry) < KEPT_FOR);
-    let from_before = large_expiry.and_then(|expiry| found.iter().rfind(|made| **made <= expiry).copied());
+    let from_before = large_expiry.and_then(|expiry| {
+        let is_before = |made: &&Moment| **made <= expiry;
+        // If the clock was ahead at the time, the time does not say which is from before. The oldest one is.
+        if is_ahead(expiry, now) { found.iter().find(is_before) } else { found.iter().rfind(is_before) }
+    });
+    let from_before = from_before.copied();
     let is_stale = |made: Moment| holds_words_of(made, if from_before == Some(made) { erased.requested } else { erased.last });
     let (ahead, dated): (Vec<_>, Vec<_>) = found.iter().copied().partition(|made| is_ahead(*made, now));
     let is_due = |every| {

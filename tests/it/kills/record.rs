@@ -63,6 +63,8 @@ pub struct Counts {
     /// Cancelled replies, and cancelled companions that had not begun.
     pub cancelled: usize,
     pub cancelled_turns: usize,
+    /// Questions and votes that were taken back.
+    pub retracted: usize,
     pub held: usize,
     pub late: usize,
     pub stages_changed: usize,
@@ -94,6 +96,8 @@ struct Seat {
     wish: Option<Question>,
     /// What a person cancelled: addresses that are no reason to ask.
     cancelled: BTreeSet<u64>,
+    /// What its author took back while it was asked: it settles alone, the phrase before it is handled.
+    declined: BTreeSet<u64>,
 }
 
 impl Message {
@@ -237,7 +241,9 @@ impl<'a> Record<'a> {
         let Some(message) = self.messages.get(&seq) else { return };
         let from = message.from.clone();
         for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| **companion != from) {
-            seat.unsettled.insert(seq);
+            if seq > seat.cursor && !seat.declined.contains(&seq) {
+                seat.unsettled.insert(seq);
+            }
         }
         if message.is_statement {
             self.statement(&from, event);
@@ -263,12 +269,17 @@ impl<'a> Record<'a> {
     /// The companion settles these messages, all or the oldest that it has not settled.
     fn settle(&mut self, companion: &str, event: &Value) {
         let Some(seat) = self.seats.get_mut(companion) else { return };
+        let (handled, upto) = (number(event, "handled"), number(event, "upto"));
         for seq in numbers(event, "messages") {
-            if !seat.unsettled.remove(&seq) {
+            if seq > handled && event["reason"] == "cancelled" {
+                if upto == 0 {
+                    seat.declined.insert(seq);
+                }
+            } else if !seat.unsettled.remove(&seq) {
                 self.faults.duplicated.push(format!("{seq} settled twice for {companion}: {event}"));
             }
         }
-        seat.cursor = seat.cursor.max(number(event, "upto"));
+        seat.cursor = seat.cursor.max(upto);
         if let Some(left) = seat.unsettled.first().filter(|left| **left <= seat.cursor) {
             self.faults.lost.push(format!("{left} is passed over by {companion}: {event}"));
         }

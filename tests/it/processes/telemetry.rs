@@ -72,7 +72,7 @@ async fn every_log_line_of_a_decision_names_the_recorded_trace() {
     let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let is_telemetry = |line: &&Value| line["target"].as_str().is_some_and(|target| target.starts_with("tertulia::telemetry::"));
     let records: Vec<_> = lines.iter().filter(is_telemetry).filter(|line| !line["channel"].is_null()).collect();
-    for kind in ["interjection", "round", "closing", "repetition", "statement"] {
+    for kind in ["interjection", "round", "closing", "statement"] {
         assert!(records.iter().any(|line| line["message"] == kind), "no line {kind}:\n{log}");
     }
     let is_trace = |trace: &str| trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -40,8 +40,8 @@ impl Scene<'_> {
                     "It comes back when a person addresses it, after {after} by people (closing.reopen_after), or in a new conversation."
                 )
             }
-            Reason::Cancelled => "A message that is a stop phrase alone (reply.stop_phrases) cancels the statement that was about to answer, and nobody \
-                 is asked about the same words. With more words in it, the statement is begun again instead."
+            Reason::Cancelled => "A message that is a stop phrase alone (reply.stop_phrases) cancels the statement that was about to answer, or ends \
+                 the question whether to answer its author, and nobody is asked about the same words. With more words in it, the statement is begun again instead."
                 .to_owned(),
             Reason::Backchannel => "Words like “mhm” that are spoken while a companion speaks (speech.words) settle at once. They count for nothing, \
                  and nobody is asked about them."

@@ -132,6 +132,12 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
             Some(why) => format!("{} answered {answer}{}: “{}”", model(call), vote_in_words(decided), cut(why)),
             None => format!("{} answered {answer}{}, without a reason.", model(call), vote_in_words(decided)),
         },
+        (None, Reason::Cancelled) if decided.ticket.is_some() => {
+            format!("{name} was being asked when the author asked to stop. The question was dropped: that is a {answer}.")
+        }
+        (None, Reason::Cancelled) => {
+            format!("{name} says nothing: a person asked to stop before it had answered. That is a {answer}.")
+        }
         (None, reason) => {
             let because = match reason {
                 Reason::OtherAddressed => "everything was addressed to somebody else",
@@ -142,7 +148,7 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
                 Reason::Paused => "an operator paused it",
                 Reason::Overflow => "more messages waited than it can hold",
                 Reason::Stale => "the messages were too old to be answered",
-                Reason::Cancelled => "a person asked to stop before it was answered",
+                Reason::Cancelled => "a person asked to stop",
                 Reason::Backchannel => "somebody only showed that they were listening",
                 Reason::External => "it voted itself",
                 Reason::Event => "an event must be acknowledged",

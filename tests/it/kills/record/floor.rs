@@ -119,6 +119,16 @@ impl Record<'_> {
         self.floor.as_mut()
     }
 
+    /// The companion that makes this attempt, late or not.
+    fn making(&mut self, event: &Value) -> Option<&mut Reply> {
+        let (companion, ticket) = (text(event, "companion"), number(event, "ticket"));
+        let index = self.late.iter().position(|reply| reply.companion == companion && reply.ticket == ticket);
+        match index {
+            Some(index) => self.late.get_mut(index),
+            None => self.speaking(event),
+        }
+    }
+
     /// A companion says something. It must have the floor, and this must be the attempt in progress.
     pub(super) fn statement(&mut self, companion: &str, event: &Value) {
         self.counts.statements += 1;
@@ -203,7 +213,7 @@ impl Record<'_> {
     /// More was said. The attempt is stopped, and the next one waits.
     pub(super) fn replanning(&mut self, event: &Value) {
         let (message, until) = (number(event, "message"), number(event, "until"));
-        let Some(reply) = self.speaking(event) else { return };
+        let Some(reply) = self.making(event) else { return };
         let is_longer = reply.again_at.is_none_or(|before| before < until);
         let may_begin_again = reply.replans < MOST_REPLANS && is_longer && message > reply.upto;
         reply.again_at = Some(until);
@@ -219,7 +229,7 @@ impl Record<'_> {
         self.counts.begun_again += 1;
         let (at, next, upto) = (at(event), number(event, "next"), number(event, "upto"));
         self.new_ticket(next, event);
-        let Some(reply) = self.speaking(event) else { return };
+        let Some(reply) = self.making(event) else { return };
         let is_due = reply.again_at.take().is_some_and(|again_at| again_at <= at);
         let before = reply.messages.clone();
         let messages = numbers(event, "messages");

@@ -73,7 +73,9 @@ impl Record<'_> {
         if is_address && seat.cancelled.contains(&message) {
             broken.push("it is asked about what was cancelled");
         }
-        if seat.asked.is_some() || seat.wish.is_some() {
+        // One that wants to speak, and waits for the votes of others, is asked anew about an address.
+        let is_kept = seat.wish.is_some() && (!is_address || self.held.contains(companion));
+        if seat.asked.is_some() || is_kept {
             broken.push("it is asked twice at once");
         }
         if seat.stage == "terminal" {
@@ -87,7 +89,7 @@ impl Record<'_> {
         }
         broken.into_iter().for_each(|rule| self.break_rule(rule, event));
         self.seats.entry(companion.to_owned()).and_modify(|seat| {
-            seat.asked = Some(Question { ticket, message, round: handled });
+            (seat.asked, seat.wish) = (Some(Question { ticket, message, round: handled }), None);
         });
     }
 
@@ -106,13 +108,19 @@ impl Record<'_> {
         for companion in ids(event, "companions") {
             self.decisions += 1;
             let question = event["ticket"].as_u64().and_then(|ticket| self.answered(companion, ticket, event));
+            let is_cancelled = event["reason"] == "cancelled";
             if let Some(question) = question
                 && !self.is_alone()
+                && !is_cancelled
                 && event["vote"]["messageId"].as_str() != Some(&question.round.to_string())
             {
                 self.break_rule("it votes in another round than it was asked in", event);
             }
-            if event["reason"] == "cancelled" {
+            let wish = self.seats.get_mut(companion).and_then(|seat| seat.wish.take_if(|_| is_cancelled));
+            if is_cancelled && (question.is_some() || wish.is_some()) {
+                self.held.remove(companion);
+                self.retracted(companion, event);
+            } else if is_cancelled {
                 self.check_settled_by_stop(companion, event);
             }
             if event["decision"] == "YES" {

@@ -58,6 +58,18 @@ impl Record<'_> {
         self.cancels.entry(phrase).or_default().push(Cancel { companion, answered, others });
     }
 
+    /// The author of what a companion is asked about, or wants to answer, takes it back.
+    pub(super) fn retracted(&mut self, companion: &str, event: &Value) {
+        self.counts.retracted += 1;
+        let mut answered = numbers(event, "messages");
+        let phrase = answered.pop_last().unwrap_or_default();
+        let asks_to_stop = self.messages.get(&phrase).is_some_and(|message| message.asks_to_stop);
+        if !asks_to_stop || !self.concerns(phrase, companion, &answered) {
+            self.break_rule("nobody takes that back", event);
+        }
+        self.cancels.entry(phrase).or_default().push(Cancel { companion: companion.to_owned(), answered, others: Vec::new() });
+    }
+
     /// What a selected companion would answer before a message: everything until it was selected, and what the same people said since.
     fn answered_by_selected(&self, companion: &str, selected_at: u64, before: u64) -> BTreeSet<u64> {
         let Some(seat) = self.seats.get(companion) else { return BTreeSet::new() };
