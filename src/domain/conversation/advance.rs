@@ -252,7 +252,10 @@ impl Conversation {
     /// Ends the back-offs of companions that were addressed, because others are about to be asked: nobody else should answer in their place. One whose
     /// model has failed for longer joins only others that are asked again, so that the room need not wait for it each time.
     fn retry_addresses(&mut self, is_retry: bool, step: &mut Step<'_, '_>) -> Vec<(CompanionId, Waiting)> {
-        let is_address = |waiting: Waiting| waiting.trigger == Trigger::DirectAddress;
+        let (now, stale_after) = (self.clock, step.world.rules.gate.stale_after());
+        // One that is too old by now settles when its back-off ends.
+        let is_recent = |message: Seq| self.window.get(message).is_some_and(|entry| now.since(entry.at) <= stale_after);
+        let is_address = |waiting: Waiting| waiting.trigger == Trigger::DirectAddress && is_recent(waiting.message);
         let addressed = self.gates.companions_where(|gate| {
             let joins = gate.back_off.is_some_and(|back_off| is_retry || back_off.pause <= MINUTE);
             joins && gate.is_backing_off() && gate.waiting.is_some_and(is_address)
