@@ -54,9 +54,8 @@ fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>, s
         return;
     }
     let before = context.memberships.companions();
-    match reload_companions(context, companions) {
-        Ok(()) => tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded"),
-        Err(error) => return tracing::error!(%error, "these companions cannot be used; nothing was changed"),
+    if let Err(error) = reload_companions(context, companions) {
+        return tracing::error!(%error, "these companions cannot be used; nothing was changed");
     }
     // Other folders are nobody's.
     let mut lost = context.skipped_companions.lock();
@@ -71,6 +70,7 @@ fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>, s
              or remove the folder"
         );
     }
+    tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded");
 }
 
 /// Reads the stored briefs of the configured companions. Without them the side model makes them again.

@@ -51,7 +51,7 @@ async fn a_companion_whose_folder_is_skipped_at_a_reload_is_reported_until_it_is
     let lost = server.get("/api/quarantine").await["companions"].clone();
     premises.write_companion_file("aria", "companion.toml", QUICK);
     server.signal("HUP").await;
-    server.logs("companions were reloaded").await;
+    server.logs_many("companions were reloaded", 2).await;
     let back = server.get("/api/quarantine").await["companions"].clone();
 
     assert!(line.contains("WARN") && line.contains("companion=aria") && line.contains("companions/aria"), "{line}");

@@ -79,7 +79,10 @@ async fn the_status_tells_that_a_call_was_downgraded() {
     let calls = voice::Rules { requires_dave: false, ..rules().voice };
     let scene = Scene::with(Rules { voice: calls, ..rules() }, |premises| premises).await;
     let Scene { home, harbour, server, .. } = &scene;
-    let _ana = scene.call(home.ana, *harbour).await;
+    let mut watch = scene.watch(*harbour).await;
+    let ana = scene.call(home.ana, *harbour).await;
+    ana.talk(&sentence()).await;
+    watch.event_that("message", |event| event["modality"] == "voice").await;
     assert!(scene.status().await.contains(", encrypted end to end."));
 
     let old_app = home.discord.member(home.guild, "Old");
