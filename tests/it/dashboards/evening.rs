@@ -47,7 +47,7 @@ impl Evening {
             ("models.pool.backoff_secs", "0.01"),
             ("models.breaker.failures", "100"),
             ("turn_taking.turn_delay_secs", "0.01"),
-            ("turn_taking.max_companion_streak", "2"),
+            ("turn_taking.max_companion_streak", "3"),
         ] {
             premises.set(key, value);
         }
@@ -112,19 +112,19 @@ impl Evening {
         decided(study, "other_addressed").await;
     }
 
-    /// Three companions want to speak equally. Two do, and the loop guard stops the third.
+    /// Three companions want to speak equally. All do, and the loop guard stops what follows.
     async fn tied_round(&self, server: &Server, lobby: &mut Watch) {
         self.set_behaviour(Behaviour { wants_to_speak: true, ..Behaviour::default() });
         server.say("lobby", "Ana", "aria, bruno, cleo: what do you think?").await;
         decided(lobby, "loop_guard").await;
     }
 
-    /// One companion speaks in a lull, and another answers with the same words. Then one votes that the conversation is closing.
+    /// One companion speaks in a lull, and two others say the same words after it. Then one votes that the conversation is closing.
     async fn repetition_and_closing(&self, server: &Server, lobby: &mut Watch) {
         server.say("lobby", "Ana", "It rains again.").await;
         lobby.event("repetition").await;
         decided(lobby, "loop_guard").await;
-        self.set_behaviour(Behaviour { wants_to_speak: true, closing: Some("pre-closing"), ..Behaviour::default() });
+        self.set_behaviour(Behaviour { wants_to_speak: true, closing: Some("closing"), ..Behaviour::default() });
         server.say("lobby", "Ana", "cleo, it is getting late.").await;
         lobby.event("closing").await;
         self.set_behaviour(Behaviour::default());
