@@ -126,7 +126,7 @@ struct Making {
     played: watch::Sender<usize>,
 }
 
-/// What the task that makes a sentence's audio is told.
+/// Signals to the task that makes the audio of a sentence.
 struct Signals {
     overdue: oneshot::Receiver<()>,
     played: watch::Receiver<usize>,

@@ -73,7 +73,7 @@ pub(super) fn end_playback_of_predecessor(conversation: &Conversation, channel: 
     carry_out(CallEffect::Restarted { people }, channel);
 }
 
-/// The call begins anew. What it is to do for a reply follows.
+/// Tells the call to stop what it plays. If a reply is in force, all that it is to do for it is sent again after that.
 pub(super) fn end_playback(channel: &ChannelContext) {
     carry_out(CallEffect::Restarted { people: Vec::new() }, channel);
 }
