@@ -6,6 +6,7 @@
 pub mod echo;
 pub mod heard;
 pub mod interruption;
+pub mod invented;
 pub mod pronounced;
 pub mod pump;
 pub mod said;
