@@ -14,5 +14,6 @@ pub mod segment;
 pub mod speech;
 pub mod spoken_sentences;
 pub mod spoken_text;
+mod unspoken;
 pub mod utterance;
 pub mod words;

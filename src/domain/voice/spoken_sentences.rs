@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::super::sentences::Sentences;
+use super::pronounced::Pronounced;
 use super::spoken_text::spoken_text;
+use super::unspoken::{ends_in_code, ends_in_direction};
 
 /// A link that is not closed after this many characters is read as written.
 const MOST_HELD_CHARS: usize = 200;
@@ -12,8 +14,9 @@ const MOST_DIGITS: usize = 3;
 
 /// Cuts a growing text into what is spoken of it. It does not matter in which pieces the text comes.
 ///
-/// A sentence that ends within a link waits for the end of the link, because only the text of a link is spoken. The number of a list's item is spoken
-/// with the item.
+/// A sentence that ends within a link waits for the end of the link, because only the text of a link is spoken, and one that ends within an address, a block
+/// of code or a stage direction waits for their end. The number of a list's item is spoken with the item, and what is not spoken at all goes with the sentence
+/// after it.
 #[derive(Clone, Debug)]
 pub struct SpokenSentences {
     sentences: Sentences,
@@ -52,13 +55,24 @@ impl SpokenSentences {
     /// Adds a sentence to what is held. Returns what is whole now.
     fn take(&mut self, sentence: &str) -> Option<Arc<str>> {
         self.held.push_str(sentence);
-        if has_open_link(&self.held) {
+        if has_open_link(&self.held) || has_open_address(&self.held) || ends_in_code(&self.held) || ends_in_direction(&self.held) {
             return None;
         }
         // The number begins what comes next.
         let next = self.held.split_off(item_number(&self.held).unwrap_or(self.held.len()));
-        spoken(&std::mem::replace(&mut self.held, next))
+        let shown = spoken(&self.held);
+        if shown.as_ref().is_some_and(|shown| next.is_empty() && Pronounced::plain(shown).is_silent()) {
+            return None;
+        }
+        self.held = next;
+        shown
     }
+}
+
+/// Whether a text ends within an address.
+fn has_open_address(text: &str) -> bool {
+    let last = text.split(char::is_whitespace).next_back().unwrap_or_default();
+    last.contains("://") && !last.ends_with(['.', '!', '?', '…', '。', '！', '？']) && last.chars().count() <= 2 * MOST_HELD_CHARS
 }
 
 /// Whether a text ends within a link, or within what may become one.
