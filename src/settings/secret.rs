@@ -37,7 +37,8 @@ fn is_assignment(text: &str) -> bool {
     let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
     let Some((name, value)) = text.split_once('=') else { return false };
     let name = name.trim_end();
-    let is_name = !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_name =
+        !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let lower = name.to_lowercase();
     let names_a_secret = ["key", "token", "secret", "password"].iter().any(|word| lower.contains(word));
     let is_variable = name.contains('_') && lower.to_uppercase() == name;

@@ -18,7 +18,10 @@ pub(super) fn settings_notes(folder: &Path, profile: Option<&str>) -> Vec<String
         let has_other_ending = lower.contains(".toml") && !name.ends_with(".toml");
         path.is_file() && (is_named || has_other_ending) && !read.iter().flatten().any(|read| read == name)
     };
-    notes(files_in(folder).into_iter().filter(is_meant), "settings are read from default.toml, and from NAME.toml with --profile NAME")
+    notes(
+        files_in(folder).into_iter().filter(is_meant),
+        "settings are read from default.toml, and from NAME.toml with --profile NAME",
+    )
 }
 
 /// A note about each of these paths that is a file. Notes for people, such as a README, are left out.

@@ -8,7 +8,8 @@ const FEWEST_CHARS: usize = 2;
 
 /// The words of a name without what decorates them. `None`: nothing decorates it, or too little is left to be a name.
 pub(super) fn undecorated(name: &str) -> Option<String> {
-    let mut words: Vec<&str> = name.split(is_decoration).map(without_hyphens).filter(|word| word.contains(char::is_alphanumeric)).collect();
+    let mut words: Vec<&str> =
+        name.split(is_decoration).map(without_hyphens).filter(|word| word.contains(char::is_alphanumeric)).collect();
     if let [first, .., last] = words[..]
         && words.len() > 2
         && is_x(first)
@@ -24,7 +25,9 @@ pub(super) fn undecorated(name: &str) -> Option<String> {
     let plain = words.join(" ").nfkc().collect::<String>();
     let letters = plain.chars().filter(|c| c.is_alphanumeric());
     let is_name = letters.clone().count() >= FEWEST_CHARS && letters.clone().any(|c| !c.is_numeric());
-    (is_name && plain != name).then_some(plain)
+    // Underscores within a name are how some write white space.
+    let is_decorated = plain != name && plain != name.replace('_', " ");
+    (is_name && is_decorated).then_some(plain)
 }
 
 /// Whether a character is no part of any word: neither a letter, a digit nor a mark, nor punctuation that names have.
@@ -66,7 +69,7 @@ mod tests {
             ("-=Max=-", "Max"),
             ("--Max--", "Max"),
             ("_kai_", "kai"),
-            ("Mary_Jane", "Mary Jane"),
+            ("★Mary_Jane★", "Mary Jane"),
             ("Nova™", "Nova"),
             ("𝓔𝓶𝓫𝓮𝓻", "Ember"),
             ("Ｎｏｖａ", "Nova"),
@@ -81,7 +84,28 @@ mod tests {
 
     #[test]
     fn a_name_without_decoration_has_no_second_one() {
-        for name in ["Ember", "Mira Vale", "C++", "C-3PO", "c3po!", "@x", ".NET", "D'Arcy", "Dr. Who", "小蝶", "Max", "xX", "🤖", "★", "★ 7 ★", "蝶🦋", "", "A★"] {
+        for name in [
+            "Ember",
+            "Mira Vale",
+            "night_owl",
+            "Mary_Jane",
+            "C++",
+            "C-3PO",
+            "c3po!",
+            "@x",
+            ".NET",
+            "D'Arcy",
+            "Dr. Who",
+            "小蝶",
+            "Max",
+            "xX",
+            "🤖",
+            "★",
+            "★ 7 ★",
+            "蝶🦋",
+            "",
+            "A★",
+        ] {
             assert_eq!(undecorated(name), None, "{name}");
         }
     }

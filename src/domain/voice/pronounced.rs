@@ -132,7 +132,8 @@ mod tests {
         assert_eq!(found.text, "Ask engine x at vale.example now:\ncode");
 
         let end_of = |part: &str| shown.find(part).unwrap() + part.len();
-        let words = found.shown(vec![word(3, 0, 100), word(12, 200, 300), word(15, 400, 500), word(28, 600, 700), word(38, 800, 900)]);
+        let words =
+            found.shown(vec![word(3, 0, 100), word(12, 200, 300), word(15, 400, 500), word(28, 600, 700), word(38, 800, 900)]);
 
         let ends: Vec<_> = words.iter().map(|word| word.text_end).collect();
         assert_eq!(ends, [end_of("Ask"), end_of("Nginx"), end_of("at"), end_of("b=c"), shown.len()]);

@@ -104,8 +104,10 @@ pub(super) fn direction(before: &str, text: &str) -> Option<usize> {
     let after = after.strip_prefix('*')?;
     let goes_on = |c: char| c.is_lowercase() || matches!(c, ',' | ';' | ':');
     let is_emphasis = words.starts_with(char::is_uppercase) && after.trim_start().starts_with(goes_on);
-    let is_span = !words.ends_with(char::is_whitespace) && !after.starts_with(|c: char| c == '*' || c.is_alphanumeric() || c == '\'' || c == '’');
-    let is_of_words = words.contains(char::is_alphanumeric) && words.chars().count() <= LONGEST_DIRECTION;
+    let is_span = !words.ends_with(char::is_whitespace)
+        && !after.starts_with(|c: char| c == '*' || c.is_alphanumeric() || c == '\'' || c == '’');
+    let is_of_words =
+        words.contains(char::is_alphanumeric) && !words.contains(['|', '`']) && words.chars().count() <= LONGEST_DIRECTION;
     (is_span && is_of_words && !is_emphasis).then_some(words.len() + 2)
 }
 
@@ -121,7 +123,9 @@ pub(super) fn ends_in_direction(text: &str) -> bool {
 /// Whether a sentence begins after a text.
 fn begins_sentence(before: &str) -> bool {
     let before = before.trim_end_matches(OPENING);
-    before.is_empty() || before.ends_with('*') || before.trim_end_matches(CLOSING).ends_with(['.', '!', '?', '…', '。', '！', '？'])
+    before.is_empty()
+        || before.ends_with('*')
+        || before.trim_end_matches(CLOSING).ends_with(['.', '!', '?', '…', '。', '！', '？'])
 }
 
 #[cfg(test)]

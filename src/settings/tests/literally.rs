@@ -43,7 +43,10 @@ fn quotation_marks_around_another_variable_are_refused_by_name() {
 fn files_with_a_byte_order_mark_and_windows_line_ends_are_read() {
     let folder = Folder::with(&[
         ("default.toml", "\u{feff}[gate]\r\nmax_buffer = 77\r\n"),
-        ("companions/mira.toml", "\u{feff}persona = \"\"\"\r\nYou are Mira.\r\nYou like tides.\r\n\"\"\"\r\nbrief = \"a\\rb\"\r\n"),
+        (
+            "companions/mira.toml",
+            "\u{feff}persona = \"\"\"\r\nYou are Mira.\r\nYou like tides.\r\n\"\"\"\r\nbrief = \"a\\rb\"\r\n",
+        ),
         ("companions/nora/companion.toml", "\u{feff}name = \"Nora\"\r\n"),
         ("companions/nora/persona.md", "\u{feff}You are Nora.\r\n\r\nYou like maps.\r\n"),
     ]);
@@ -60,8 +63,17 @@ fn files_with_a_byte_order_mark_and_windows_line_ends_are_read() {
 fn files_that_were_meant_as_settings_or_companions_are_noted() {
     let companions = ["aria.yaml", "ben.yml", "cora.json", "DAN.TOML", "eva.toml.txt", "fay.md"];
     let settings = ["default.yaml", "Default.toml", "config.toml", "settings.json", "night.TOML", "night.toml.txt", "night.yaml"];
-    let others = ["README.md", "docker-compose.yaml", "day.toml", "data.json", ".default.toml.swp", "companions/README.md", "companions/.x.yaml"];
-    let names: Vec<_> = companions.map(|name| format!("companions/{name}")).into_iter().chain(settings.map(str::to_owned)).collect();
+    let others = [
+        "README.md",
+        "docker-compose.yaml",
+        "day.toml",
+        "data.json",
+        ".default.toml.swp",
+        "companions/README.md",
+        "companions/.x.yaml",
+    ];
+    let names: Vec<_> =
+        companions.map(|name| format!("companions/{name}")).into_iter().chain(settings.map(str::to_owned)).collect();
     let all = names.iter().map(String::as_str).chain(others).chain(["night.toml", "default.toml", "companions/mira.toml"]);
     let folder = Folder::with(&all.map(|name| (name, "")).collect::<Vec<_>>()).profile("night");
 
@@ -80,5 +92,8 @@ fn files_that_were_meant_as_settings_or_companions_are_noted() {
 fn a_key_that_was_removed_says_what_takes_its_place() {
     let problem = Settings::overlay(json!({ "reply": { "replan_within_secs": 3 } })).expect_err("it was removed").to_string();
 
-    assert!(problem.starts_with("settings.reply.replan_within_secs was removed: ") && problem.contains("reply.max_replans"), "{problem}");
+    assert!(
+        problem.starts_with("settings.reply.replan_within_secs was removed: ") && problem.contains("reply.max_replans"),
+        "{problem}"
+    );
 }
