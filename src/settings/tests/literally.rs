@@ -12,12 +12,13 @@ fn quotation_marks_around_a_secret_in_a_variable_are_removed_and_noted() {
         let loaded = Folder::empty().variable("TERTULIA__MODELS__MAIN__API_KEY", quoted).load().expect("nothing is wrong");
 
         assert_eq!(loaded.settings.models.main.key().unwrap().unwrap().expose_secret(), "sk-abc");
-        assert!(loaded.notes[0].starts_with("TERTULIA__MODELS__MAIN__API_KEY: the quotation marks around"), "{:?}", loaded.notes);
+        let note = "TERTULIA__MODELS__MAIN__API_KEY: the quotation marks around";
+        assert!(loaded.notes.iter().any(|found| found.starts_with(note)), "{:?}", loaded.notes);
     }
     let loaded = Folder::empty().variable("TERTULIA__MODELS__MAIN__API_KEY", " sk-abc\r\n").load().expect("nothing is wrong");
 
     assert_eq!(loaded.settings.models.main.key().unwrap().unwrap().expose_secret(), "sk-abc");
-    assert_eq!(loaded.notes, [""; 0]);
+    assert!(loaded.notes.iter().all(|note| !note.contains("quotation")), "{:?}", loaded.notes);
 }
 
 #[test]
