@@ -13,6 +13,7 @@ pub mod decision;
 pub mod event;
 pub mod gate;
 pub mod id;
+mod links;
 pub mod lookalike;
 pub mod message;
 pub mod model_role;

@@ -1,5 +1,6 @@
 //! Finds which companions a text names: all names of all companions of a guild in one pass.
 
+mod decoration;
 mod zones;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ use unicode_script::{Script, UnicodeScript};
 
 use super::id::CompanionId;
 use super::lookalike::shapes;
+use decoration::undecorated;
 pub(in crate::domain) use zones::Zones;
 
 /// The faster automaton is also built if the first words have at most this many bytes. It takes about 250 bytes of memory for each of them.
@@ -73,22 +75,27 @@ struct Entry {
 }
 
 impl Names {
-    /// Builds the index from companions, each with its name and aliases. An id is always a name, too. A name without a visible character is ignored.
+    /// Builds the index from companions, each with its name and aliases. An id is always a name, too, and so are the words of a decorated name, unless
+    /// they are the name of another companion or were those of one before. A name without a visible character is ignored.
     pub fn new<'a, N>(companions: impl IntoIterator<Item = (CompanionId, N)>) -> Result<Self, SharedName>
     where
         N: IntoIterator<Item = &'a str>,
     {
         let mut owners: BTreeMap<String, CompanionId> = BTreeMap::new();
-        let (mut ids, mut shaped) = (Vec::new(), Vec::new());
+        let (mut ids, mut shaped, mut plain) = (Vec::new(), Vec::new(), Vec::new());
         for (id, names) in companions {
             let mut name_it = |name: &str| {
                 shaped.extend(shapes(name).map(|shape| (shape, id.clone())));
+                plain.extend(undecorated(name).map(|words| (normalized(&words), id.clone())));
                 register(&mut owners, name, &id)
             };
             name_it(id.as_str())?;
             names.into_iter().try_for_each(name_it)?;
             ids.push(id);
         }
+        plain.into_iter().for_each(|(words, id)| {
+            owners.entry(words).or_insert(id);
+        });
         ids.sort();
         ids.dedup();
         let mut names = Self::build(ids, owners);

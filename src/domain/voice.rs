@@ -6,6 +6,7 @@
 pub mod echo;
 pub mod heard;
 pub mod interruption;
+pub mod invented;
 pub mod pronounced;
 pub mod pump;
 pub mod said;
@@ -13,5 +14,6 @@ pub mod segment;
 pub mod speech;
 pub mod spoken_sentences;
 pub mod spoken_text;
+mod unspoken;
 pub mod utterance;
 pub mod words;

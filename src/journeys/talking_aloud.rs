@@ -12,6 +12,7 @@ mod refused;
 mod restarting;
 mod silenced;
 mod unanswered;
+mod unspoken;
 mod while_written;
 
 use std::sync::Arc;

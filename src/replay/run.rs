@@ -22,6 +22,7 @@ use crate::domain::names::Names;
 use crate::domain::stop_phrase::is_stop_phrase;
 use crate::domain::trigger::Trigger;
 use crate::domain::voice::interruption::Input as Told;
+use crate::domain::voice::invented::is_invented;
 use crate::domain::voice::segment::{Heard, Kind as SegmentKind, kind_of};
 use crate::domain::voice::speech::HOP;
 use crate::domain::voice::utterance;
@@ -378,6 +379,7 @@ impl<'a> Run<'a> {
             ended,
             voiced: Some(ended.since(started)),
             no_speech: None,
+            is_invented: is_invented(text, ended.since(started), &settings.speech.noise),
             is_during_reply: self.channels[channel].conversation.is_during_spoken_reply(started),
             begins_with_stop: !stop.is_none(),
         };

@@ -263,8 +263,8 @@ impl Companion {
             text_lull_timeout: file.text_lull_timeout.unwrap_or(defaults.text_lull_timeout),
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
             starts_after: file.starts_after.filter(|silence| *silence != 0.0),
-            persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
-            brief: file.brief,
+            persona: with_plain_lines(file.persona.unwrap_or_else(|| defaults.persona.clone())),
+            brief: file.brief.map(with_plain_lines),
             tone: file.tone,
             picture: file.picture,
             max_turns: file.max_turns,
@@ -456,6 +456,11 @@ fn check_trait(key: &str, text: &str, most: usize) -> Result<(), Problem> {
         return Err(Problem::new(key, format!("has {} bytes, at most {most} are allowed", text.len())));
     }
     Ok(())
+}
+
+/// A text of which every line ends as lines do here, however its editor ends them.
+fn with_plain_lines(text: Arc<str>) -> Arc<str> {
+    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n").into() } else { text }
 }
 
 /// The platform fetches the picture, not this server. So a URL that only this machine can open would show nothing.

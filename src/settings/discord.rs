@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::console::MOST_IN_A_ROOM;
+use super::secret::bare_secret;
 use super::{Problem, duration, within};
 use crate::domain::id::CompanionId;
 
@@ -154,8 +155,9 @@ impl Discord {
             }
             (None, None) => return Ok(None),
         };
-        check_token(key, token.expose_secret())?;
-        Ok(Some(bare(token.expose_secret()).into()))
+        let token = bare_secret(key, token.expose_secret())?;
+        check_token(key, token)?;
+        Ok(Some(bare(token).into()))
     }
 
     /// The URL of the REST API.

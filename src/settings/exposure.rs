@@ -1,9 +1,11 @@
-//! Finds files that too many users of this machine can read: secrets, and the data folder.
+//! Finds what is wrong with files beyond their text: secrets and a data folder that too many users of this machine can read, and quotation marks in files
+//! of secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::Settings;
+use super::secret::{unquoted, without_mark};
 
 /// The mode bit that lets everybody read a file.
 const BY_ALL: u32 = 0o004;
@@ -11,8 +13,30 @@ const BY_ALL: u32 = 0o004;
 /// The mode bits that let anybody but the owner use a folder.
 const BY_OTHERS: u32 = 0o077;
 
+/// The largest file of a secret that is looked into, in bytes.
+const MOST_BYTES: u64 = 64 * 1024;
+
 /// One note for each such file, with the remedy. Missing and unreadable files are reported elsewhere.
 pub(super) fn notes(settings: &Settings) -> Vec<String> {
+    let secrets = secret_files(settings).flat_map(|(key, path)| {
+        let exposed = is_open(path, BY_ALL).then(|| {
+            format!("{key}: everybody on this machine can read {path}; protect it with chmod o= {path}", path = path.display())
+        });
+        let quoted = is_quoted(path).then(|| {
+            format!("{key}: the quotation marks around the secret in {} do not count; remove them from the file", path.display())
+        });
+        exposed.into_iter().chain(quoted)
+    });
+    let data = &settings.storage.path;
+    let data = is_open(data, BY_OTHERS).then(|| {
+        let path = data.display();
+        format!("storage.path: other users of this machine can access {path}, which contains all histories; protect it with chmod 700 {path}")
+    });
+    secrets.chain(data).collect()
+}
+
+/// The files that contain a secret, each with its key.
+fn secret_files(settings: &Settings) -> impl Iterator<Item = (String, &Path)> {
     let models = &settings.models;
     let secrets = [
         ("server.admin_token_file".to_owned(), settings.server.admin_token_file.as_deref()),
@@ -23,18 +47,14 @@ pub(super) fn notes(settings: &Settings) -> Vec<String> {
     let named = models.named.iter().map(|(name, model)| (format!("models.{name}.api_key_file"), model.api_key_file.as_deref()));
     let services = settings.speech.services.iter();
     let services = services.map(|(name, table)| (format!("speech.services.{name}.api_key_file"), table.api_key_file.as_deref()));
-    let secrets = secrets.into_iter().chain(named).chain(services).filter_map(|(key, path)| {
-        let path = path?;
-        is_open(path, BY_ALL).then(|| {
-            format!("{key}: everybody on this machine can read {path}; protect it with chmod o= {path}", path = path.display())
-        })
-    });
-    let data = &settings.storage.path;
-    let data = is_open(data, BY_OTHERS).then(|| {
-        let path = data.display();
-        format!("storage.path: other users of this machine can access {path}, which contains all histories; protect it with chmod 700 {path}")
-    });
-    secrets.chain(data).collect()
+    secrets.into_iter().chain(named).chain(services).filter_map(|(key, path)| Some((key, path?)))
+}
+
+/// Whether a file has a secret in quotation marks. What is no regular file is not read, because it may be readable only once.
+fn is_quoted(path: &Path) -> bool {
+    let is_small_file = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES);
+    let text = is_small_file.then(|| std::fs::read_to_string(path).ok()).flatten();
+    text.is_some_and(|text| unquoted(without_mark(&text)).is_some())
 }
 
 fn is_open(path: &Path, bits: u32) -> bool {
@@ -45,6 +65,7 @@ fn is_open(path: &Path, bits: u32) -> bool {
 mod tests {
     use std::fs::{self, Permissions};
 
+    use secrecy::ExposeSecret as _;
     use serde_json::json;
 
     use super::*;
@@ -75,6 +96,27 @@ mod tests {
         );
         assert!(notes[1].starts_with("models.main.api_key_file: "));
         assert!(notes.iter().all(|note| !note.contains("hidden-words")));
+    }
+
+    #[test]
+    fn quotation_marks_around_a_secret_in_a_file_are_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let [quoted, bare] = ["quoted", "bare"].map(|name| folder.path().join(name));
+        for (path, text) in [(&quoted, "\"hidden-words\"\r\n"), (&bare, "hidden-words")] {
+            fs::write(path, text).unwrap();
+            with_mode(path, 0o600);
+        }
+        let mut settings = Settings::overlay(json!({})).unwrap();
+        settings.storage.path = folder.path().join("none");
+        settings.models.main.api_key_file = Some(quoted.clone());
+        settings.models.side.api_key_file = Some(bare);
+
+        let expected = format!(
+            "models.main.api_key_file: the quotation marks around the secret in {} do not count; remove them from the file",
+            quoted.display()
+        );
+        assert_eq!(notes(&settings), [expected]);
+        assert_eq!(settings.models.main.key().unwrap().unwrap().expose_secret(), "hidden-words");
     }
 
     #[test]

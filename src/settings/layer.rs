@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::mismatch::{Kind, Mismatch, Path, Step};
 use super::problem::Located;
+use super::secret::unquoted;
 use super::strict;
 
 /// The prefix of environment variables.
@@ -48,12 +49,13 @@ impl Layer {
         }
     }
 
-    /// Selects the variables with our prefix. Empty ones count as unset. Invalid names are reported.
+    /// Selects the variables with our prefix, without white space around their values. Empty ones count as unset. Invalid names are reported, and so are
+    /// quotation marks around a value that is no secret. Those around a secret are removed ([`quotation_notes`]).
     pub fn environment(variables: &[(String, String)], problems: &mut Vec<Located>) -> Self {
         let ours = format!("{PREFIX}{SEPARATOR}");
         let is_ours = |name: &str| name.get(..ours.len()).is_some_and(|start| start.eq_ignore_ascii_case(&ours));
-        let mut variables: Vec<_> =
-            variables.iter().filter(|(name, value)| is_ours(name) && !value.is_empty()).cloned().collect();
+        let mut variables: Vec<_> = variables.iter().map(|(name, value)| (name.clone(), value.trim().to_owned())).collect();
+        variables.retain(|(name, value)| is_ours(name) && !value.is_empty());
         variables.sort();
         variables.retain(|(name, _)| {
             let is_well_named = is_well_named(name);
@@ -62,6 +64,18 @@ impl Layer {
                 problems.push(Located::at(shown, "is not named TERTULIA__SECTION__KEY, in letters, digits and _"));
             }
             is_well_named
+        });
+        variables.retain_mut(|(name, value)| match unquoted(value) {
+            Some(inside) if is_secret(name) => {
+                *value = inside.to_owned();
+                !value.is_empty()
+            }
+            Some(_) => {
+                let message = "has quotation marks around its value, which would be part of it; remove them (`docker run --env-file` keeps them)";
+                problems.push(Located::at(&*name, message));
+                false
+            }
+            None => true,
         });
         Self::Environment { variables }
     }
@@ -262,6 +276,19 @@ fn reject_quoted_keys(layers: &mut [Layer], problems: &mut Vec<Located>) {
             layer.remove(&path);
         }
     }
+}
+
+/// A note about each variable with a secret in quotation marks, which were removed.
+pub(super) fn quotation_notes(variables: &[(String, String)]) -> impl Iterator<Item = String> {
+    let quoted = variables.iter().filter(|(name, value)| is_well_named(name) && is_secret(name) && unquoted(value).is_some());
+    quoted.map(|(name, _)| {
+        format!("{name}: the quotation marks around its value were removed; remove them where it is set (`docker run --env-file` keeps them)")
+    })
+}
+
+/// Whether the value of a variable is a secret, not the name of a file with one.
+fn is_secret(variable: &str) -> bool {
+    matches!(path_of(variable).0.last(), Some(Step::Key(key)) if matches!(key.as_str(), "api_key" | "token" | "admin_token"))
 }
 
 fn is_well_named(variable: &str) -> bool {

@@ -14,12 +14,12 @@ use rustix::fs::OFlags;
 use super::Settings;
 use super::companion::Companion;
 use super::exposure;
-use super::layer::{Completeness, Layer, located, merged, read_layers};
+use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
 use super::roster::{Origin, Roster};
 use super::speech::Speech;
-use super::strict;
+use super::{stray, strict};
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::service::Service;
@@ -166,6 +166,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         format!("speech.services.{name}: nothing uses it; name it in speech.recognition or speech.synthesis, or remove it")
     }));
     notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
+    notes.extend(quotation_notes(&sources.environment));
+    notes.extend(stray::settings_notes(&sources.folder, sources.profile.as_deref()));
+    notes.extend(stray::companion_notes(roster.others.iter().map(PathBuf::as_path)));
     let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
     Ok(Loaded {
         settings,
@@ -312,7 +315,9 @@ pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
     }
     let mut text = Vec::new();
     file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
-    String::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())
+    let text = String::from_utf8(text).map_err(|_| "is not UTF-8 text; save it as UTF-8".to_owned())?;
+    // Some editors begin a file with a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn is_profile(name: &str) -> bool {

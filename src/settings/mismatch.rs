@@ -38,6 +38,17 @@ pub(super) enum Kind {
     Other(String),
 }
 
+/// Keys that were removed, and what to do instead.
+const REMOVED: [(&str, &str); 1] = [(
+    "reply.replan_within_secs",
+    "what people add while a statement is being made begins it again, however late; remove the key, or set reply.max_replans = 0 to turn that off",
+)];
+
+/// What to do instead of a key that was removed.
+fn removed(path: &Path) -> Option<&'static str> {
+    REMOVED.iter().find_map(|(key, instead)| (Path::of(key) == *path).then_some(*instead))
+}
+
 impl Path {
     /// Parses a path such as `console.rooms[0].id`.
     pub fn of(text: &str) -> Self {
@@ -106,6 +117,9 @@ impl Mismatch {
         };
         match &self.kind {
             Kind::UnknownKey(known) => {
+                if let Some(instead) = removed(path) {
+                    return format!("{path} was removed: {instead}");
+                }
                 let key = match path.0.last() {
                     Some(Step::Key(key)) => key,
                     _ => "",

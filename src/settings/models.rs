@@ -14,6 +14,7 @@ use serde::Deserialize;
 pub use self::named::NamedModel;
 pub(super) use self::named::check_table_name;
 use super::companion::shortened;
+use super::secret::bare_secret;
 use super::{Problem, within};
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
@@ -202,6 +203,12 @@ impl Models {
         [ModelRole::Main.into(), ModelRole::Side.into()].into_iter().chain(self.named.keys().cloned())
     }
 
+    /// Whether any of them is a real model.
+    pub fn has_endpoint(&self) -> bool {
+        let named = self.named.values().map(|model| model.base_url.as_ref());
+        [self.main.base_url.as_ref(), self.side.base_url.as_ref()].into_iter().chain(named).any(|address| address.is_some())
+    }
+
     /// Why a companion cannot use the model of this name in a role: it does not exist, or its timeouts exceed the role's `timeout_secs`. The text
     /// follows the name of a key.
     pub fn problem_of(&self, role: ModelRole, name: &ModelName) -> Option<String> {
@@ -375,10 +382,11 @@ pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Resul
         (None, Some(path)) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Problem::new("api_key_file", format!("{} cannot be read: {error}", path.display())))?;
-            ("api_key_file", SecretString::from(text.trim().to_owned()))
+            ("api_key_file", SecretString::from(text))
         }
         (None, None) => return Ok(None),
     };
+    let key = SecretString::from(bare_secret(name, key.expose_secret())?);
     let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
     if !fits(key.expose_secret()) {
         return Err(Problem::new(name, "must contain one key of visible ASCII characters and nothing else"));

@@ -54,6 +54,8 @@ pub struct Roster {
     invalid: Vec<CompanionId>,
     /// Folders named like a companion that have neither `companion.toml` nor persona files, and are none.
     pub skipped: Vec<(CompanionId, PathBuf)>,
+    /// Everything else in the folder.
+    pub(super) others: Vec<PathBuf>,
 }
 
 /// A name that two companions share.
@@ -100,10 +102,11 @@ impl Roster {
         }
         let mut roster = Self::empty(Origin::Folder(folder.to_owned()));
         let (entries, others) = entries_in(folder, problems);
-        roster.skipped.extend(others.into_iter().filter_map(|path| {
+        roster.skipped.extend(others.iter().filter_map(|path| {
             let id = path.file_name()?.to_str().filter(|name| check_id(name).is_ok())?.into();
-            path.is_dir().then_some((id, path))
+            path.is_dir().then(|| (id, path.clone()))
         }));
+        roster.others = others;
         for path in entries {
             let name = path.display().to_string();
             let is_folder = path.is_dir();
@@ -128,7 +131,7 @@ impl Roster {
     }
 
     const fn empty(origin: Origin) -> Self {
-        Self { companions: BTreeMap::new(), origin, invalid: Vec::new(), skipped: Vec::new() }
+        Self { companions: BTreeMap::new(), origin, invalid: Vec::new(), skipped: Vec::new(), others: Vec::new() }
     }
 
     /// What `tertulia check` says about personas that decisions do not show in full, and about briefs that nothing needs.

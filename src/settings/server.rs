@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+use super::secret::bare_secret;
 use super::{Problem, seconds, within};
 
 /// The minimum length of a token that other machines can try, in characters.
@@ -208,7 +209,7 @@ impl Server {
             }
             (None, None) => return Ok(None),
         };
-        let text = token.expose_secret().trim();
+        let text = bare_secret(key, token.expose_secret())?;
         if text.is_empty() {
             return Err(Problem::new(key, "is empty; set a token of 16 characters or more, or remove the key"));
         }

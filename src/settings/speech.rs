@@ -42,6 +42,8 @@ pub struct Speech {
     /// Characters that services speak for a guild in 24 hours, at least 1. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guild_characters_per_day: Option<u64>,
+    /// What recognisers write in noise and silence (docs/design/voice.md A-9). Case and punctuation do not matter.
+    pub noise: Vec<Arc<str>>,
     /// The services, by the names of their tables.
     #[serde(default, skip_serializing)]
     pub services: BTreeMap<Arc<str>, SpeechService>,
@@ -161,6 +163,7 @@ impl Speech {
         for (key, service, name) in recognition.chain([("synthesis", Service::SpeechSynthesis, &self.synthesis)]) {
             self.problem_of_service(service, name).map_or(Ok(()), |message| Err(Problem::new(key, message)))?;
         }
+        check_list("noise", &self.noise)?;
         for (language, lists) in &self.words {
             check_list(&format!("words.{language}.stop"), &lists.stop)?;
             check_list(&format!("words.{language}.backchannel"), &lists.backchannel)?;

@@ -8,6 +8,7 @@ use super::gate::ForeignBots;
 use super::*;
 
 mod companions;
+mod literally;
 mod models;
 mod personas;
 mod spoken;

@@ -14,8 +14,7 @@ async function load(name) {
 }
 await load('marked.js');
 await load('dom.js');
-const { read } = await load('markdown-reader.js');
-const { elsewhere } = await load('markdown.js');
+const { elsewhere, linked, markdown, read } = await load('markdown.js');
 
 const MAX_CHARS = 20_000;
 const filled = unit => unit.repeat(Math.ceil(MAX_CHARS / unit.length)).slice(0, MAX_CHARS);
@@ -64,4 +63,37 @@ test('a link whose text is another address says where it leads', () => {
   ]) {
     assert.equal(elsewhere(text, href), null, text);
   }
+});
+
+// As much of a document as the drawing of links needs.
+const node = tag => ({ tag, attributes: {}, children: [], setAttribute(name, value) { this.attributes[name] = value; }, append(...more) { this.children.push(...more); }, addEventListener() {} });
+const all = tree => (Array.isArray(tree) ? tree.flatMap(all) : tree?.tag ? [tree, ...tree.children.flatMap(all)] : []);
+const links = tree => all(tree).filter(({ tag }) => tag === 'a').map(({ attributes }) => attributes.href);
+
+test('an address in a text keeps its own brackets and leaves what surrounds it', () => {
+  globalThis.document = { createElement: node, createElementNS: (_, tag) => node(tag) };
+  const page = 'https://example.org/a';
+  const article = 'https://en.wikipedia.org/wiki/Rust_(game)';
+  for (const [text, ...expected] of [
+    [`See ${article} for more`, article],
+    [`(see ${article})`, article],
+    [`((${article})).`, article],
+    [`(see ${page})`, page],
+    [`[${page}] {${page}}`, page, page],
+    [`${page}. Next`, page],
+    [`${page}...`, page],
+    [`请看${page}，谢谢`, page],
+    [`请看（${page}）`, page],
+    [`「${page}」を見て`, page],
+    [`《${page}》！${page}。次`, page, page],
+    [`“${page}” <${page}>`, page, page],
+    [`**${page}**`, page],
+    ['https://example.org/?q=a&b=c_d_e*f', 'https://example.org/?q=a&b=c_d_e*f'],
+    ['https://a.b/c?d={x}', 'https://a.b/c?d={x}'],
+    ['https:// and http://)'],
+  ]) {
+    assert.deepEqual(links(linked(text, part => [part])), expected, text);
+    assert.deepEqual(links(markdown(text, part => [part])), expected, text);
+  }
+  assert.ok(links(linked(`https://a.b/${')'.repeat(100_000)}`, part => [part])).length === 1);
 });

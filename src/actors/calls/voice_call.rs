@@ -661,6 +661,11 @@ impl State {
                 };
                 myself.cast(CallMessage::Piece(identity.clone(), sentence, piece)).is_ok()
             };
+            if request.text.chars().all(|c| !c.is_alphanumeric()) {
+                // Such as a stage direction at the end.
+                hand_on(None);
+                continue;
+            }
             if reply.is_used_up {
                 // It is posted as text.
                 hand_on(Some(Err(NoAnswer::Cancelled)));

@@ -14,6 +14,7 @@ use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
+use crate::domain::voice::invented::is_invented;
 use crate::domain::voice::segment::{Heard, Kind, kind_of};
 use crate::domain::voice::utterance;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
@@ -98,12 +99,18 @@ impl Inbound {
             true => (&segment.played, segment.is_during_reply),
             false => (&PlayedWords::default(), false),
         };
+        let is_invented = match segment.is_verbatim {
+            true => is_invented(&segment.text, ended.since(started), &self.context().settings.speech.noise),
+            // That somebody spoke is nothing that a real model could answer.
+            false => self.context().pool.settings().has_endpoint(),
+        };
         let heard = Heard {
             text: &segment.text,
             started,
             ended,
             voiced: segment.voiced,
             no_speech: segment.no_speech,
+            is_invented,
             is_during_reply,
             begins_with_stop: !self.stop_word(channel_ref, &segment.text, lists).is_none(),
         };

@@ -42,7 +42,6 @@ const FILES: &[(&str, &[u8])] = files![
     "loudspeaker-worklet.js",
     "loudspeaker.js",
     "main.js",
-    "markdown-reader.js",
     "markdown.css",
     "markdown.js",
     "marked-license.txt",

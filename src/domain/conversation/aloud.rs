@@ -8,6 +8,7 @@ use super::super::message::{Message, Modality, Role};
 use super::super::settlement::are_all_deleted;
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
+use super::super::voice::pronounced::Pronounced;
 use super::super::voice::spoken_sentences::SpokenSentences;
 use super::super::voice::utterance;
 use super::advance::Due;
@@ -236,7 +237,8 @@ impl Conversation {
         if reply.is_extending || reply.is_all {
             return;
         }
-        let length = reply.sentences.iter().chain([&text]).map(|text| text.chars().count()).sum::<usize>();
+        let spoken_chars = |text: &Arc<str>| Pronounced::plain(text).text.chars().count();
+        let length = reply.sentences.iter().chain([&text]).map(spoken_chars).sum::<usize>();
         let is_too_long = !reply.sentences.is_empty() && length > step.world.rules.voice.max_spoken_chars;
         if !reply.rest.is_empty() || is_too_long || reply.awaits_rest() {
             return reply.rest.push_str(&text);

@@ -67,6 +67,33 @@ fn words_of_a_name_may_be_separated_by_any_white_space() {
 }
 
 #[test]
+fn a_decorated_name_is_found_by_its_words() {
+    let names = Names::new([
+        ("a".into(), vec!["🔥Ember"]),
+        ("b".into(), vec!["★ Nova ★", "小蝶🦋"]),
+        ("c".into(), vec!["xX_Dark_Xx", "Nova!"]),
+        ("d".into(), vec!["❄Ember❄", "✨Iris✨"]),
+        ("e".into(), vec!["Iris"]),
+    ])
+    .unwrap();
+
+    for (text, expected) in [
+        ("Ember, what do you think?", &["a"][..]),
+        ("🔥ember", &["a"]),
+        ("❄Ember❄", &["a", "d"]),
+        ("hi NOVA", &["b"]),
+        ("问小蝶吧", &["b"]),
+        ("dark", &["c"]),
+        ("xx_dark_xx?", &["c"]),
+        ("iris", &["e"]),
+        ("embers in the darkness", &[]),
+    ] {
+        assert_eq!(ids(&names, text), expected, "{text}");
+    }
+    assert_eq!(names.owner("ember"), Some(&"a".into()));
+}
+
+#[test]
 fn scripts_without_spaces_need_no_boundary() {
     let names = one("aria", &["アリア", "小愛", "มาลี", "민지", "ເອ"]);
 

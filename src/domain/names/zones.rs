@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::links::link_end;
 use super::is_word;
 
 /// The ranges of a text in which names do not count, in bytes, ascending.
@@ -150,21 +151,6 @@ fn scheme_start(text: &str, floor: usize, end: usize) -> usize {
     let start = end - length;
     let digits = text.as_bytes()[start..end].iter().take_while(|byte| !byte.is_ascii_alphabetic()).count();
     start + digits
-}
-
-/// The end of a link: white space, an angle bracket, or a closing parenthesis without an opening one.
-fn link_end(text: &str, start: usize) -> usize {
-    let mut depth = 0_usize;
-    for (distance, c) in text[start..].char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth > 0 => depth -= 1,
-            ')' | '<' | '>' => return start + distance,
-            c if c.is_whitespace() => return start + distance,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 /// The pairs of parentheses in a part of a text, sorted by their start. Each range includes both parentheses.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::char::is_combining_mark;
 
 use super::super::names::is_unspaced;
+use super::pronounced::Pronounced;
 
 /// The pace that is assumed while the duration of a sentence is unknown, in characters a second.
 const CHARS_PER_SEC: u64 = 15;
@@ -248,17 +249,19 @@ impl Sentence {
         if !self.words.is_empty() && self.progress == Progress::Open {
             return self.words.clone();
         }
-        let rest = self.text.get(timed..).unwrap_or_default();
-        let chars = rest.chars().count() as u64;
-        let duration = self.duration(self.text.chars().count() as u64).saturating_sub(since);
+        // Only what is spoken takes time.
+        let mut rest = Pronounced::plain(self.text.get(timed..).unwrap_or_default());
+        let chars = rest.text.chars().count() as u64;
+        let duration = self.duration(Pronounced::plain(&self.text).text.chars().count() as u64).saturating_sub(since);
         let time = |char: u64| {
             // The quotient is at most the duration.
             let micros = duration.as_micros() * u128::from(char) / u128::from(chars.max(1));
             since.saturating_add(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
         };
-        let estimated =
-            |word: WordRange| WordTime { text_end: timed + word.text_end, start: time(word.first), end: time(word.last) };
-        self.words.iter().copied().chain(word_ranges(rest).map(estimated)).collect()
+        let estimated = |word: WordRange| WordTime { text_end: word.text_end, start: time(word.first), end: time(word.last) };
+        let estimated = word_ranges(&rest.text).map(estimated).collect();
+        let shown = rest.shown(estimated).into_iter().map(|word| WordTime { text_end: timed + word.text_end, ..word });
+        self.words.iter().copied().chain(shown).collect()
     }
 
     /// The duration of the sentence: what was sent, if that is all; else an estimate.

@@ -21,6 +21,7 @@ use super::super::id::{CompanionId, PersonId};
 use super::super::moment::Moment;
 use super::echo::PlayedWords;
 use super::heard::Script;
+use super::pronounced::Pronounced;
 pub use due::{Deadline, Why};
 pub use input::{Effect, Input, Outcome, Said, Stop, Words};
 use preparing::Preparing;
@@ -290,7 +291,7 @@ impl Interruption {
             (playing.reported, playing.progress_at) = (position, now);
         }
         let text = self.script.played(position);
-        self.played_words.note(now, &text);
+        self.played_words.note(now, &Pronounced::plain(&text).text);
     }
 
     fn playing_mut(&mut self) -> Option<&mut Playing> {

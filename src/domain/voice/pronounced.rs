@@ -1,4 +1,4 @@
-//! Words that a voice would mispronounce, and what it is given to speak instead (docs/design/voice.md A-63).
+//! What a voice is given to speak instead of what it would mispronounce, or should not read aloud (docs/design/voice.md A-61, A-63).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::heard::WordTime;
+use super::unspoken::unspoken;
 
 /// A text as it is spoken, and where its words are in the text as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,17 +26,23 @@ struct Replaced {
 }
 
 impl Pronounced {
-    /// Replaces whole words, whatever their case. Where two begin, the longer one is meant.
+    /// Replaces whole words, whatever their case. Where two begin, the longer one is meant. Blocks of code, addresses and stage directions are spoken as
+    /// docs/design/voice.md A-61 says.
     pub fn new(shown: &str, pronounce: &BTreeMap<Arc<str>, Arc<str>>) -> Self {
         let mut found = Self::default();
         let (mut at, mut is_within_word) = (0, false);
+        let mut unspoken = unspoken(shown).into_iter().peekable();
         while let Some(next) = shown[at..].chars().next() {
+            if let Some((range, spoken)) = unspoken.next_if(|(range, _)| range.start == at) {
+                at = range.end;
+                found.replace(range, spoken);
+                is_within_word = false;
+                continue;
+            }
             let words = pronounce.iter().filter(|_| !is_within_word);
             let matches = words.filter_map(|(word, spoken)| Some((length_of(word, &shown[at..])?, spoken)));
             if let Some((length, spoken)) = matches.max_by_key(|(length, _)| *length) {
-                let begin = found.text.len();
-                found.text.push_str(spoken.trim());
-                found.replaced.push(Replaced { spoken: begin..found.text.len(), shown: at..at + length });
+                found.replace(at..at + length, spoken.trim());
                 at += length;
                 is_within_word = true;
             } else {
@@ -45,6 +52,22 @@ impl Pronounced {
             }
         }
         found
+    }
+
+    /// Without words that a voice would mispronounce.
+    pub fn plain(shown: &str) -> Self {
+        Self::new(shown, &BTreeMap::new())
+    }
+
+    /// Whether nothing is to be spoken.
+    pub fn is_silent(&self) -> bool {
+        !self.text.contains(char::is_alphanumeric)
+    }
+
+    fn replace(&mut self, shown: Range<usize>, spoken: &str) {
+        let begin = self.text.len();
+        self.text.push_str(spoken);
+        self.replaced.push(Replaced { spoken: begin..self.text.len(), shown });
     }
 
     /// The words of the shown text whose words were spoken then.
@@ -100,6 +123,21 @@ mod tests {
         assert_eq!(pronounced("Valentine, prevale, new; C++, C++20").text, "Valentine, prevale, noo; see plus plus, C++20");
         assert_eq!(pronounced("İstanbul ist größer.").text, "İstanbul ist größer.");
         assert_eq!(pronounced("").text, "");
+    }
+
+    #[test]
+    fn addresses_code_and_directions_are_not_read_out() {
+        let shown = "*smiles* Ask Nginx at https://vale.example/a?b=c now:\n```\nx = 1\n```";
+        let mut found = pronounced(shown);
+        assert_eq!(found.text, "Ask engine x at vale.example now:\ncode");
+
+        let end_of = |part: &str| shown.find(part).unwrap() + part.len();
+        let words =
+            found.shown(vec![word(3, 0, 100), word(12, 200, 300), word(15, 400, 500), word(28, 600, 700), word(38, 800, 900)]);
+
+        let ends: Vec<_> = words.iter().map(|word| word.text_end).collect();
+        assert_eq!(ends, [end_of("Ask"), end_of("Nginx"), end_of("at"), end_of("b=c"), shown.len()]);
+        assert!(pronounced("*waves.* ").is_silent() && !found.is_silent());
     }
 
     #[test]

@@ -43,7 +43,7 @@ named! {
         Words = "words",
         /// Words during a reply that only show that somebody listens. They become a message that fires nothing.
         Backchannel = "backchannel",
-        /// Too little voice for words. It is shown greyed, and is no message.
+        /// Too little voice for words, or none that anybody said. It is shown greyed, and is no message.
         Noise = "noise",
         /// What the microphone picked up from the loudspeaker. It is dropped.
         Echo = "echo",
@@ -70,6 +70,8 @@ pub struct Heard<'a> {
     pub voiced: Option<Duration>,
     /// The probability that it is no speech, where the recogniser tells it.
     pub no_speech: Option<f64>,
+    /// Whether the text is nothing that was said ([`is_invented`](super::invented::is_invented)).
+    pub is_invented: bool,
     /// Whether it was said during a spoken reply, or while one was being prepared.
     pub is_during_reply: bool,
     /// Whether it begins with a stop word. Companions' names before it are skipped.
@@ -79,7 +81,7 @@ pub struct Heard<'a> {
 /// Decides what a segment counts as, in this order: noise, echo, backchannel, words (docs/design/voice.md ). A stop word is no echo.
 pub fn kind_of(heard: &Heard<'_>, lists: &WordLists, played: &PlayedWords) -> Kind {
     let is_short = heard.voiced.is_some_and(|voiced| voiced < LEAST_VOICED);
-    if is_short || heard.no_speech.is_some_and(|probability| probability > MOST_NO_SPEECH) {
+    if is_short || heard.is_invented || heard.no_speech.is_some_and(|probability| probability > MOST_NO_SPEECH) {
         Kind::Noise
     } else if !heard.begins_with_stop && played.is_echo(heard.text, heard.started) {
         Kind::Echo
@@ -100,6 +102,7 @@ mod tests {
         ended: Moment::from_micros(2_000_000),
         voiced: Some(LEAST_VOICED),
         no_speech: Some(MOST_NO_SPEECH),
+        is_invented: false,
         is_during_reply: false,
         begins_with_stop: false,
     };
@@ -112,6 +115,7 @@ mod tests {
         assert_eq!(kind(WORDS), Kind::Words);
         assert_eq!(kind(Heard { voiced: Some(LEAST_VOICED - Duration::from_micros(1)), ..WORDS }), Kind::Noise);
         assert_eq!(kind(Heard { no_speech: Some(0.61), ..WORDS }), Kind::Noise);
+        assert_eq!(kind(Heard { is_invented: true, ..WORDS }), Kind::Noise);
         assert_eq!(kind(Heard { voiced: None, no_speech: None, ..WORDS }), Kind::Words);
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::super::sentences::Sentences;
+use super::pronounced::Pronounced;
 use super::spoken_text::spoken_text;
+use super::unspoken::{ends_in_code, ends_in_direction};
 
 /// A link that is not closed after this many characters is read as written.
 const MOST_HELD_CHARS: usize = 200;
@@ -12,8 +14,9 @@ const MOST_DIGITS: usize = 3;
 
 /// Cuts a growing text into what is spoken of it. It does not matter in which pieces the text comes.
 ///
-/// A sentence that ends within a link waits for the end of the link, because only the text of a link is spoken. The number of a list's item is spoken
-/// with the item.
+/// A sentence that ends within a link waits for the end of the link, because only the text of a link is spoken, and one that ends within an address, a block
+/// of code or a stage direction waits for their end. The number of a list's item is spoken with the item, and what is not spoken at all goes with the sentence
+/// after it.
 #[derive(Clone, Debug)]
 pub struct SpokenSentences {
     sentences: Sentences,
@@ -52,13 +55,25 @@ impl SpokenSentences {
     /// Adds a sentence to what is held. Returns what is whole now.
     fn take(&mut self, sentence: &str) -> Option<Arc<str>> {
         self.held.push_str(sentence);
-        if has_open_link(&self.held) {
+        if has_open_link(&self.held) || has_open_address(&self.held) || ends_in_code(&self.held) || ends_in_direction(&self.held)
+        {
             return None;
         }
         // The number begins what comes next.
         let next = self.held.split_off(item_number(&self.held).unwrap_or(self.held.len()));
-        spoken(&std::mem::replace(&mut self.held, next))
+        let shown = spoken(&self.held);
+        if shown.as_ref().is_some_and(|shown| next.is_empty() && Pronounced::plain(shown).is_silent()) {
+            return None;
+        }
+        self.held = next;
+        shown
     }
+}
+
+/// Whether a text ends within an address.
+fn has_open_address(text: &str) -> bool {
+    let last = text.split(char::is_whitespace).next_back().unwrap_or_default();
+    last.contains("://") && !last.ends_with(['.', '!', '?', '…', '。', '！', '？']) && last.chars().count() <= 2 * MOST_HELD_CHARS
 }
 
 /// Whether a text ends within a link, or within what may become one.
@@ -127,6 +142,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_spoken_as_written_stays_whole_and_goes_with_a_sentence() {
+        let code = format!("```rust\n{}```", "let x = \"One. Two.\"; // and more\n".repeat(20));
+        let address = format!("https://a.example/{}", "b/".repeat(150));
+        for (text, expected) in [
+            ("*sighs deeply* I do not know. Ask Bruno.", &["*sighs deeply* I do not know.", " Ask Bruno."][..]),
+            ("*Looks up. Sighs.* Oh. *waves* Bye.", &["*Looks up. Sighs.* Oh.", " *waves* Bye."]),
+            ("*nods.* Yes. *waves.*", &["*nods.* Yes.", " *waves.*"]),
+            ("*smiles*", &["*smiles*"]),
+            (
+                &format!("Well. Try this:\n{code}\nIt counts. Really."),
+                &["Well.", &format!(" Try this:\n{code}\nIt counts."), " Really."],
+            ),
+            (&format!("Look.\n{code}"), &["Look.", &format!("\n{code}")]),
+            (&format!("See {address} or not. Well."), &["See", &format!(" {address} or not."), " Well."]),
+            ("See https://a.example/b. Or not.", &["See https://a.example/b.", " Or not."]),
+            ("... Well. ?! Yes.", &["... Well.", " ?! Yes."]),
+        ] {
+            assert_eq!(SpokenSentences::of(text).iter().map(|sentence| &**sentence).collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn a_sentence_within_a_link_waits_for_its_end() {
         for (text, expected) in [
             ("Ask [Dr. Smith](https://smith.example/) today. Or not.", &["Ask Dr. Smith today.", " Or not."][..]),
@@ -144,7 +181,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_pieces_in_which_a_text_comes_make_no_difference(
-            text in "([A-Za-z1-9]{1,8}[ .,!*_`\n\\[\\]()-]{1,3}|\\]\\(https://a\\.b\\)){0,30}",
+            text in "([A-Za-z1-9]{1,8}[ .,!*_`\n\\[\\]()-]{1,3}|\\]\\(https://a\\.b\\)| \\*[a-z.]{1,9}\\* |\n```[a-z]?\n){0,30}",
             cuts in prop::collection::vec(0_usize..400, 0..8),
         ) {
             let mut sentences = SpokenSentences::new("Aria");

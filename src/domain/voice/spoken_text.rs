@@ -1,12 +1,27 @@
 //! Removes the markup that a model left in words that are to be spoken (docs/design/voice.md A-61).
 
+use super::super::links::web_address;
+use super::unspoken::{Fence, direction};
+
 /// What is left of a line after a pass may be markup again. A line that needs more passes than this is nothing that anybody writes.
 const MOST_PASSES: usize = 8;
 
-/// The text as it is spoken: without the marks of Markdown, without emoji, and with links as their text. No word is lost. Empty if nothing is left to
-/// say. The work grows as the text does.
+/// The text as it is shown of a spoken statement: without the marks of Markdown, without emoji, and with links as their text. What is not spoken as it is
+/// written stays: blocks of code, addresses and stage directions. No word is lost. Empty if nothing is left to say. The work grows as the text does.
 pub fn spoken_text(text: &str) -> String {
-    let lines: Vec<_> = text.trim().lines().filter_map(spoken_line).collect();
+    let mut code: Option<Fence> = None;
+    let mut lines = Vec::new();
+    for line in text.trim().lines() {
+        if let Some(fence) = code {
+            code = (!fence.is_closed_by(line)).then_some(fence);
+            lines.push(line.to_owned());
+        } else if let Some(fence) = Fence::of(line) {
+            code = Some(fence);
+            lines.push(line.to_owned());
+        } else {
+            lines.extend(spoken_line(line));
+        }
+    }
     lines.join("\n").trim().to_owned()
 }
 
@@ -64,6 +79,13 @@ fn without_marks(line: &str) -> String {
     let (mut rest, mut before, mut is_gap) = (line, None, false);
     while let Some(c) = rest.chars().next() {
         if let Some((text, after)) = link(rest).or_else(|| address(rest)) {
+            out.push_str(text);
+            (rest, before, is_gap) = (after, text.chars().last(), false);
+            continue;
+        }
+        let kept_whole = direction(&out, rest).or_else(|| web_address(before, rest).map(|(length, _)| length));
+        if let Some(length) = kept_whole {
+            let (text, after) = rest.split_at(length);
             out.push_str(text);
             (rest, before, is_gap) = (after, text.chars().last(), false);
             continue;
@@ -157,7 +179,10 @@ mod tests {
                 "See the chart or https://example.org.",
             ),
             ("![A boat](/boat.png) **[here](#top)**", "A boat here"),
-            ("```rust\nlet x = 2;\n```", "rust\nlet x = 2;"),
+            ("**Try:**\n```rust\nlet *x* = _2_;\n```\n*So* it _is_", "Try:\n```rust\nlet *x* = _2_;\n```\nSo it is"),
+            ("`one` ```line```", "one line"),
+            ("_See_ https://a.example/b_c*d_e. **Now**", "See https://a.example/b_c*d_e. Now"),
+            ("*smiles* **Hello**. *waves* I *really* mean it", "*smiles* Hello. *waves* I really mean it"),
             ("| a | b |\n|---|---|\n| c|d |", "a b\nc d"),
             ("||the end||", "the end"),
             ("Hello 😀! 👩‍👩‍👧 We ❤️ it 👍🏽.", "Hello! We it."),

@@ -50,8 +50,7 @@ fn persona(folder: &Path) -> Result<Option<String>, Vec<Located>> {
     let (mut texts, mut problems) = (Vec::new(), Vec::new());
     for file in &files {
         match read_text(file) {
-            // Some editors begin a file with a byte order mark.
-            Ok(text) => texts.push(text.trim_start_matches('\u{feff}').trim().to_owned()),
+            Ok(text) => texts.push(text.trim().to_owned()),
             Err(message) => problems.push(Located::at(file.display().to_string(), message)),
         }
     }

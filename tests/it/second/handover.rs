@@ -266,6 +266,7 @@ impl Call {
             ended,
             voiced: Some(Duration::from_micros(voiced)),
             no_speech: event.get("no_speech_prob").as_f64(),
+            is_invented: !text.contains(char::is_alphanumeric),
             is_during_reply,
             begins_with_stop: false,
         };

@@ -178,7 +178,8 @@ pub(super) fn handed_over(handing_over: HandingOver) -> (&'static str, String) {
         }
         HandingOver::Noise => (
             "rule",
-            "It counts as noise, because it has less than 0.3 s of voice, or because its recogniser takes it for no speech. Noise is no message.",
+            "It counts as noise, because it has less than 0.3 s of voice, because its recogniser takes it for no speech, or because its words are \
+             such as recognisers invent (speech.noise). Noise is no message.",
         ),
         HandingOver::Echo => (
             "rule",

@@ -2,7 +2,7 @@
 // with texts, and HTML in a message is shown as the text that it is.
 
 import { el, plain } from './dom.js';
-import { read } from './markdown-reader.js';
+import { Lexer, Tokenizer } from './marked.js';
 
 // A longer text is shown as it is.
 const MAX_CHARS = 20_000;
@@ -11,10 +11,46 @@ const MAX_DEPTH = 12;
 const MOST_LINK_CHARS = 2000;
 const COPIED_MS = 2000;
 const SAFE = /^(https?:\/\/|mailto:)/iu;
-const URL_IN_TEXT = /\bhttps?:\/\/[^\s<>"'“”]*[^\s<>"'“”.,;:!?)\]}]/giu;
+
+// White space, quotation marks and the punctuation of scripts without spaces are no part of an address.
+const NOT_IN_ADDRESS = '\\s<>"\'“”„«»。，、；：？！…～（）「」『』【】《》〈〉〔〕［］｛｝｡､｢｣';
+const LINK_IN_TEXT = new RegExp(`\\bhttps?:\\/\\/[^${NOT_IN_ADDRESS}]+`, 'giu');
+const BEGINNING_ADDRESS = new RegExp(`^[^${NOT_IN_ADDRESS}]*`, 'u');
+const AFTER_ADDRESS = '.,;:!?*`';
+const BRACKETS = { ')': '(', ']': '[', '}': '{' };
+
+// How many characters may be looked through in vain for an end, in all, and how deep one thing may be in another.
+const MOST_READ = 3_000_000;
+const DEEPEST = 50;
+
+const EMPHASIS = /^([*_])\1*(?!\1)\S/u;
+const STRUCK = /^~+[^~\s]/u;
+const LIST = /^ {0,3}(?:[*+-]|\d{1,9}[.)])/u;
+const QUOTATION = /^ {0,3}>/u;
 
 // An address in a text, with its host. The dots of its path are no other hosts.
 const ADDRESS = /(?<![\p{L}\p{N}/._@-])(?:[a-z][a-z+.-]*:\/\/)?(?:[^\s/@]*@)?(?<host>(?:[\p{L}\p{N}-]+\.)+\p{L}[\p{L}\p{N}-]+|(?:\d{1,3}\.){3}\d{1,3})(?![\p{L}\p{N}@-])(?::\d+)?(?:[/?#]\S*)?/giu;
+
+const count = (text, char) => text.split(char).length - 1;
+
+// The address at the beginning of a text, without punctuation after it, and without brackets that it closes and does not open.
+function addressOf(text) {
+  const [address] = BEGINNING_ADDRESS.exec(text);
+  const surplus = Object.fromEntries(Object.entries(BRACKETS).map(([close, open]) => [close, count(address, close) - count(address, open)]));
+  let end = address.length;
+  for (; end > 0; end -= 1) {
+    const last = address[end - 1];
+    if (surplus[last] > 0) surplus[last] -= 1;
+    else if (!AFTER_ADDRESS.includes(last)) break;
+  }
+  return address.slice(0, end);
+}
+
+// The addresses in a text, each as `[address, index]`.
+function addresses(text) {
+  const found = [...text.matchAll(LINK_IN_TEXT)].map(({ 0: all, index }) => [addressOf(all), index]);
+  return found.filter(([address]) => /:\/\/[^/]/u.test(address));
+}
 
 function hostOf(address) {
   try {
@@ -52,12 +88,61 @@ const asWritten = (text, marks) => el('p', { class: 'as-written' }, linked(text,
 export function linked(text, marks) {
   const parts = [];
   let from = 0;
-  for (const { 0: url, index } of text.matchAll(URL_IN_TEXT)) {
+  for (const [url, index] of addresses(text)) {
     parts.push(marks(text.slice(from, index)), link(url, url, marks(url)));
     from = index + url.length;
   }
   return [...parts, marks(text.slice(from))];
 }
+
+// Reads Markdown in bounded time. `marked.js` looks for the end of each emphasis anew, and nests without end, so that a text that a model can write
+// would stop the page for seconds.
+class BoundedTokenizer extends Tokenizer {
+  #left = MOST_READ;
+  #depth = 0;
+
+  #within(begins, text, read) {
+    if (!begins.test(text)) return read();
+    if (this.#left < text.length || this.#depth === DEEPEST) throw new RangeError('this Markdown takes too long to read');
+    this.#depth += 1;
+    try {
+      const found = read();
+      this.#left -= found ? found.raw.length : text.length;
+      return found;
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  emStrong(text, ...more) {
+    return this.#within(EMPHASIS, text, () => super.emStrong(text, ...more));
+  }
+
+  del(text, ...more) {
+    return this.#within(STRUCK, text, () => super.del(text, ...more));
+  }
+
+  list(text) {
+    return this.#within(LIST, text, () => super.list(text));
+  }
+
+  blockquote(text) {
+    return this.#within(QUOTATION, text, () => super.blockquote(text));
+  }
+
+  // An address that is no link as it stands ends where it would end in what people write.
+  url(text) {
+    const found = super.url(text);
+    if (!found || found.href.startsWith('mailto:')) return found;
+    const address = addressOf(found.raw);
+    const rest = found.raw.length - address.length;
+    if (!rest || !address) return found;
+    return { ...found, raw: address, text: address, href: found.href.slice(0, -rest), tokens: [{ type: 'text', raw: address, text: address }] };
+  }
+}
+
+// What `marked.js` finds in a text. Throws if that takes too long.
+export const read = text => new Lexer({ gfm: true, breaks: true, tokenizer: new BoundedTokenizer() }).lex(text);
 
 function copyButton(text) {
   const button = el('button', { class: 'copy', type: 'button' }, 'Copy');

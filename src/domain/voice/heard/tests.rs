@@ -308,3 +308,17 @@ fn what_was_not_heard_follows_what_was() {
         assert_eq!(script.heard() + &script.unheard_end(), script.text());
     }
 }
+
+#[test]
+fn what_is_not_spoken_takes_no_time() {
+    // Twenty characters of the first sentence are spoken: "Ask at a.example now".
+    let (text, end) = ("*smiles* Ask at https://a.example/b?c=d&e=f&g=h now", " *waves*");
+    let script = script(&[(text, 2_000), (end, 0)]);
+
+    assert_eq!(heard(script.clone(), 299), "");
+    assert_eq!(heard(script.clone(), 300), "*smiles* Ask");
+    assert_eq!(heard(script.clone(), 600), "*smiles* Ask at");
+    assert_eq!(heard(script.clone(), 1_600), "*smiles* Ask at https://a.example/b?c=d&e=f&g=h");
+    assert_eq!(heard(script.clone(), 2_000), [text, end].concat());
+    assert_eq!(script.unspoken_end(), "");
+}

@@ -1,0 +1,176 @@
+//! Recognises what speech recognition writes for sounds without words (docs/design/voice.md A-9).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::names::is_unspaced;
+use super::words::words;
+
+/// Marks around what is described and not said: `[BLANK_AUDIO]`, `(music)`, `*coughs*`, `<|nospeech|>`.
+const BRACKETS: [(char, char); 8] =
+    [('[', ']'), ('(', ')'), ('{', '}'), ('<', '>'), ('*', '*'), ('（', '）'), ('【', '】'), ('［', '］')];
+/// A phrase that is said fewer times in a row than this may be said quickly.
+const FEWEST_TIMES: usize = 4;
+/// The longest phrase that is looked for, in words.
+const LONGEST_PHRASE: usize = 12;
+/// The most words, or characters of scripts without spaces, that anybody speaks in a second.
+const MOST_A_SECOND: (f64, f64) = (6.0, 15.0);
+/// A shorter time counts as this one, because its ends are not exact.
+const SHORTEST: Duration = Duration::from_millis(500);
+
+/// Whether nobody said a text that was recognised in so much time: outside brackets it has no words, it is made of texts that are listed, or a phrase in it
+/// is repeated faster than anybody speaks. Case and punctuation of what is listed do not matter.
+pub fn is_invented(text: &str, time: Duration, listed: &[Arc<str>]) -> bool {
+    let said = words(&said(text));
+    is_made_of(&said, listed) || is_repeated_too_fast(&said, time)
+}
+
+/// Whether words are nothing but listed texts, one after the other.
+fn is_made_of(said: &[String], listed: &[Arc<str>]) -> bool {
+    let listed: Vec<_> = listed.iter().map(|listed| words(listed)).filter(|listed| !listed.is_empty()).collect();
+    let mut rest = said;
+    while let Some(length) = listed.iter().filter(|listed| rest.starts_with(listed)).map(Vec::len).max() {
+        rest = &rest[length..];
+    }
+    rest.is_empty()
+}
+
+/// The text without what stands in brackets. A bracket that is not closed opens nothing.
+fn said(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        let close = BRACKETS.iter().find_map(|(open, close)| (*open == c).then_some(*close));
+        match close.and_then(|close| after.split_once(close)) {
+            // Nothing is searched twice.
+            Some((_, after)) => {
+                out.push(' ');
+                rest = after;
+            }
+            None if close.is_some() => return out + rest,
+            None => {
+                out.push(c);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// Whether a phrase comes again and again, and too often for the time.
+fn is_repeated_too_fast(words: &[String], time: Duration) -> bool {
+    // In scripts without spaces a word of the text is a clause.
+    let is_dense = words.iter().any(|word| word.chars().any(is_unspaced));
+    let units: Vec<String> = match is_dense {
+        true => words.iter().flat_map(|word| word.chars().map(String::from)).collect(),
+        false => words.to_vec(),
+    };
+    let most = if is_dense { MOST_A_SECOND.1 } else { MOST_A_SECOND.0 } * time.max(SHORTEST).as_secs_f64();
+    (1..=LONGEST_PHRASE.min(units.len())).any(|length| {
+        // Units that equal the one a phrase before, in a row: they and the first phrase are its repetitions.
+        let mut repeated = 0;
+        units.windows(length + 1).any(|window| {
+            repeated = if window[0] == window[length] { repeated + 1 } else { 0 };
+            let all = repeated + length;
+            all >= FEWEST_TIMES * length && all as f64 > most
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_invented(text: &str, secs: f64) -> bool {
+        let listed = ["Thank you for watching", "ご視聴ありがとうございました"].map(Arc::from);
+        super::is_invented(text, Duration::from_secs_f64(secs), &listed)
+    }
+
+    #[test]
+    fn what_is_described_is_not_said() {
+        for text in [
+            "[BLANK_AUDIO]",
+            " [ Silence ]",
+            "(music)",
+            "(keyboard clicking) [laughs]",
+            "♪",
+            "♪ ♪",
+            "♪ (upbeat music) ♪",
+            "*coughs*",
+            "<|nospeech|>",
+            "<unk>",
+            "[_BEG_][_TT_150]",
+            "{noise}",
+            "（音楽）",
+            "【拍手】",
+            ".",
+            "...",
+            "…",
+            "-",
+            "?!",
+            "🎵",
+            "Thank you for watching!",
+            "thank you, for WATCHING",
+            "Thank you for watching. Thank you for watching!",
+            "ご視聴ありがとうございました。",
+        ] {
+            assert!(is_invented(text, 2.0), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_said() {
+        for text in [
+            "So I went down to the harbour yesterday.",
+            "(laughs) yes",
+            "Well (sic) that is it",
+            "Thank you for watching the dog",
+            "Thank you",
+            "[unclosed",
+            "a * b",
+            "I <3 you",
+            "はい",
+            "42",
+            "you",
+        ] {
+            assert!(!is_invented(text, 2.0), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_phrase_is_invented_if_it_comes_faster_than_anybody_speaks() {
+        for (text, secs, expected) in [
+            ("the ".repeat(12), 1.5, true),
+            ("Thank you. ".repeat(12), 1.5, true),
+            ("I ".repeat(14), 1.5, true),
+            (format!("Hello there. {}", "Thank you. ".repeat(40)), 10.0, true),
+            ("we will see you in the next one ".repeat(20), 5.0, true),
+            ("ありがとう".repeat(20), 3.0, true),
+            ("謝謝。".repeat(60), 3.0, true),
+            ("no ".repeat(6), 1.2, false),
+            ("no no no".to_owned(), 0.3, false),
+            ("Thank you. ".repeat(12), 6.0, false),
+            ("ha ".repeat(12), 4.0, false),
+            ("ありがとう".repeat(4), 3.0, false),
+            ("one two three four five six seven eight nine ten eleven twelve".to_owned(), 1.0, false),
+        ] {
+            assert_eq!(is_invented(&text, secs), expected, "{text} in {secs} s");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_read_quickly() {
+        assert!(is_invented(&"[(*<a".repeat(100_000), 2.0));
+        assert!(is_invented(&"()".repeat(100_000), 2.0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in any::<String>(), secs in 0.0..1e6_f64) {
+            is_invented(&text, secs);
+        }
+    }
+}

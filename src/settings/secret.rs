@@ -1,0 +1,78 @@
+//! Secrets and variables as people's tools leave them: with a byte order mark, line ends or quotation marks around them, or as `NAME=value`.
+
+use super::problem::Problem;
+
+/// Quotation marks that shells remove and other programs keep.
+const QUOTES: [(char, char); 4] = [('"', '"'), ('\'', '\''), ('“', '”'), ('‘', '’')];
+
+/// What is within the quotation marks around a value. `None`: it has none around it.
+pub(super) fn unquoted(text: &str) -> Option<&str> {
+    let text = text.trim();
+    QUOTES.iter().find_map(|(open, close)| {
+        let inside = text.strip_prefix(*open)?.strip_suffix(*close)?;
+        (!inside.contains([*open, *close])).then(|| inside.trim())
+    })
+}
+
+/// The text of a key file without a byte order mark.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}').trim()
+}
+
+/// A secret without what surrounds it.
+///
+/// # Errors
+/// It is written as `NAME=value`, or as JSON. The message never contains it.
+pub(super) fn bare_secret<'a>(key: &str, text: &'a str) -> Result<&'a str, Problem> {
+    let text = without_mark(text);
+    let secret = unquoted(text).unwrap_or(text);
+    if is_assignment(secret) || secret.starts_with('{') {
+        return Err(Problem::new(key, "has a name before the secret, as in NAME=value; it must contain only the value"));
+    }
+    Ok(secret)
+}
+
+/// Whether a text is written as in a shell or an env file. The `=` at the end of Base64 assigns nothing.
+fn is_assignment(text: &str) -> bool {
+    let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
+    let Some((name, value)) = text.split_once('=') else { return false };
+    let name = name.trim_end();
+    let is_name =
+        !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let lower = name.to_lowercase();
+    let names_a_secret = ["key", "token", "secret", "password"].iter().any(|word| lower.contains(word));
+    let is_variable = name.contains('_') && lower.to_uppercase() == name;
+    is_name && (names_a_secret || is_variable) && !value.trim_matches('=').is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_surrounds_a_secret_is_removed() {
+        for text in ["sk-abc", " sk-abc\r\n", "\u{feff}sk-abc\n", "\"sk-abc\"\n", "'sk-abc'", "“sk-abc”", "\" sk-abc \""] {
+            assert_eq!(bare_secret("api_key", text), Ok("sk-abc"), "{text:?}");
+        }
+        for text in ["", "\"", "a\"b\"c", "\"a\" \"b\"", "\"open", "c2VjcmV0==", "Zm9v=YmFy", "sk-proj_a=b"] {
+            assert_eq!(bare_secret("api_key", text), Ok(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_assignment_is_refused_without_its_value() {
+        for text in [
+            "OPENAI_API_KEY=sk-abc",
+            "export OPENAI_API_KEY=\"sk-abc\"",
+            "api_key = sk-abc",
+            "\"TOKEN=sk-abc\"",
+            "MY_BOT=sk-abc",
+            "{\"api_key\":\"sk-abc\"}",
+        ] {
+            let problem = bare_secret("api_key_file", text).expect_err(text);
+
+            assert_eq!(problem.key, "api_key_file");
+            assert!(problem.message.contains("NAME=value") && !problem.message.contains("sk-abc"), "{problem}");
+        }
+    }
+}
