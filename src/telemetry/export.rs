@@ -84,7 +84,7 @@ impl ExportPlan {
     }
 
     /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, `OTEL_TRACES_EXPORTER` is `none`, or
-    /// `OTEL_TRACES_SAMPLER` is `always_off`. The exporter itself reads headers and the compression.
+    /// `OTEL_TRACES_SAMPLER` is `always_off`. The exporter itself reads headers.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -144,7 +144,7 @@ pub(super) fn timeout(signal: &str, set: impl Fn(&str) -> Option<String>) -> Dur
 pub(super) fn refused(signal: &str, set: impl Fn(&str) -> Option<String>) -> Option<String> {
     let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
     let (name, protocol) = variables.into_iter().find_map(|name| set(&name).map(|protocol| (name, protocol)))?;
-    (protocol == "grpc").then(|| {
+    protocol.trim().eq_ignore_ascii_case("grpc").then(|| {
         format!(
             "{name}=grpc is not possible; set it to http/protobuf, and the endpoint to where the collector accepts HTTP (usually port 4318, not \
              4317)"
@@ -158,9 +158,9 @@ pub(super) fn over_http<B: WithExportConfig + WithHttpConfig>(
     endpoint: &str,
     timeout: Duration,
 ) -> Result<B, String> {
-    let url = Url::parse(endpoint).map_err(|error| error.to_string())?;
+    let url = Url::parse(endpoint).map_err(|error| format!("{error}; it must begin with http:// or https://"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("the address must begin with http:// or https://".to_owned());
+        return Err("it must begin with http:// or https://".to_owned());
     }
     let client = http_client::blocking(&url, timeout)?;
     Ok(builder.with_protocol(Protocol::HttpBinary).with_endpoint(endpoint).with_timeout(timeout).with_http_client(client))

@@ -64,8 +64,7 @@ pub enum MetricsError {
 
 impl MetricsPlan {
     /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, or `OTEL_METRICS_EXPORTER` is `none`.
-    /// The exporter itself reads headers, the compression, the temporality, and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000
-    /// by default).
+    /// The exporter itself reads headers, the temporality, and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000 by default).
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is = |name: &str, wanted: &str| set(name).is_some_and(|value| value.eq_ignore_ascii_case(wanted));

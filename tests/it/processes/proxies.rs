@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{StatusCode, Uri};
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::harness::model::Model;
 use crate::harness::{Collector, Premises, serve};
@@ -23,7 +24,9 @@ async fn proxy() -> (String, Arc<Mutex<Vec<String>>>) {
 #[tokio::test]
 async fn this_machine_is_never_asked_through_a_proxy() {
     let (proxy, asked) = proxy().await;
-    let (model, collector) = (Model::start(|_| r#"{"decision": "YES"}"#).await, Collector::start().await);
+    let decides = |body: &Value| body.get("response_format").is_some();
+    let model = Model::start(move |body| if decides(body) { r#"{"decision": "YES"}"# } else { "Hello." }).await;
+    let collector = Collector::start().await;
     let mut premises = Premises::new().with("models.main.base_url", &model.url).with("models.main.model", "large");
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
         premises = premises.with_variable(name, &proxy);
@@ -34,7 +37,9 @@ async fn this_machine_is_never_asked_through_a_proxy() {
     premises.run(&["health"]).await.exits_with(0);
     premises.run(&["health", "--server", &server.url]).await.exits_with(0);
     premises.run(&["models", "check"]).await.exits_with(0);
-    server.say("lobby", "Ana", "hi").await;
+    let mut watch = server.watch("lobby", None).await;
+    server.say("lobby", "Ana", "Aria, are you there?").await;
+    watch.event("statement").await;
     server.stop().await;
 
     assert!(!collector.spans().is_empty() && !model.asked().is_empty());
