@@ -7,6 +7,7 @@ pub mod cli;
 pub mod domain;
 #[cfg(test)]
 mod fuzzing;
+pub mod http_client;
 pub mod journal;
 #[cfg(test)]
 mod journeys;

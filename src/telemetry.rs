@@ -86,6 +86,8 @@ pub struct Plans {
     pub spans: Option<ExportPlan>,
     /// The export of metrics, besides `/metrics`.
     pub metrics: Option<MetricsPlan>,
+    /// What the variables want that is not possible.
+    pub refused: Vec<String>,
 }
 
 impl Plans {
@@ -95,13 +97,26 @@ impl Plans {
             let set = variable(name).filter(|value| !value.trim().is_empty());
             set.or_else(|| options.otlp_endpoint.clone().filter(|_| name == export::ENDPOINT))
         };
-        Self { spans: ExportPlan::from_variables(variable), metrics: MetricsPlan::from_variables(variable) }
+        let mut spans = ExportPlan::from_variables(variable);
+        let mut metrics = MetricsPlan::from_variables(variable);
+        let mut refused = Vec::new();
+        if let Some(why) = export::refused("TRACES", variable)
+            && spans.take().is_some()
+        {
+            refused.push(format!("spans are not exported: {why}"));
+        }
+        if let Some(why) = export::refused("METRICS", variable)
+            && metrics.take().is_some()
+        {
+            refused.push(format!("metrics are not exported: {why}"));
+        }
+        Self { spans, metrics, refused }
     }
 }
 
 impl From<Option<ExportPlan>> for Plans {
     fn from(spans: Option<ExportPlan>) -> Self {
-        Self { spans, metrics: None }
+        Self { spans, ..Self::default() }
     }
 }
 
@@ -112,10 +127,11 @@ impl From<Option<ExportPlan>> for Plans {
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let plans = Plans::new(options, |name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
-    let plan = plans.spans.clone();
+    let (plan, refused) = (plans.spans.clone(), plans.refused.clone());
     let (subscriber, telemetry) = build(options, plans, std::io::stderr, colours)?;
     tracing::subscriber::set_global_default(subscriber)?;
     panics::listen();
+    refused.iter().for_each(|refused| tracing::warn!("{refused}"));
     announce(options, plan.as_ref());
     Ok(telemetry)
 }

@@ -1,11 +1,9 @@
-//! How services of others are called: bounded heads and messages, proxies from the environment, TLS with the platform's certificates, and keys hidden in
-//! every error.
+//! How services of others are called: bounded messages, and keys hidden in every error.
 
 pub(in crate::adapters) mod address;
 pub(in crate::adapters) mod body;
 pub(in crate::adapters) mod failure;
 #[cfg(test)]
 pub(in crate::adapters) mod fuzz;
-pub(in crate::adapters) mod http;
 pub(in crate::adapters) mod sse;
 pub(in crate::adapters) mod web_socket;

@@ -39,7 +39,7 @@ pub fn with_crash_record(
         );
         return Ok(Arc::new(rehearsal::Rehearsal::new(&settings.rehearsal)));
     };
-    let model = openai::OpenAi::new(&endpoint, &limits)
+    let model = openai::OpenAi::new(&endpoint, &limits, &settings.authorities()?)
         .map_err(|problem| Problem { key: format!("{table}.{}", problem.key), ..problem })?;
     Ok(Arc::new(model.with_crash_record(arrivals)))
 }

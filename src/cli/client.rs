@@ -1,17 +1,13 @@
 //! Sends requests to a running server's HTTP API.
 
-use std::time::Duration;
-
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::failure::Failure;
 use crate::domain::text::spaced;
+use crate::http_client::{self, is_no_tls, reason};
 use crate::ports::backend::DAMAGED;
-
-/// A server that runs accepts a connection at once. One that takes longer is too far away for copies.
-const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(super) struct Client {
     http: reqwest::Client,
@@ -23,10 +19,10 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(url: Url, token: Option<SecretString>, is_named: bool) -> Result<Self, Failure> {
-        // The token goes to this server alone.
-        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(CONNECT_DEADLINE);
-        let http = if is_named { http } else { http.no_proxy() };
-        let http = http.build().map_err(|error| Failure::Failed(format!("the HTTP client cannot be created: {error}")))?;
+        let http = http_client::builder(&url, &[]);
+        // A server that was not named runs on this machine, whatever its address is.
+        let http = if is_named { http } else { http.no_proxy() }.build();
+        let http = http.map_err(|error| Failure::Failed(format!("the HTTP client cannot be created: {}", reason(&error))))?;
         Ok(Self { http, url, token, is_named })
     }
 
@@ -97,9 +93,7 @@ impl Client {
                 shown(&plain)
             ));
         }
-        let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
-        let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
-        Failure::Failed(format!("the server at {} cannot be reached, or its answer is broken: {cause}", self.address()))
+        Failure::Failed(format!("the server at {} cannot be reached, or its answer is broken: {}", self.address(), reason(error)))
     }
 }
 
@@ -108,22 +102,6 @@ fn shown(url: &Url) -> String {
     // An HTTP URL never needs credentials.
     let _ = (shown.set_username(""), shown.set_password(None));
     shown.as_str().trim_end_matches('/').to_owned()
-}
-
-/// Whether the peer's first bytes are not TLS.
-fn is_no_tls(error: &reqwest::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if matches!(error.downcast_ref(), Some(rustls::Error::InvalidMessage(_))) {
-            return true;
-        }
-        // The error inside an `io::Error` is not its `source`.
-        cause = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        };
-    }
-    false
 }
 
 /// Runs a future to completion on a runtime of its own.

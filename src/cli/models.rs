@@ -90,7 +90,10 @@ fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
 /// The models that the endpoint of the statements has. None, if it does not tell.
 async fn names(models: &Settings) -> Vec<String> {
     let served = models.served(ModelRole::Main, &ModelRole::Main.into());
-    let Some(Ok(server)) = served.endpoint.map(|endpoint| OpenAi::new(&endpoint, &served.limits)) else { return Vec::new() };
+    let authorities = models.authorities().unwrap_or_default();
+    let Some(Ok(server)) = served.endpoint.map(|endpoint| OpenAi::new(&endpoint, &served.limits, &authorities)) else {
+        return Vec::new();
+    };
     server.names().await.unwrap_or_default()
 }
 

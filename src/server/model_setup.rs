@@ -216,7 +216,10 @@ impl ModelSetup for Setup {
         let ModelServer { base_url, api_key, spare_key } = server;
         let connection = self.resolved(NewConnection { base_url, api_key, spare_key, main: model, side: None }).await?;
         let settings = connection.applied_to(&self.configured);
-        let server = OpenAi::new(&settings.main, &settings.main).map_err(refused)?;
+        let server = settings
+            .authorities()
+            .and_then(|authorities| OpenAi::new(&settings.main, &settings.main, &authorities))
+            .map_err(refused)?;
         server.names().await.map_err(|no_answer| match no_answer {
             NoAnswer::KeyRejected { .. } => invalid("api_key", format!("was rejected: {no_answer}")),
             _ => invalid("base_url", format!("gives no list of models: {no_answer}")),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Certificate;
 use tokio::time::Instant;
 
 use crate::actors::calls::Speech;
@@ -50,8 +51,9 @@ pub fn speech(settings: &Settings) -> Result<Speech, Problem> {
 
 fn recogniser(settings: &Settings, name: &str) -> Result<RecognitionProvider, Problem> {
     let Some(table) = settings.speech.services.get(name) else { return Ok(Provider::unlimited(Arc::new(RehearsedSpeech))) };
+    let authorities = authorities(settings)?;
     within(name, || {
-        let (api, at) = at(settings, name, table)?;
+        let (api, at) = at(settings, name, table, authorities)?;
         let service: Arc<dyn SpeechRecognition> = match api {
             SpeechApi::Deepgram => Arc::new(deepgram::Deepgram::new(at)?),
             SpeechApi::Flux => Arc::new(flux::Flux::new(at)?),
@@ -64,8 +66,9 @@ fn recogniser(settings: &Settings, name: &str) -> Result<RecognitionProvider, Pr
 
 fn voice(settings: &Settings, name: &str) -> Result<VoiceProvider, Problem> {
     let Some(table) = settings.speech.services.get(name) else { return Ok(Provider::unlimited(Arc::new(RehearsedSpeech))) };
+    let authorities = authorities(settings)?;
     within(name, || {
-        let (api, at) = at(settings, name, table)?;
+        let (api, at) = at(settings, name, table, authorities)?;
         let service: Arc<dyn SpeechSynthesis> = match api {
             SpeechApi::OpenAi => Arc::new(openai::OpenAiSynthesis::new(at)?),
             SpeechApi::ElevenLabs => Arc::new(elevenlabs::ElevenLabs::new(at)?),
@@ -77,10 +80,14 @@ fn voice(settings: &Settings, name: &str) -> Result<VoiceProvider, Problem> {
     })
 }
 
-fn at(settings: &Settings, name: &str, table: &SpeechService) -> Result<(SpeechApi, At), Problem> {
+fn authorities(settings: &Settings) -> Result<Vec<Certificate>, Problem> {
+    settings.models.authorities().map_err(|problem| Problem { key: format!("models.{}", problem.key), ..problem })
+}
+
+fn at(settings: &Settings, name: &str, table: &SpeechService, authorities: Vec<Certificate>) -> Result<(SpeechApi, At), Problem> {
     let Resolved { api, base_url, model } = table.resolved(name)?;
     let (timeout, partial_results) = (settings.speech.timeout(), settings.speech.partial_results);
-    Ok((api, At { base_url, model, key: table.needed_key(name)?, timeout, partial_results }))
+    Ok((api, At { base_url, model, key: table.needed_key(name)?, timeout, partial_results, authorities }))
 }
 
 fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limits {

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reqwest::Url;
+use reqwest::{Certificate, Url};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -39,6 +42,8 @@ pub struct Models {
     pub main: Endpoint,
     /// Tokens that a guild may use in a day, over all models. `None`: no limit.
     pub guild_tokens_per_day: Option<u64>,
+    /// A PEM file with certificate authorities that models and services for speech may have besides those of the machine.
+    pub ca_file: Option<PathBuf>,
     /// The currency of all prices as an ISO 4217 code: three capital letters.
     pub currency: String,
     /// Whether the server tries the models once when it starts.
@@ -141,7 +146,8 @@ pub struct Rehearsal {
 
 impl Models {
     /// The section's own keys, which cannot be names of further models.
-    const KEYS: &[&str] = &["side", "main", "guild_tokens_per_day", "currency", "check_at_start", "pool", "breaker", "rehearsal"];
+    const KEYS: &[&str] =
+        &["side", "main", "guild_tokens_per_day", "ca_file", "currency", "check_at_start", "pool", "breaker", "rehearsal"];
 
     /// Checks all ranges, and the keys that depend on each other. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
@@ -265,6 +271,29 @@ impl Models {
             ModelRole::Side => &self.side,
             ModelRole::Main => &self.main,
         }
+    }
+
+    /// The certificate authorities in `ca_file`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a certificate in it cannot be used.
+    pub fn authorities(&self) -> Result<Vec<Certificate>, Problem> {
+        let Some(path) = &self.ca_file else { return Ok(Vec::new()) };
+        let problem = |what: &dyn std::fmt::Display| Problem::new("ca_file", format!("{} {what}", path.display()));
+        let text = std::fs::read(path).map_err(|error| problem(&format!("cannot be read: {error}")))?;
+        let read = |der: CertificateDer<'static>| {
+            // reqwest checks it later.
+            RootCertStore::empty().add(der.clone()).map_err(|error| error.to_string())?;
+            Certificate::from_der(&der).map_err(|error| error.to_string())
+        };
+        let found = CertificateDer::pem_slice_iter(&text).map(|der| der.map_err(|error| error.to_string()).and_then(read));
+        let found: Vec<_> = found
+            .collect::<Result<_, _>>()
+            .map_err(|error| problem(&format!("holds a certificate that cannot be used: {error}")))?;
+        if found.is_empty() {
+            return Err(problem(&"holds no certificate; name a PEM file, with lines -----BEGIN CERTIFICATE-----"));
+        }
+        Ok(found)
     }
 
     /// The price of a model. `rehearsal` is free. `None`: no price is set, so the cost is not known.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_otlp::{ExporterBuildError, Protocol, WithExportConfig};
+use opentelemetry_otlp::{Protocol, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
@@ -14,15 +14,20 @@ use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor,
 };
 use parking_lot::Mutex;
+use reqwest::Url;
 use tokio::time::Instant;
 
 use super::recorder::RecordedIds;
+use crate::http_client;
 
 #[cfg(test)]
 mod tests;
 
 /// The standard variable with the address of a collector.
 pub(super) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// How long an export may take, if no variable says it.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The losses count as over once no span was lost for this duration.
 const CALM: Duration = Duration::from_secs(30);
@@ -41,6 +46,8 @@ pub struct ExportPlan {
     pub sample_ratio: Option<f64>,
     /// The value of `OTEL_TRACES_SAMPLER`, if it is not a known one.
     pub unknown_sampler: Option<String>,
+    /// How long an export may take.
+    pub timeout: Duration,
 }
 
 impl fmt::Debug for ExportPlan {
@@ -68,7 +75,7 @@ impl ExportPlan {
 
     /// Exports to this complete URL.
     pub fn to(endpoint: impl Into<String>) -> Self {
-        Self { endpoint: endpoint.into(), service_name: None, sample_ratio: None, unknown_sampler: None }
+        Self { endpoint: endpoint.into(), service_name: None, sample_ratio: None, unknown_sampler: None, timeout: TIMEOUT }
     }
 
     /// The endpoint without user, password and query, which may be secret.
@@ -77,7 +84,7 @@ impl ExportPlan {
     }
 
     /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, `OTEL_TRACES_EXPORTER` is `none`, or
-    /// `OTEL_TRACES_SAMPLER` is `always_off`. The exporter itself reads headers and timeouts.
+    /// `OTEL_TRACES_SAMPLER` is `always_off`. The exporter itself reads headers.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -88,7 +95,7 @@ impl ExportPlan {
         }
         let endpoint = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
             .or_else(|| set(ENDPOINT).map(|base| format!("{}/v1/traces", base.trim_end_matches('/'))))?;
-        let plan = Self { service_name: set("OTEL_SERVICE_NAME"), ..Self::to(endpoint) };
+        let plan = Self { service_name: set("OTEL_SERVICE_NAME"), timeout: timeout("TRACES", set), ..Self::to(endpoint) };
         let Some(sampler) = set("OTEL_TRACES_SAMPLER") else { return Some(plan) };
         // Our traces have no parent in another service. So `parentbased_` has no effect, and the rest of the name decides.
         let ratio = set("OTEL_TRACES_SAMPLER_ARG").map_or(Some(1.0), |ratio| ratio.parse().ok());
@@ -104,27 +111,59 @@ impl ExportPlan {
 
     /// A provider that exports spans in batches, with at most `span_queue` waiting.
     pub(super) fn provider(&self, span_queue: usize, ledger: &Ledger) -> Result<SdkTracerProvider, ExportError> {
-        // The exporter creates its blocking HTTP client on a separate thread, so this is safe on an async thread too.
-        let exporter = opentelemetry_otlp::SpanExporter::builder()
-            .with_http()
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(&self.endpoint)
-            .build()
+        let exporter = over_http(opentelemetry_otlp::SpanExporter::builder().with_http(), &self.endpoint, self.timeout)
+            .and_then(|exporter| exporter.build().map_err(|error| error.to_string()))
             .map_err(|error| self.unusable(&error))?;
         Ok(SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
             .with_resource(resource(self.service_name.as_deref().unwrap_or(DEFAULT_NAME)))
-            .with_span_processor(CountedProcessor::new(Monitored::new(exporter, ledger.clone()), span_queue, ledger.clone()))
+            .with_span_processor(CountedProcessor::new(
+                Monitored::new(exporter, self.shown_endpoint(), ledger.clone()),
+                span_queue,
+                ledger.clone(),
+            ))
             .build())
     }
 }
 
 impl ExportPlan {
-    fn unusable(&self, error: &ExporterBuildError) -> ExportError {
+    fn unusable(&self, error: &str) -> ExportError {
         let endpoint = self.shown_endpoint();
-        ExportError { error: error.to_string().replace(&self.endpoint, &endpoint), endpoint }
+        ExportError { error: error.replace(&self.endpoint, &endpoint), endpoint }
     }
+}
+
+/// The timeout of exports of traces or metrics.
+pub(super) fn timeout(signal: &str, set: impl Fn(&str) -> Option<String>) -> Duration {
+    let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_TIMEOUT"), "OTEL_EXPORTER_OTLP_TIMEOUT".to_owned()];
+    variables.iter().find_map(|name| set(name)?.parse().ok()).map_or(TIMEOUT, Duration::from_millis)
+}
+
+/// Why the variables want exports of traces or metrics that are not possible.
+pub(super) fn refused(signal: &str, set: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
+    let (name, protocol) = variables.into_iter().find_map(|name| set(&name).map(|protocol| (name, protocol)))?;
+    protocol.trim().eq_ignore_ascii_case("grpc").then(|| {
+        format!(
+            "{name}=grpc is not possible; set it to http/protobuf, and the endpoint to where the collector accepts HTTP (usually port 4318, not \
+             4317)"
+        )
+    })
+}
+
+/// An exporter's builder with the protocol, the endpoint and the HTTP client.
+pub(super) fn over_http<B: WithExportConfig + WithHttpConfig>(
+    builder: B,
+    endpoint: &str,
+    timeout: Duration,
+) -> Result<B, String> {
+    let url = Url::parse(endpoint).map_err(|error| format!("{error}; it must begin with http:// or https://"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it must begin with http:// or https://".to_owned());
+    }
+    let client = http_client::blocking(&url, timeout)?;
+    Ok(builder.with_protocol(Protocol::HttpBinary).with_endpoint(endpoint).with_timeout(timeout).with_http_client(client))
 }
 
 /// An endpoint without user, password and query, which may be secret. An invalid URL with a `/` or `?` in its password is ambiguous; then less is
@@ -234,13 +273,14 @@ impl SpanProcessor for CountedProcessor {
 #[derive(Debug)]
 struct Monitored<E> {
     exporter: E,
+    endpoint: String,
     ledger: Ledger,
     losses: Mutex<Losses>,
 }
 
 impl<E> Monitored<E> {
-    fn new(exporter: E, ledger: Ledger) -> Self {
-        Self { exporter, ledger, losses: Mutex::default() }
+    fn new(exporter: E, endpoint: String, ledger: Ledger) -> Self {
+        Self { exporter, endpoint, ledger, losses: Mutex::default() }
     }
 }
 
@@ -255,7 +295,14 @@ impl<E: SpanExporter> SpanExporter for Monitored<E> {
         match self.losses.lock().update(lost, Instant::now()) {
             Some(Change::Begin) => {
                 let error = outcome.as_ref().err().map(tracing::field::display);
-                tracing::warn!(failed, dropped, error, "spans are being lost: the OTLP endpoint is failing or too slow");
+                let endpoint = &self.endpoint;
+                tracing::warn!(
+                    failed,
+                    dropped,
+                    error,
+                    endpoint,
+                    "spans are being lost: the OTLP endpoint is failing or too slow, or accepts gRPC and not HTTP"
+                );
             }
             Some(Change::End) => tracing::info!(failed, dropped, "spans are no longer being lost"),
             None => {}

@@ -9,14 +9,13 @@ use std::thread;
 use std::time::Duration;
 
 use opentelemetry::metrics::MeterProvider as _;
-use opentelemetry_otlp::{ExporterBuildError, Protocol, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, PeriodicReader, SdkMeterProvider, Stream};
 use parking_lot::Mutex;
 use prometheus::{Registry, TextEncoder};
 use tokio::time::Instant;
 
-use super::export::{ENDPOINT, Ledger, shown};
+use super::export::{ENDPOINT, Ledger, over_http, shown, timeout};
 use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds, series_at_most};
 use monitored::Monitored;
 
@@ -36,6 +35,8 @@ pub struct MetricsPlan {
     pub endpoint: String,
     /// `service.name`, if the environment sets it other than in `OTEL_RESOURCE_ATTRIBUTES`.
     pub service_name: Option<String>,
+    /// How long an export may take.
+    pub timeout: Duration,
 }
 
 impl fmt::Debug for MetricsPlan {
@@ -63,7 +64,7 @@ pub enum MetricsError {
 
 impl MetricsPlan {
     /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, or `OTEL_METRICS_EXPORTER` is `none`.
-    /// The exporter itself reads headers, timeouts and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000 by default).
+    /// The exporter itself reads headers, the temporality, and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000 by default).
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is = |name: &str, wanted: &str| set(name).is_some_and(|value| value.eq_ignore_ascii_case(wanted));
@@ -72,7 +73,7 @@ impl MetricsPlan {
         }
         let base = || set(ENDPOINT).map(|base| format!("{}/v1/metrics", base.trim_end_matches('/')));
         let endpoint = set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT").or_else(base)?;
-        Some(Self { endpoint, service_name: set("OTEL_SERVICE_NAME") })
+        Some(Self { endpoint, service_name: set("OTEL_SERVICE_NAME"), timeout: timeout("METRICS", set) })
     }
 }
 
@@ -218,14 +219,9 @@ fn cardinality_limit(instrument: &Instrument) -> Option<Stream> {
 }
 
 fn with_otlp_reader(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProviderBuilder, MetricsError> {
-    let exporter = opentelemetry_otlp::MetricExporter::builder()
-        .with_http()
-        .with_protocol(Protocol::HttpBinary)
-        .with_endpoint(&plan.endpoint)
-        .build()
-        .map_err(|error: ExporterBuildError| {
-            let endpoint = shown(&plan.endpoint);
-            MetricsError::Export { error: error.to_string().replace(&plan.endpoint, &endpoint), endpoint }
-        })?;
-    Ok(readers.with_reader(PeriodicReader::builder(Monitored::new(exporter)).build()))
+    let endpoint = shown(&plan.endpoint);
+    let exporter = over_http(opentelemetry_otlp::MetricExporter::builder().with_http(), &plan.endpoint, plan.timeout)
+        .and_then(|exporter| exporter.build().map_err(|error| error.to_string()))
+        .map_err(|error| MetricsError::Export { error: error.replace(&plan.endpoint, &endpoint), endpoint: endpoint.clone() })?;
+    Ok(readers.with_reader(PeriodicReader::builder(Monitored::new(exporter, endpoint)).build()))
 }

@@ -227,6 +227,29 @@ fn the_setting_is_the_endpoint_unless_a_variable_sets_one() {
     assert_eq!(endpoints(&[("OTEL_SDK_DISABLED", "true")]), ["", ""]);
 }
 
+#[test]
+fn an_export_that_should_use_grpc_is_refused_by_name() {
+    let options = Settings { otlp_endpoint: Some("http://set:4318".to_owned()), ..options("info", LogFormat::Text) };
+    let exported = |variables: &[(&str, &str)]| {
+        let variable = |name: &str| variables.iter().find(|(each, _)| *each == name).map(|(_, value)| (*value).to_owned());
+        let plans = Plans::new(&options, variable);
+        (plans.spans.is_some(), plans.metrics.is_some(), plans.refused)
+    };
+    let (all, traces, metrics) =
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL");
+
+    let (has_spans, has_metrics, refused) = exported(&[(all, "grpc")]);
+    let mixed = exported(&[(all, "grpc"), (metrics, "http/protobuf")]);
+    let one = exported(&[(traces, " gRPC ")]);
+
+    assert_eq!((has_spans, has_metrics, refused.len()), (false, false, 2));
+    assert!(refused[0].starts_with("spans are not exported: OTEL_EXPORTER_OTLP_PROTOCOL=grpc") && refused[0].contains("4318"));
+    assert_eq!((mixed.0, mixed.1, mixed.2.len()), (false, true, 1));
+    assert!(!one.0 && one.1 && one.2[0].contains("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc"), "{one:?}");
+    assert_eq!(exported(&[(all, "http/json")]), (true, true, Vec::new()));
+    assert_eq!(exported(&[(all, "grpc"), ("OTEL_SDK_DISABLED", "true")]), (false, false, Vec::new()));
+}
+
 /// What is logged meanwhile.
 fn logged(options: &Settings, run: impl FnOnce(&Telemetry)) -> Lines {
     let lines = Lines::default();

@@ -23,7 +23,7 @@ struct Arrow {
 }
 
 const EVERYTHING: &[&str] =
-    &["actors", "adapters", "cli", "domain", "journal", "ports", "replay", "server", "settings", "telemetry"];
+    &["actors", "adapters", "cli", "domain", "http_client", "journal", "ports", "replay", "server", "settings", "telemetry"];
 const NOTHING: &[&str] = &[];
 /// No runtime, clock, randomness, input or output.
 const IMPURE: &[&str] = &[
@@ -81,7 +81,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         from: "telemetry",
         // Its own section of the settings.
-        to: &["domain", "ports", "settings::telemetry"],
+        to: &["domain", "http_client", "ports", "settings::telemetry"],
         never: &["axum", "ractor", "sled"],
         advice: "telemetry records what it is given; give it the value",
     },
@@ -96,6 +96,7 @@ const ARROWS: &[Arrow] = &[
         // Of telemetry: the names, the instruments, and the records of gateway connections, which no actor makes.
         to: &[
             "domain",
+            "http_client",
             "ports",
             "settings",
             "telemetry::attributes",
@@ -112,6 +113,7 @@ const ARROWS: &[Arrow] = &[
         never: ADAPTER_CRATES,
         advice: "an actor asks a port: name the trait in src/ports, and let src/server.rs pass in the adapter",
     },
+    Arrow { from: "http_client", to: NOTHING, never: &["ractor"], advice: "a client is built here, and used elsewhere" },
     Arrow { from: "cli", to: EVERYTHING, never: NOTHING, advice: "" },
     Arrow { from: "server", to: EVERYTHING, never: NOTHING, advice: "" },
     Arrow { from: "main", to: EVERYTHING, never: NOTHING, advice: "" },

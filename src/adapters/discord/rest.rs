@@ -6,14 +6,12 @@ mod metrics;
 mod rate_limiter;
 mod request;
 
-use std::error::Error;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,6 +25,7 @@ use super::clock::Clocks;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::{Refusal, wrong_fields};
 use crate::domain::text::{first, spaced};
+use crate::http_client::{self, reason};
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -115,7 +114,7 @@ impl Rest {
         let timeout = settings.request_timeout();
         Ok(Self {
             client: client(&url, timeout, &settings.user_agent())
-                .map_err(|error| problem("api_url", &format!("cannot be used: {error}")))?,
+                .map_err(|error| problem("api_url", &format!("cannot be used: {}", reason(&error))))?,
             base: format!("{}/{VERSION}", url.as_str().trim_end_matches('/')),
             token,
             timeout,
@@ -255,20 +254,13 @@ impl fmt::Debug for Rest {
 }
 
 fn client(url: &Url, timeout: Duration, user_agent: &str) -> reqwest::Result<Client> {
-    // Redirects are not followed: they would send the token to a host that nobody configured.
-    let mut builder = Client::builder()
-        .redirect(redirect::Policy::none())
+    http_client::builder(url, &[])
         .user_agent(user_agent)
         // Shorter than the request's timeout, so that a failed connect is known to have sent nothing.
         .connect_timeout(CONNECT_TIMEOUT.min(timeout / 2))
         .http2_keep_alive_interval(KEEP_ALIVE)
-        .http2_keep_alive_timeout(KEEP_ALIVE);
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    if host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()) {
-        // A proxy is for outside addresses, not for this machine.
-        builder = builder.no_proxy();
-    }
-    builder.build()
+        .http2_keep_alive_timeout(KEEP_ALIVE)
+        .build()
 }
 
 fn problem(key: &str, message: &str) -> Problem {
@@ -288,20 +280,14 @@ fn cannot_be_sent(what: &str) -> Failed {
 /// The failure of a connection. After one that broke, the request may still arrive `within` this time. The URL is left out, because a
 /// webhook's URL holds its token.
 fn connection_failure(error: reqwest::Error, within: Duration) -> Failed {
-    let cause = cause(&error);
+    let reason = reason(&error);
     if error.is_connect() {
-        return Failed::NotNow { after: None, detail: format!("Discord cannot be reached: {cause}") };
+        return Failed::NotNow { after: None, detail: format!("Discord cannot be reached: {reason}") };
     }
     if error.is_builder() {
-        return cannot_be_sent(&cause);
+        return cannot_be_sent(&reason);
     }
-    Failed::Unknown { detail: format!("the connection to Discord broke: {cause}"), within }
-}
-
-/// The innermost cause: the outer errors say only that a request failed, and show the URL.
-fn cause(error: &reqwest::Error) -> String {
-    let causes = std::iter::successors(error.source(), |&error| error.source());
-    causes.last().map_or_else(|| "the request was aborted".to_owned(), ToString::to_string)
+    Failed::Unknown { detail: format!("the connection to Discord broke: {reason}"), within }
 }
 
 /// The rate limit information of a response: from its headers, and for a 429 from its body too.
@@ -340,7 +326,7 @@ async fn read_body(mut response: reqwest::Response) -> Result<Vec<u8>, String> {
             Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_BODY_BYTES => body.extend_from_slice(&chunk),
             Ok(Some(_)) => return Err("Discord's response is too long".to_owned()),
             Ok(None) => return Ok(body),
-            Err(error) => return Err(format!("Discord's response broke off: {}", cause(&error))),
+            Err(error) => return Err(format!("Discord's response broke off: {}", reason(&error))),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use reqwest::Response;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::failure::{Broken, Failures};
-use super::http::Arriving;
 use crate::ports::language_model::NoAnswer;
 
 /// How much of an error's body is read to find its message.
@@ -13,7 +13,7 @@ pub(in crate::adapters) const MAX_ERROR_BYTES: usize = 16 * 1024;
 
 /// A body of at most so many bytes, whose chunks are no further apart than `idle`.
 pub(in crate::adapters) async fn whole(
-    mut response: Arriving,
+    mut response: Response,
     most: usize,
     idle: Duration,
     failures: &Failures,
@@ -31,7 +31,7 @@ pub(in crate::adapters) async fn whole(
 }
 
 /// As much of an error's body as arrives in time. The status is enough without it.
-pub(in crate::adapters) async fn of_error(mut response: Arriving, by: Instant) -> Vec<u8> {
+pub(in crate::adapters) async fn of_error(mut response: Response, by: Instant) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BYTES
         && let Ok(Ok(Some(chunk))) = timeout_at(by, response.chunk()).await
@@ -43,8 +43,8 @@ pub(in crate::adapters) async fn of_error(mut response: Arriving, by: Instant) -
 }
 
 /// The type of a body, in small letters and without parameters. Empty if the response does not name it.
-pub(in crate::adapters) fn media_type(response: &Arriving) -> String {
-    let named = response.headers().get(hyper::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+pub(in crate::adapters) fn media_type(response: &Response) -> String {
+    let named = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 

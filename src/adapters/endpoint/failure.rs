@@ -1,6 +1,5 @@
 //! Describes the failures of an endpoint: what happened, and what to do; never a key.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::http::{HttpError, MAX_INFORMATIONAL};
 use crate::domain::text::{self, first_bytes, spaced};
+use crate::http_client::{is_no_tls, is_of_unknown_authority, reason, tls_error};
 use crate::ports::language_model::NoAnswer;
 
 /// The longest wait that is reported: the caller has its own timeout.
@@ -105,14 +104,18 @@ impl Failures {
     }
 
     /// A failed or broken connection.
-    pub fn of_connection(&self, error: HttpError) -> NoAnswer {
-        self.unreachable(match error {
-            HttpError::Connect(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
-            HttpError::Broken(error) => format!("the connection broke: {}", innermost(&*error)),
-            HttpError::TooManyInformational => format!(
-                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this {}?",
-                self.api.name
-            ),
+    pub fn of_connection(&self, error: reqwest::Error) -> NoAnswer {
+        let reason = reason(&error);
+        self.unreachable(if is_of_unknown_authority(&error) {
+            format!("{reason}; for models and speech alone, name a PEM file with this one in models.ca_file")
+        } else if is_no_tls(&error) {
+            "it does not speak TLS; should base_url begin with http://?".to_owned()
+        } else if tls_error(&error).is_some() {
+            reason
+        } else if error.is_connect() {
+            format!("{reason}; is the server running, and is base_url right?")
+        } else {
+            format!("the connection broke: {reason}")
         })
     }
 
@@ -286,14 +289,6 @@ pub(in crate::adapters) fn shortened(text: &str, max_chars: usize) -> String {
     spaced(&text::shortened(text, max_chars))
 }
 
-/// The root cause of an error.
-fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
-    while let Some(deeper) = error.source() {
-        error = deeper;
-    }
-    error
-}
-
 /// Parses `Retry-After`: seconds, or a date by the server's own clock (RFC 9110, 10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
@@ -310,6 +305,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use reqwest::header::HeaderValue;
 
     use super::*;
@@ -373,6 +370,27 @@ mod tests {
         ];
 
         assert_eq!(bodies.map(message_in), ["a", "b", "c", "c", "d", ""]);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_fails_tells_what_to_do() {
+        let untrusted = crate::http_client::tests::untrusted_server();
+        let url = untrusted.clone();
+        let plain = url.as_str().replace("https", "http");
+        let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+        let told = async |url: &str| {
+            let client = crate::http_client::builder(&url.parse().expect("a URL"), &[]).build().expect("a client");
+            let error = client.get(format!("{url}?name=Ana")).send().await.expect_err("no connection");
+            failures().of_connection(error).to_string()
+        };
+
+        let unknown = told(untrusted.as_str()).await;
+        let absent = told(&format!("http://{closed}/v1")).await;
+        let cut = told(&plain).await;
+
+        assert!(unknown.contains("in models.ca_file") && !unknown.contains("is the server running"), "{unknown}");
+        assert!(absent.ends_with("is the server running, and is base_url right?"), "{absent}");
+        assert!(cut.contains("the connection broke") && !cut.contains("Ana"), "{cut}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A WebSocket to a service. Sending never waits: what cannot be sent yet is sent while the socket is polled.
 //!
-//! It is opened by the client of the other requests, so that heads are bounded, proxies are used, and a refused upgrade comes with its message.
+//! It is opened by the client of the other requests, so that proxies are used, and a refused upgrade comes with its message.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -10,18 +10,16 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::{SinkExt as _, StreamExt as _};
-use hyper::header::{
+use reqwest::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use hyper::{StatusCode, Uri};
-use hyper_util::rt::TokioIo;
+use reqwest::{Client, Response, StatusCode, Upgraded, Url};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_websockets::{ClientBuilder, CloseCode, Limits, Message, WebSocketStream};
 
 use super::failure::{Broken, Failures};
-use super::http::{Arriving, Http};
 use crate::ports::language_model::NoAnswer;
 
 /// The most unanswered pings. A peer that sends more does not read the answers, which would fill the memory.
@@ -72,9 +70,9 @@ impl WebSocket {
     /// # Errors
     /// No connection, a refused upgrade, or none within `patience`.
     pub async fn open(
-        http: &Http,
+        http: &Client,
         failures: &Failures,
-        to: Uri,
+        to: Url,
         headers: HeaderMap,
         max_message: usize,
         patience: Duration,
@@ -175,12 +173,7 @@ impl WebSocket {
     }
 }
 
-async fn open(
-    http: &Http,
-    failures: &Failures,
-    to: Uri,
-    mut headers: HeaderMap,
-) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + use<>, NoAnswer> {
+async fn open(http: &Client, failures: &Failures, to: Url, mut headers: HeaderMap) -> Result<Upgraded, NoAnswer> {
     let unreadable = |what: &str| failures.in_answer(Broken::Unreadable(what.to_owned()));
     let mut nonce = [0; 16];
     let filled = aws_lc_rs::rand::fill(&mut nonce);
@@ -190,7 +183,7 @@ async fn open(
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
     headers.extend(HeaderValue::from_str(&key).ok().map(|key| (SEC_WEBSOCKET_KEY, key)));
-    let response = http.get(to, headers).await.map_err(|error| failures.of_connection(error))?;
+    let response = http.get(to).headers(headers).send().await.map_err(|error| failures.of_connection(error))?;
     let status = response.status();
     if status.is_success() {
         return Err(unreadable(&format!("{status}, and no WebSocket")));
@@ -204,11 +197,11 @@ async fn open(
     if accepted != accept(&key).as_bytes() {
         return Err(unreadable("it switched to another protocol than WebSocket"));
     }
-    Ok(TokioIo::new(response.upgraded().await.map_err(|error| failures.of_connection(error))?))
+    response.upgrade().await.map_err(|error| failures.of_connection(error))
 }
 
 /// The message of a refused upgrade: a header, or the body.
-async fn message(mut response: Arriving) -> Vec<u8> {
+async fn message(mut response: Response) -> Vec<u8> {
     let header = response.headers().get(DG_ERROR).map(|message| message.as_bytes().to_vec());
     let mut body = Vec::new();
     while header.is_none()
@@ -237,16 +230,16 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(10);
     const MAX_MESSAGE: usize = 1_000;
 
-    async fn listener() -> (TcpListener, Uri) {
+    async fn listener() -> (TcpListener, Url) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let to = format!("http://{}/v1/listen?model=a", listener.local_addr().unwrap()).parse().unwrap();
         (listener, to)
     }
 
-    async fn opened(to: Uri) -> Result<WebSocket, NoAnswer> {
-        let http = Http::new(false).unwrap();
+    async fn opened(to: Url) -> Result<WebSocket, NoAnswer> {
+        let http = Client::builder().no_proxy().http1_only().build().unwrap();
         let failures = Failures::new("http://there".into(), Some("sk-secret".to_owned().into()));
-        let headers = HeaderMap::from_iter([(hyper::header::AUTHORIZATION, HeaderValue::from_static("Token sk-secret"))]);
+        let headers = HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, HeaderValue::from_static("Token sk-secret"))]);
         WebSocket::open(&http, &failures, to, headers, MAX_MESSAGE, PATIENCE).await
     }
 

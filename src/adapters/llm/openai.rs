@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hyper::Uri;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Certificate, Client, Response, Url};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -31,7 +31,6 @@ use self::wire::Piece;
 use crate::adapters::endpoint::address::{bearer, beneath, client};
 use crate::adapters::endpoint::body::{self, is_json, media_type};
 use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
-use crate::adapters::endpoint::http::{Arriving, Http};
 use crate::adapters::endpoint::sse::Events;
 use crate::adapters::llm::arrivals::{self, Arrivals, Fingerprint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
@@ -59,9 +58,9 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// A model behind one endpoint that speaks OpenAI's protocol.
 pub struct OpenAi {
-    http: Http,
-    url: Uri,
-    names_url: Uri,
+    http: Client,
+    url: Url,
+    names_url: Url,
     key: Option<SecretString>,
     temperature: Option<f64>,
     timeout: Duration,
@@ -74,11 +73,12 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// A model at `endpoint`, called within the timeouts of `limits` (the role's own table).
+    /// A model at `endpoint`, called within the timeouts of `limits` (the role's own table). These certificate authorities are trusted besides those of
+    /// the machine.
     ///
     /// # Errors
     /// The address, the model or the key cannot be used.
-    pub fn new(endpoint: &Endpoint, limits: &Endpoint) -> Result<Self, Problem> {
+    pub fn new(endpoint: &Endpoint, limits: &Endpoint, authorities: &[Certificate]) -> Result<Self, Problem> {
         let missing = |key: &str| Problem { key: key.to_owned(), message: "is missing".to_owned() };
         let base = parsed_base_url(endpoint.base_url.as_deref().ok_or_else(|| missing("base_url"))?)?;
         let model = endpoint.model.as_deref().ok_or_else(|| missing("model"))?;
@@ -90,9 +90,9 @@ impl OpenAi {
         };
         let key = endpoint.key()?;
         Ok(Self {
-            http: client(&base)?,
-            url: beneath(&base, "chat/completions")?,
-            names_url: beneath(&base, "models")?,
+            http: client(&base, authorities)?,
+            url: beneath(&base, "chat/completions"),
+            names_url: beneath(&base, "models"),
             failures: Failures::new(identity.endpoint.clone(), key.clone()).with_api(OPENAI),
             key,
             temperature: limits.temperature,
@@ -137,7 +137,7 @@ impl OpenAi {
     }
 
     /// Sends the request, with fewer parameters each time that the endpoint refuses one, and returns a successful response.
-    async fn response(&self, request: &Request, first_token_deadline: Instant) -> Result<Arriving, NoAnswer> {
+    async fn response(&self, request: &Request, first_token_deadline: Instant) -> Result<Response, NoAnswer> {
         let form = Form::of(&request.format);
         let mut parameters = self.dialect.current(form);
         loop {
@@ -161,13 +161,13 @@ impl OpenAi {
         request: &Request,
         parameters: dialect::Parameters,
         first_token_deadline: Instant,
-    ) -> Result<Arriving, NoAnswer> {
+    ) -> Result<Response, NoAnswer> {
         let body = wire::Body::new(&self.identity.model, self.temperature, request, parameters);
         let body = body.map_err(|error| self.failures.in_answer(error))?;
         let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
         let mut headers = self.headers()?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        match timeout_at(first_token_deadline, self.http.post(self.url.clone(), headers, body)).await {
+        match timeout_at(first_token_deadline, self.http.post(self.url.clone()).headers(headers).body(body).send()).await {
             Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
             Err(_) => Err(self.no_first_token()),
         }
@@ -179,7 +179,7 @@ impl OpenAi {
 
     async fn read_events(
         &self,
-        mut response: Arriving,
+        mut response: Response,
         partial: &mut PartialAnswer<'_>,
         record: &mut CrashRecord<'_>,
         first_token_deadline: Instant,
@@ -267,6 +267,6 @@ async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
 }
 
 /// Reads the end of a finished stream in the background, because only then the connection can be reused.
-fn drain(mut response: Arriving) {
+fn drain(mut response: Response) {
     tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
 }

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use aws_lc_rs::rand;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use hyper::header::HeaderName;
 use parking_lot::Mutex;
+use reqwest::header::HeaderName;
 use tokio::time::{Instant, timeout_at};
 
 use self::link::{End, Link, Listening, Opener};
@@ -52,7 +52,7 @@ impl Cartesia {
     /// The service at an address.
     ///
     /// # Errors
-    /// The certificates of this machine cannot be used, or it has no random numbers.
+    /// The address cannot be used, or this machine has no random numbers.
     pub fn new(at: At) -> Result<Self, Problem> {
         let mut random = [0; 8];
         rand::fill(&mut random).map_err(|_| Problem::new("provider", "cannot be used: this machine has no random numbers"))?;

@@ -18,9 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hyper::Uri;
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Client, Url};
 use secrecy::ExposeSecret;
 use tokio::sync::mpsc::{Receiver, Sender};
 
@@ -28,8 +27,7 @@ use self::results::Listening;
 use self::stream::{Protocol, run};
 use super::service::At;
 use crate::adapters::endpoint::address::{client, host};
-use crate::adapters::endpoint::failure::{Broken, Failures};
-use crate::adapters::endpoint::http::Http;
+use crate::adapters::endpoint::failure::Failures;
 use crate::adapters::endpoint::web_socket::WebSocket;
 use crate::ports::audio::HEARD_RATE;
 use crate::ports::language_model::NoAnswer;
@@ -110,7 +108,7 @@ impl SpeechRecognition for Deepgram {
 
 /// How Deepgram is reached.
 pub(super) struct Connections {
-    http: Http,
+    http: Client,
     pub(super) base_url: Url,
     headers: HeaderMap,
     pub(super) failures: Failures,
@@ -119,7 +117,7 @@ pub(super) struct Connections {
 
 impl Connections {
     pub fn new(at: At) -> Result<Self, Problem> {
-        let http = client(&at.base_url)?;
+        let http = client(&at.base_url, &at.authorities)?;
         let mut headers = HeaderMap::new();
         if let Some(key) = &at.key {
             let key = HeaderValue::from_str(&format!("Token {}", key.expose_secret()));
@@ -152,10 +150,6 @@ impl Connections {
     }
 
     async fn open(&self, url: Url) -> Result<WebSocket, NoAnswer> {
-        let to: Uri = url
-            .as_str()
-            .parse()
-            .map_err(|error: hyper::http::uri::InvalidUri| self.failures.in_answer(Broken::Request(error.to_string())))?;
-        WebSocket::open(&self.http, &self.failures, to, self.headers.clone(), MAX_MESSAGE_BYTES, self.timeout).await
+        WebSocket::open(&self.http, &self.failures, url, self.headers.clone(), MAX_MESSAGE_BYTES, self.timeout).await
     }
 }

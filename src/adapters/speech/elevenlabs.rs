@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use hyper::header::HeaderName;
 use parking_lot::Mutex;
+use reqwest::header::HeaderName;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
@@ -53,7 +53,7 @@ impl ElevenLabs {
     /// The service at an address.
     ///
     /// # Errors
-    /// The certificates of this machine cannot be used.
+    /// The address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
         let sockets = Sockets::new(&at, KEY_HEADER)?;
         Ok(Self(Arc::new(Service { sockets, model: at.model, timeout: at.timeout })))

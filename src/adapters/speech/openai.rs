@@ -19,9 +19,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Uri;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url};
 use secrecy::SecretString;
 use tokio::time::{Instant, timeout_at};
 
@@ -31,7 +30,6 @@ use super::service::At;
 use crate::adapters::endpoint::address::{bearer, beneath, client, host};
 use crate::adapters::endpoint::body;
 use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
-use crate::adapters::endpoint::http::{Arriving, Http};
 use crate::ports::language_model::NoAnswer;
 use crate::settings::Problem;
 
@@ -39,8 +37,8 @@ const PROVIDER: &str = "openai";
 
 /// One path of the API.
 struct Server {
-    http: Http,
-    url: Uri,
+    http: Client,
+    url: Url,
     host: Option<Arc<str>>,
     model: Arc<str>,
     key: Option<SecretString>,
@@ -57,11 +55,11 @@ struct Refusal {
 
 impl Server {
     fn new(at: At, path: &str) -> Result<Self, Problem> {
-        let At { base_url, model, key, timeout, .. } = at;
+        let At { base_url, model, key, timeout, authorities, .. } = at;
         let endpoint = base_url.origin().ascii_serialization().into();
         Ok(Self {
-            http: client(&base_url)?,
-            url: beneath(&base_url, path)?,
+            http: client(&base_url, &authorities)?,
+            url: beneath(&base_url, path),
             host: host(&base_url),
             failures: Failures::new(endpoint, key.clone()).with_api(OPENAI),
             model,
@@ -71,12 +69,12 @@ impl Server {
     }
 
     /// Posts a body, and waits for the head of a response, or for all of one that is no success.
-    async fn post(&self, media_type: &str, body: Vec<u8>, by: Instant) -> Result<Result<Arriving, Refusal>, NoAnswer> {
+    async fn post(&self, media_type: &str, body: Vec<u8>, by: Instant) -> Result<Result<Response, Refusal>, NoAnswer> {
         let mut headers = bearer(self.key.as_ref()).map_err(|error| self.failures.in_answer(error))?;
         let media_type = HeaderValue::from_str(media_type);
         let media_type = media_type.map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
         headers.insert(CONTENT_TYPE, media_type);
-        let response = match timeout_at(by, self.http.post(self.url.clone(), headers, body)).await {
+        let response = match timeout_at(by, self.http.post(self.url.clone()).headers(headers).body(body).send()).await {
             Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke))?,
             Err(_) => return Err(self.late()),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
+use reqwest::{Certificate, Url};
 use secrecy::SecretString;
 
 #[derive(Clone, Debug)]
@@ -18,4 +18,6 @@ pub struct At {
     pub timeout: Duration,
     /// Whether partial results are asked for, where the service has them.
     pub partial_results: bool,
+    /// Certificate authorities that are trusted besides those of the machine.
+    pub authorities: Vec<Certificate>,
 }

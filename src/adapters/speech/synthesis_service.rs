@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Uri;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::service::At;
 use crate::adapters::endpoint::address::{client, host};
 use crate::adapters::endpoint::failure::{Broken, Failures};
-use crate::adapters::endpoint::http::Http;
 use crate::adapters::endpoint::web_socket::WebSocket;
 use crate::ports::language_model::NoAnswer;
 use crate::settings::Problem;
@@ -21,7 +19,7 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
 /// Opens WebSockets at one service.
 pub(super) struct Sockets {
-    http: Http,
+    http: Client,
     base_url: Url,
     key: Option<SecretString>,
     key_header: HeaderName,
@@ -33,10 +31,10 @@ impl Sockets {
     /// Sockets at a service that reads its key from a header.
     ///
     /// # Errors
-    /// The certificates of this machine cannot be used.
+    /// The address cannot be used.
     pub fn new(at: &At, key_header: HeaderName) -> Result<Self, Problem> {
         let endpoint = at.base_url.origin().ascii_serialization().into();
-        let http = client(&at.base_url)?;
+        let http = client(&at.base_url, &at.authorities)?;
         let failures = Failures::new(endpoint, at.key.clone());
         Ok(Self { http, base_url: at.base_url.clone(), key: at.key.clone(), key_header, failures })
     }
@@ -68,7 +66,6 @@ impl Sockets {
             Err(()) => return Err(unsendable(&"the base URL has no path")),
         }
         url.query_pairs_mut().extend_pairs(query);
-        let to: Uri = url.as_str().parse().map_err(|error| unsendable(&error))?;
         let mut headers = HeaderMap::new();
         if let Some(key) = &self.key {
             let key = HeaderValue::from_str(key.expose_secret()).map(|mut key| {
@@ -77,7 +74,7 @@ impl Sockets {
             });
             headers.insert(self.key_header.clone(), key.map_err(|_| self.failures.in_answer(Broken::Key))?);
         }
-        WebSocket::open(&self.http, &self.failures, to, headers, max_message, patience).await
+        WebSocket::open(&self.http, &self.failures, url, headers, max_message, patience).await
     }
 }
 

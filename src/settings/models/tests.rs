@@ -248,3 +248,27 @@ fn priced(input: f64, output: f64) -> Endpoint {
         ..defaults().main
     }
 }
+
+#[test]
+fn a_file_of_authorities_must_hold_certificates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = |content: &[u8]| {
+        let path = folder.path().join("ca.pem");
+        std::fs::write(&path, content).expect("written");
+        Models { ca_file: Some(path), ..defaults() }.authorities().map(|found| found.len()).map_err(|problem| problem.to_string())
+    };
+    let authority = crate::http_client::tests::AUTHORITY;
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
+    let two = read(&[b"A comment\r\n", authority, authority].concat());
+    let failures = [&b""[..], b"sk-secret", b"\x30\x82\x01", broken.as_bytes(), b"-----BEGIN CERTIFICATE-----\n%\n"].map(read);
+    let missing = Models { ca_file: Some("/nowhere/ca.pem".into()), ..defaults() }.authorities().map(drop);
+
+    assert_eq!((two, defaults().authorities().map(|found| found.len())), (Ok(2), Ok(0)));
+    for failure in failures {
+        let failure = failure.expect_err("a problem");
+        assert!(failure.starts_with("ca_file") && failure.contains("ca.pem") && failure.contains("certificate"), "{failure}");
+        assert!(!failure.contains("secret"), "{failure}");
+    }
+    assert!(missing.expect_err("a problem").to_string().contains("/nowhere/ca.pem cannot be read"));
+}

@@ -128,6 +128,16 @@ fn a_further_models_unreadable_key_file_keeps_a_server_from_starting() {
 }
 
 #[test]
+fn an_unreadable_file_of_authorities_keeps_a_server_from_starting() {
+    let loaded = Folder::with(&[("default.toml", "[models]\nca_file = \"/nowhere/ca.pem\"\n")]).load();
+
+    let problems = loaded.expect("the file may come later").serve().expect_err("there is no file").0;
+
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].message.starts_with("models.ca_file /nowhere/ca.pem cannot be read"), "{problems:?}");
+}
+
+#[test]
 fn a_further_model_that_no_companion_uses_is_noted() {
     let loaded = Folder::with(&[("default.toml", FAST)]).load().expect("nothing is wrong");
 

@@ -132,7 +132,7 @@ fn spans_sent_to_a_failing_endpoint_are_counted_as_failed() {
 fn stuck() -> (mpsc::Sender<OTelSdkResult>, Ledger, SdkTracerProvider) {
     let (release, released) = mpsc::channel();
     let ledger = Ledger::default();
-    let exporter = Monitored::new(Stuck { released: Mutex::new(released) }, ledger.clone());
+    let exporter = Monitored::new(Stuck { released: Mutex::new(released) }, String::new(), ledger.clone());
     let counted = CountedProcessor::new(exporter, 10, ledger.clone());
     (release, ledger, SdkTracerProvider::builder().with_span_processor(counted).build())
 }

@@ -15,13 +15,14 @@ use crate::telemetry::export::{Change, Losses};
 #[derive(Debug)]
 pub(super) struct Monitored<E> {
     exporter: E,
+    endpoint: String,
     /// The number of failed exports, and what was logged about them.
     failed: Mutex<(u64, Losses)>,
 }
 
 impl<E> Monitored<E> {
-    pub(super) fn new(exporter: E) -> Self {
-        Self { exporter, failed: Mutex::default() }
+    pub(super) fn new(exporter: E, endpoint: String) -> Self {
+        Self { exporter, endpoint, failed: Mutex::default() }
     }
 
     fn log(&self, outcome: &OTelSdkResult) {
@@ -30,7 +31,9 @@ impl<E> Monitored<E> {
         *exports += u64::from(outcome.is_err());
         match (losses.update(*exports, Instant::now()), outcome) {
             // Nothing is lost yet: the next export sends the new totals.
-            (Some(Change::Begin), Err(error)) => tracing::warn!(%error, "metrics cannot be exported to the OTLP endpoint"),
+            (Some(Change::Begin), Err(error)) => {
+                tracing::warn!(%error, endpoint = self.endpoint, "metrics cannot be exported to the OTLP endpoint");
+            }
             (Some(Change::End), _) => tracing::info!(failed = *exports, "metrics are exported to the OTLP endpoint again"),
             _ => {}
         }
@@ -70,7 +73,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_hour_without_a_collector_of_metrics_is_two_lines_of_log() {
         let logged = Logged::from(Level::INFO);
-        let monitored = Monitored::new(Endpoint(AtomicBool::new(false)));
+        let monitored = Monitored::new(Endpoint(AtomicBool::new(false)), String::new());
 
         for minute in 0..120 {
             monitored.exporter.0.store(minute >= 60, Ordering::Relaxed);

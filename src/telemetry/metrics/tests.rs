@@ -97,7 +97,11 @@ fn the_standard_variables_set_the_endpoint() {
 
 #[test]
 fn an_invalid_endpoint_is_reported_without_its_secrets() {
-    let plan = MetricsPlan { endpoint: "http://ana:secret@not a host/v1/metrics".to_owned(), service_name: None };
+    let plan = MetricsPlan {
+        endpoint: "http://ana:secret@not a host/v1/metrics".to_owned(),
+        service_name: None,
+        timeout: Duration::from_secs(1),
+    };
 
     let error = Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect_err("the URL is invalid");
 

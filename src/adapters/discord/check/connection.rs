@@ -7,8 +7,8 @@ use tokio::time::{Instant, timeout};
 use tokio_websockets::{ClientBuilder, Limits, Message};
 
 use super::super::gateway::frame::{self, Frame};
-use super::super::gateway::socket::root_cause;
 use super::{Checking, Line, TRY_LATER, millis};
+use crate::http_client::cause;
 use crate::settings::discord::Discord as Settings;
 
 /// The protocol version and encoding that the server uses (Discord's documentation, "Gateway", "Connecting").
@@ -58,10 +58,10 @@ async fn hello(url: &str) -> Result<(), String> {
     let address = format!("{}/{QUERY}", url.trim_end_matches('/'));
     let builder = ClientBuilder::new().uri(&address).map_err(|error| error.to_string())?;
     let limits = Limits::default().max_payload_len(Some(MAX_HELLO_BYTES));
-    let (mut socket, _) = builder.limits(limits).connect().await.map_err(|error| root_cause(&error))?;
+    let (mut socket, _) = builder.limits(limits).connect().await.map_err(|error| cause(&error))?;
     let first = match socket.next().await {
         Some(Ok(message)) => message,
-        Some(Err(error)) => return Err(root_cause(&error)),
+        Some(Err(error)) => return Err(cause(&error)),
         None => return Err("it closed the connection".to_owned()),
     };
     let is_hello = first.as_text().is_some_and(|text| matches!(frame::parse(text), Ok(Frame::Hello(_))));

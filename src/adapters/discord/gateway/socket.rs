@@ -16,6 +16,7 @@ use super::super::identify::CLOSE_TO_RESUME;
 use super::frame::MAX_FRAME_BYTES;
 use super::inflate::Inflate;
 use super::payload;
+use crate::http_client::cause;
 
 /// The protocol version, encoding and compression that the server uses (Discord's documentation, "Gateway", "Connecting").
 const QUERY: &str = "?v=10&encoding=json&compress=zlib-stream";
@@ -67,7 +68,7 @@ impl GatewaySocket {
         let address = format!("{url}/{QUERY}");
         let builder = ClientBuilder::new().uri(&address).map_err(|error| error.to_string())?;
         let limits = Limits::default().max_payload_len(Some(MAX_FRAME_BYTES));
-        let (socket, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| root_cause(&error))?;
+        let (socket, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| cause(&error))?;
         Ok(Self { socket: Some(socket), inflate: Inflate::new(), heartbeats: None, newest: None, pings: 0 })
     }
 
@@ -242,11 +243,6 @@ async fn close(mut socket: Socket) {
     };
     // A peer that does not answer in time is dropped.
     let _ = timeout(CLOSE_TIMEOUT, closing).await;
-}
-
-/// The innermost cause. The outer texts only say that connecting failed.
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |&error| error.source()).last().map_or_else(String::new, ToString::to_string)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use tokio_websockets::{ClientBuilder, CloseCode, Connector, Limits, MaybeTlsStream, Message, WebSocketStream};
 
 use super::messages::MAX_MESSAGE_BYTES;
+use crate::http_client::cause;
 
 /// The most unanswered pings. A peer that sends more does not read the answers, which would fill the memory.
 const MOST_PINGS: usize = 1_000;
@@ -40,7 +41,7 @@ impl Socket {
     pub async fn open(url: &str, connector: &Connector) -> Result<Self, String> {
         let builder = ClientBuilder::new().uri(url).map_err(|error| error.to_string())?;
         let limits = Limits::default().max_payload_len(Some(MAX_MESSAGE_BYTES));
-        let (stream, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| root_cause(&error))?;
+        let (stream, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| cause(&error))?;
         Ok(Self { stream, pings: 0 })
     }
 
@@ -107,9 +108,4 @@ impl Socket {
             }
         }
     }
-}
-
-/// The innermost cause. The outer texts only say that connecting failed.
-fn root_cause(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |&error| error.source()).last().map_or_else(String::new, ToString::to_string)
 }

@@ -1,6 +1,5 @@
 //! The models that an endpoint has: `GET /models`.
 
-use hyper::Uri;
 use reqwest::StatusCode;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
@@ -38,8 +37,7 @@ impl OpenAi {
     }
 
     async fn names_by(&self, by: Instant) -> Result<Vec<String>, NoAnswer> {
-        let from: Uri = self.names_url.clone();
-        let sent = self.http.get(from, self.headers()?).await;
+        let sent = self.http.get(self.names_url.clone()).headers(self.headers()?).send().await;
         let response = sent.map_err(|broke| self.failures.of_connection(broke))?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status != StatusCode::OK {

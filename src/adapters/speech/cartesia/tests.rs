@@ -15,6 +15,7 @@ fn at(fake: &Fake) -> At {
         key: Some(KEY.to_owned().into()),
         timeout: Duration::from_secs(10),
         partial_results: false,
+        authorities: Vec::new(),
     }
 }
 

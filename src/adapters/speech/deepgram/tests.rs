@@ -55,6 +55,7 @@ fn at(url: &str, model: &str, key: &str) -> At {
         key: Some(key.to_owned().into()),
         timeout: Duration::from_secs(10),
         partial_results: true,
+        authorities: Vec::new(),
     }
 }
 

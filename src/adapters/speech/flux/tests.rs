@@ -35,7 +35,15 @@ async fn flux() -> Flux {
 
 fn at(url: &str, model: &str) -> Flux {
     let (base_url, key) = (Url::parse(url).unwrap(), Some(KEY.to_owned().into()));
-    Flux::new(At { base_url, model: model.into(), key, timeout: Duration::from_secs(10), partial_results: true }).unwrap()
+    Flux::new(At {
+        base_url,
+        model: model.into(),
+        key,
+        timeout: Duration::from_secs(10),
+        partial_results: true,
+        authorities: Vec::new(),
+    })
+    .unwrap()
 }
 
 fn ms(ms: u64) -> Moment {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
+use reqwest::Response;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
@@ -16,7 +17,6 @@ use super::upload::form;
 use super::{PROVIDER, Refusal, Server};
 use crate::adapters::endpoint::body::{is_json, media_type, whole};
 use crate::adapters::endpoint::failure::{Broken, message_in};
-use crate::adapters::endpoint::http::Arriving;
 use crate::adapters::endpoint::sse::Events;
 use crate::adapters::speech::service::At;
 use crate::adapters::speech::synthesis_service::language_code;
@@ -130,7 +130,7 @@ impl OpenAiRecognition {
         fields
     }
 
-    async fn read(&self, response: Arriving, by: Instant, on_partial: impl Fn(String)) -> Result<Transcript, NoAnswer> {
+    async fn read(&self, response: Response, by: Instant, on_partial: impl Fn(String)) -> Result<Transcript, NoAnswer> {
         let server = &self.server;
         match media_type(&response).as_str() {
             "text/event-stream" => self.read_events(response, by, on_partial).await,
@@ -145,7 +145,7 @@ impl OpenAiRecognition {
 
     async fn read_events(
         &self,
-        mut response: Arriving,
+        mut response: Response,
         mut by: Instant,
         on_partial: impl Fn(String),
     ) -> Result<Transcript, NoAnswer> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use hyper::header::CONTENT_TYPE;
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
 use serde::Serialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -12,7 +13,6 @@ use super::pcm::{ADVICE, Pcm};
 use super::{PROVIDER, Server};
 use crate::adapters::endpoint::body::{MAX_ERROR_BYTES, is_json, media_type, whole};
 use crate::adapters::endpoint::failure::{Broken, message_in};
-use crate::adapters::endpoint::http::Arriving;
 use crate::adapters::speech::service::At;
 use crate::adapters::speech::spoken_audio::no_audio;
 use crate::ports::audio::SPOKEN_RATE;
@@ -46,7 +46,7 @@ struct Body<'a> {
 /// Audio that arrives.
 struct Speaking {
     server: Arc<Server>,
-    response: Arriving,
+    response: Response,
     pcm: Pcm,
     /// When the first audio must be here.
     by: Instant,
@@ -144,7 +144,7 @@ impl Speaking {
 }
 
 /// The sample rate in the media type, as in `audio/pcm;rate=24000`.
-fn named_rate(response: &Arriving) -> Option<u32> {
+fn named_rate(response: &Response) -> Option<u32> {
     let named = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
     named.split(';').find_map(|parameter| parameter.trim().strip_prefix("rate=")?.trim_matches('"').parse().ok())
 }

@@ -30,6 +30,7 @@ fn at(fake: &Fake, model: &str) -> At {
         key: Some(KEY.to_owned().into()),
         timeout: Duration::from_secs(20),
         partial_results: true,
+        authorities: Vec::new(),
     }
 }
 
@@ -89,7 +90,14 @@ async fn a_trial_tells_what_is_wrong() {
 fn only_another_machine_is_a_host() {
     let host = |url: &str| {
         let base_url = url.parse().expect("a URL");
-        let at = At { base_url, model: "m".into(), key: None, timeout: Duration::from_secs(1), partial_results: true };
+        let at = At {
+            base_url,
+            model: "m".into(),
+            key: None,
+            timeout: Duration::from_secs(1),
+            partial_results: true,
+            authorities: Vec::new(),
+        };
         OpenAiSynthesis::new(at).expect("usable").host()
     };
 

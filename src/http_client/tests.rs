@@ -1,0 +1,110 @@
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::*;
+
+/// An authority that no machine trusts, a certificate of it for `localhost`, and its key. They are valid from 2020 to 2119.
+pub(crate) const AUTHORITY: &[u8] = include_bytes!("tests/authority.pem");
+const SERVER: &[u8] = include_bytes!("tests/server.pem");
+/// A certificate of `localhost` by itself, with the same key, which says that it is an authority.
+const SELF_SIGNED: &[u8] = include_bytes!("tests/self-signed.pem");
+const KEY: &[u8] = include_bytes!("tests/server.key.der");
+
+/// A server with this certificate that answers every request with 204. It returns its port.
+pub(crate) fn tls_server(certificate: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let certificate = CertificateDer::from_pem_slice(certificate).expect("a certificate");
+    let key = PrivateKeyDer::try_from(KEY).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|config| config.with_no_client_auth().with_single_cert(vec![certificate], key));
+    let config = Arc::new(config.expect("a configuration"));
+    thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).expect("a connection"), stream);
+            // Who does not trust it hangs up.
+            if matches!(stream.read(&mut [0; 4_096]), Ok(1..)) {
+                let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").and_then(|()| stream.flush());
+            }
+        }
+    });
+    port
+}
+
+/// A server whose certificate this machine does not trust.
+pub(crate) fn untrusted_server() -> Url {
+    url(&format!("https://localhost:{}", tls_server(SERVER)))
+}
+
+fn url(text: &str) -> Url {
+    text.parse().expect("a URL")
+}
+
+async fn asked(url: &Url, authorities: &[Certificate]) -> Result<u16, reqwest::Error> {
+    let client = builder(url, authorities).build().expect("a client");
+    client.get(url.clone()).send().await.map(|response| response.status().as_u16())
+}
+
+#[test]
+fn this_machine_is_known_by_all_its_names() {
+    let here = [
+        "localhost",
+        "LOCALHOST:8080",
+        "localhost.",
+        "api.localhost",
+        "127.0.0.1:11434",
+        "127.9.9.9",
+        "127.1",
+        "2130706433",
+        "[::1]:80",
+        "[::ffff:127.0.0.1]",
+        "0.0.0.0:1",
+        "[::]",
+    ];
+    let elsewhere = ["10.0.0.1", "128.0.0.1", "notlocalhost", "localhost.example.org", "127.0.0.1.example.org", "[2001:db8::1]"];
+
+    assert_eq!(here.map(|host| is_loopback(&url(&format!("http://{host}/v1")))), [true; 12]);
+    assert_eq!(elsewhere.map(|host| is_loopback(&url(&format!("https://{host}")))), [false; 6]);
+}
+
+#[tokio::test]
+async fn an_unknown_authority_is_told_with_the_remedy_and_one_that_is_given_is_trusted() {
+    let server = untrusted_server();
+    let authority = Certificate::from_pem(AUTHORITY).expect("a certificate");
+
+    let refused = asked(&server, &[]).await.expect_err("it is not trusted");
+    let other_name = url(server.as_str().replace("localhost", "127.0.0.1").as_str());
+    let wrong = asked(&other_name, std::slice::from_ref(&authority)).await.expect_err("it is for another name");
+    let trusted = asked(&server, &[authority]).await;
+
+    assert!(is_of_unknown_authority(&refused) && reason(&refused).contains("SSL_CERT_FILE"), "{}", reason(&refused));
+    assert!(!is_of_unknown_authority(&wrong) && reason(&wrong).contains("not valid for name"), "{}", reason(&wrong));
+    assert_eq!(trusted.expect("it is trusted"), 204);
+}
+
+#[tokio::test]
+async fn a_certificate_of_an_authority_in_place_of_a_servers_is_told_with_the_remedy() {
+    let server = url(&format!("https://localhost:{}", tls_server(SELF_SIGNED)));
+    let own = Certificate::from_pem(SELF_SIGNED).expect("a certificate");
+
+    let refused = asked(&server, &[own]).await.expect_err("it is no server's");
+
+    assert!(reason(&refused).contains("make one for the server with CA:FALSE"), "{}", reason(&refused));
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_recognised() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = url(&format!("https://{}", listener.local_addr().expect("bound")));
+    thread::spawn(move || listener.accept().and_then(|(mut stream, _)| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
+
+    let refused = asked(&server, &[]).await.expect_err("it is no TLS");
+
+    assert!(is_no_tls(&refused), "{refused:?}");
+}
