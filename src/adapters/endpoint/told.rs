@@ -121,6 +121,8 @@ const NO_CREDIT: &[&str] = &[
     "credits_exhausted",
     "credit_required",
     "arrearage",
+    "insufficient_user_quota",
+    "pre_consume_token_quota_failed",
     // Zhipu.
     "1113",
 ];
@@ -132,6 +134,10 @@ const NO_CREDIT_WORDS: &[&str] = &[
     "insufficient_quota",
     "not enough credit",
     "out of credit",
+    "used all available credits",
+    "credits are depleted",
+    "credit limit",
+    "spending limit",
     "no credits",
     "more credits",
     "add credit",

@@ -33,6 +33,11 @@ impl Units {
         Self(if is_string { decoder.deserialize_bytes(Bytes).unwrap_or_default() } else { Vec::new() })
     }
 
+    /// The JSON value itself.
+    pub fn of_json(value: &RawValue) -> Self {
+        Self(value.get().as_bytes().to_vec())
+    }
+
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

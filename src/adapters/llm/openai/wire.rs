@@ -274,11 +274,17 @@ impl Choice {
         if content.get().starts_with('"') {
             return self.text.append(Units::of(content));
         }
-        if content.get().starts_with('{') {
-            return self.read_part(content);
+        if content.get().starts_with('[') {
+            let parts: Option<First<&RawValue, MAX_PARTS>> = serde_json::from_str(content.get()).ok();
+            return parts.into_iter().flat_map(|parts| parts.0).for_each(|part| self.read_part(part));
         }
-        let parts: Option<First<&RawValue, MAX_PARTS>> = serde_json::from_str(content.get()).ok();
-        parts.into_iter().flat_map(|parts| parts.0).for_each(|part| self.read_part(part));
+        let is_part = serde_json::from_str(content.get())
+            .is_ok_and(|SentPart { r#type, text, refusal }| [r#type, text, refusal].into_iter().any(|field| field.is_some()));
+        match is_part {
+            true => self.read_part(content),
+            // JSON that was asked for, and that the server has parsed.
+            false => self.text.append(Units::of_json(content)),
+        }
     }
 
     fn read_part(&mut self, part: &RawValue) {

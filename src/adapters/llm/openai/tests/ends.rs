@@ -88,6 +88,11 @@ async fn words_arrive_in_the_shapes_of_many_servers() {
             "Foggy.",
         ),
         ("one part", vec![choice(json!({ "delta": { "content": text("Foggy.") } }))], "Foggy."),
+        (
+            "JSON that the server has parsed",
+            vec![choice(json!({ "delta": { "content": { "decision": "YES" } } }))],
+            r#"{"decision":"YES"}"#,
+        ),
         ("strings in a list", vec![choice(json!({ "delta": { "content": ["Fog", "gy."] } }))], "Foggy."),
         ("a message beside an empty delta", vec![choice(json!({ "delta": {}, "message": { "content": "Foggy." } }))], "Foggy."),
         (
