@@ -42,6 +42,7 @@ pub(crate) fn outbox_record(trigger: Trigger) -> OutboxRecord {
         text: None,
         parts: Vec::new(),
         name: None,
+        truncated: false,
     }
 }
 

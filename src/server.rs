@@ -243,14 +243,14 @@ async fn serve(
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
-    let arrivals = Arrivals::open(&data, SystemClock.now());
+    let shared = llm::Shared { arrivals: Some(Arrivals::open(&data, SystemClock.now())), ..llm::Shared::default() };
     let configured = loaded.settings.models.clone();
     let connection = Connection::read(&data).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
     if let Some(connection) = &connection {
         loaded.settings.models = connection.applied_to(&configured);
         tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
     }
-    let models = models(&loaded.settings.models, &arrivals);
+    let models = models(&loaded.settings.models, &shared);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed)?;
     let maintenance: Arc<dyn StoreMaintenance> = store.clone();
@@ -276,7 +276,7 @@ async fn serve(
     let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
     let _backups = Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments());
     let backend = service::backend(context.clone(), maintenance);
-    let setup = Arc::new(Setup::new(context.clone(), arrivals, data.clone(), configured, connection));
+    let setup = Arc::new(Setup::new(context.clone(), shared, data.clone(), configured, connection));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
     let console = Console::bind(
@@ -340,8 +340,8 @@ fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }
 
-fn models(settings: &settings::models::Models, arrivals: &Arc<Arrivals>) -> Result<Models, settings::Problem> {
-    let model = |role: ModelRole, name: &ModelName| llm::with_crash_record(settings, role, name, Some(arrivals.clone()));
+fn models(settings: &settings::models::Models, shared: &llm::Shared) -> Result<Models, settings::Problem> {
+    let model = |role: ModelRole, name: &ModelName| llm::shared(settings, role, name, shared);
     let own = |role: ModelRole| model(role, &role.into());
     let mut models = Models::new(own(ModelRole::Side)?, own(ModelRole::Main)?);
     // Every model is available in both roles, because reloaded companions may name any of them.

@@ -25,7 +25,7 @@ use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessa
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::moment::Moment;
-use crate::ports::language_model::{Draft, NoAnswer, Usage};
+use crate::ports::language_model::{Answer, Draft, NoAnswer, Usage};
 use crate::ports::rng::Rng;
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -112,6 +112,7 @@ impl Actor for SideModels {
             PoolMessage::Cancel(call) => state.schedule.cancel(now, call),
             PoolMessage::Ended(call, result) => {
                 state.note_result(call, result.as_ref().err());
+                state.log_cut(call, &result);
                 state.schedule.ended(now, call, result, self.rng.fraction())
             }
             PoolMessage::Panicked(call) => {
@@ -171,6 +172,19 @@ impl State {
             let request = request.base();
             self.failing_models.note_result(at, &model.identity().model, request.role, &request.model, failure);
         }
+    }
+
+    /// Logs an answer whose end is missing. One without a word is a failure of its own.
+    fn log_cut(&self, call: CallId, result: &Result<Answer, NoAnswer>) {
+        let Some(question) = self.questions.get(&call).filter(|_| result.as_ref().is_ok_and(Answer::is_cut)) else { return };
+        let (request, model) = (question.job.request.base(), &*question.job.model.identity().model);
+        tracing::warn!(
+            role = request.role.as_str(),
+            model,
+            max_tokens = request.max_tokens,
+            "an answer was cut off at its limit of tokens; {} raises it",
+            request.role.limit_setting()
+        );
     }
 
     fn log_panic(&self, call: CallId, text: &str) {

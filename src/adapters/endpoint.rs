@@ -3,7 +3,9 @@
 pub(in crate::adapters) mod address;
 pub(in crate::adapters) mod body;
 pub(in crate::adapters) mod failure;
+pub(in crate::adapters) mod first;
 #[cfg(test)]
 pub(in crate::adapters) mod fuzz;
 pub(in crate::adapters) mod sse;
+pub(in crate::adapters) mod told;
 pub(in crate::adapters) mod web_socket;

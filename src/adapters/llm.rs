@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use self::arrivals::Arrivals;
+use self::openai::Dialects;
 use crate::domain::id::ModelName;
 use crate::ports::language_model::{LanguageModel, ModelRole};
 use crate::settings::Problem;
@@ -17,20 +18,23 @@ pub mod rehearsal;
 /// # Errors
 /// The settings name an endpoint that cannot be used, or a key that cannot be read. A configured model is never replaced by `rehearsal`.
 pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageModel>, Problem> {
-    with_crash_record(settings, role, &role.into(), None)
+    shared(settings, role, &role.into(), &Shared::default())
 }
 
-/// The model that serves a role under a name. A real model records which answers are arriving, so that a question whose answer kills the
-/// process twice is not asked again.
+/// What the models of a process share.
+#[derive(Clone, Default)]
+pub struct Shared {
+    /// Records which answers are arriving, so that a question whose answer kills the process twice is not asked again.
+    pub arrivals: Option<Arc<Arrivals>>,
+    /// What was learnt about endpoints.
+    pub dialects: Dialects,
+}
+
+/// The model that serves a role under a name.
 ///
 /// # Errors
 /// As [`serving`].
-pub fn with_crash_record(
-    settings: &Models,
-    role: ModelRole,
-    name: &ModelName,
-    arrivals: Option<Arc<Arrivals>>,
-) -> Result<Arc<dyn LanguageModel>, Problem> {
+pub fn shared(settings: &Models, role: ModelRole, name: &ModelName, shared: &Shared) -> Result<Arc<dyn LanguageModel>, Problem> {
     let Served { table, endpoint, limits } = settings.served(role, name);
     let Some(endpoint) = endpoint else {
         tracing::info!(
@@ -41,7 +45,7 @@ pub fn with_crash_record(
     };
     let model = openai::OpenAi::new(&endpoint, &limits, &settings.authorities()?)
         .map_err(|problem| Problem { key: format!("{table}.{}", problem.key), ..problem })?;
-    Ok(Arc::new(model.with_crash_record(arrivals)))
+    Ok(Arc::new(model.with_crash_record(shared.arrivals.clone()).with_dialects(&shared.dialects)))
 }
 
 #[cfg(test)]

@@ -67,14 +67,14 @@ fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
         let trial = try_configured(&models, &loaded.settings, &loaded.companions).await;
         let trial = trial.ok_or_else(|| Failure::Usage("there is no companion to try the models with".to_owned()))?;
         let trial = trial.map_err(|problem| usage(&problem))?;
-        let names = if trial.decision.works && trial.statement.works { Vec::new() } else { names(&models).await };
+        let names = if trial.decision.works && trial.statement.works { Ok(Vec::new()) } else { names(&models).await };
         let speech = try_services(&loaded.settings, &loaded.companions).await;
         Ok((trial, names, speech.map_err(|problem| Failure::Usage(problem.to_string()))?))
     })?;
     if options.json {
         print_json(&format!(
             "{:#}",
-            json!({ "trial": trial, "models": names, "speech": speech.iter().map(as_json).collect::<Vec<_>>() })
+            json!({ "trial": trial, "models": names.as_deref().unwrap_or_default(), "speech": speech.iter().map(as_json).collect::<Vec<_>>() })
         ))?;
     } else {
         print(&visible::lines(&as_text(&trial, &names, &models.currency, &speech)))?;
@@ -87,14 +87,14 @@ fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
     }
 }
 
-/// The models that the endpoint of the statements has. None, if it does not tell.
-async fn names(models: &Settings) -> Vec<String> {
+/// The models that the endpoint of the statements has, or why it does not tell.
+async fn names(models: &Settings) -> Result<Vec<String>, NoAnswer> {
     let served = models.served(ModelRole::Main, &ModelRole::Main.into());
     let authorities = models.authorities().unwrap_or_default();
     let Some(Ok(server)) = served.endpoint.map(|endpoint| OpenAi::new(&endpoint, &served.limits, &authorities)) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    server.names().await.unwrap_or_default()
+    server.names().await
 }
 
 fn as_json(tried: &speech::Tried) -> serde_json::Value {
@@ -114,20 +114,29 @@ fn rounded(span: Duration) -> f64 {
     (span.as_secs_f64() * 100.0).round() / 100.0
 }
 
-fn as_text(trial: &Trial, names: &[String], currency: &str, speech: &[speech::Tried]) -> String {
+fn as_text(trial: &Trial, names: &Result<Vec<String>, NoAnswer>, currency: &str, speech: &[speech::Tried]) -> String {
     let mut text = String::new();
     for (what, tried) in [("decides", &trial.decision), ("writes", &trial.statement)] {
-        let Tried { model, works, detail, secs, input_tokens, output_tokens, cost, .. } = tried;
+        let Tried { model, works, adaptations, detail, secs, input_tokens, output_tokens, cost, .. } = tried;
         let verdict = if *works { "works" } else { "does not work" };
         let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("{cost} {currency}"));
         // Writing to a String does not fail.
         let _ = writeln!(text, "{what:<8} {model}: {verdict}, {secs} s, {input_tokens} and {output_tokens} tokens, {cost}");
         let _ = writeln!(text, "         {detail}");
+        for adaptation in adaptations {
+            let _ = writeln!(text, "         {adaptation}");
+        }
     }
-    if !names.is_empty() {
-        let more = names.len().saturating_sub(MOST_NAMES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let _ = writeln!(text, "the server has these models: {}{more}", names[..names.len().min(MOST_NAMES)].join(", "));
+    match names {
+        Ok(names) if names.is_empty() => {}
+        Ok(names) => {
+            let more = names.len().saturating_sub(MOST_NAMES);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = writeln!(text, "the server has these models: {}{more}", names[..names.len().min(MOST_NAMES)].join(", "));
+        }
+        Err(error) => {
+            let _ = writeln!(text, "the server gives no list of models: {error}");
+        }
     }
     for speech::Tried { name, service, outcome, took } in speech {
         let what = if *service == Service::SpeechRecognition { "hears" } else { "speaks" };

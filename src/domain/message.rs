@@ -39,6 +39,9 @@ pub struct Message {
     /// For a spoken statement of a companion that was cut off: `text` is what was heard of it. None for all other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Box<Cut>>,
+    /// Whether it is a statement whose end was not written, because the model reached its limit of tokens (docs/design/models.md M-20).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 impl Message {
@@ -46,7 +49,8 @@ impl Message {
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, kind, speech, cut) = (None, None, None, None);
         let (modality, address) = (Modality::Text, Address::default());
-        Self { id, from, text, modality, lull_endpoint: false, asks_to_stop: false, address, kind, speech, cut }
+        let (lull_endpoint, asks_to_stop, truncated) = (false, false, false);
+        Self { id, from, text, modality, lull_endpoint, asks_to_stop, address, kind, speech, cut, truncated }
     }
 }
 
@@ -186,7 +190,7 @@ impl Message {
 
     /// Replaces its words. What was cut off then is the words of before.
     pub fn edit(&mut self, text: Arc<str>) {
-        (self.text, self.cut) = (text, None);
+        (self.text, self.cut, self.truncated) = (text, None, false);
     }
 
     /// The person who cut it off, if it was.

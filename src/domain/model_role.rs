@@ -20,4 +20,12 @@ impl ModelRole {
             Self::Main => Self::Side,
         }
     }
+
+    /// The setting that limits the tokens of its answers.
+    pub const fn limit_setting(self) -> &'static str {
+        match self {
+            Self::Side => "prompt.max_side_answer_tokens",
+            Self::Main => "prompt.max_main_answer_tokens",
+        }
+    }
 }

@@ -215,6 +215,9 @@ pub struct OutboxRecord {
     /// The display name under which it is sent to a platform, even if the companion is renamed later. A part that was sent is found by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
+    /// Whether the end of the text was not written, because the model reached its limit of tokens.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// The state of a part of a reply.

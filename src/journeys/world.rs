@@ -99,6 +99,7 @@ pub(super) struct Scripted {
     script: Mutex<Option<Script>>,
     panics: AtomicU64,
     identity_panics: AtomicU64,
+    cuts: AtomicU64,
 }
 
 type Condition = Box<dyn Fn() -> bool + Send>;
@@ -139,6 +140,7 @@ impl Scripted {
             script: Mutex::default(),
             panics: AtomicU64::new(0),
             identity_panics: AtomicU64::new(0),
+            cuts: AtomicU64::new(0),
         })
     }
 
@@ -150,6 +152,11 @@ impl Scripted {
     /// The number of next calls that panic half-way.
     pub(super) fn panics(&self, calls: u64) {
         self.panics.store(calls, Ordering::Relaxed);
+    }
+
+    /// The number of next answers that end at their limit of tokens.
+    pub(super) fn cut(&self, answers: u64) {
+        self.cuts.store(answers, Ordering::Relaxed);
     }
 
     /// The number of next callers that panic when they read the model's identity.
@@ -215,7 +222,8 @@ impl LanguageModel for Scripted {
             drop(drafts.map(|drafts| drafts.send(Draft::More(piece.to_owned()))));
         }
         let usage = Usage { input_tokens: 10, output_tokens: 2 };
-        Ok(Answer::of_text(text, usage))
+        let finish_reason = take_one(&self.cuts).then(|| "length".to_owned());
+        Ok(Answer { finish_reason, ..Answer::of_text(text, usage) })
     }
 
     fn identity(&self) -> &Identity {

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::domain::answer_end::AnswerEnd;
 use crate::domain::id::{CompanionId, GuildId, ModelName};
 
 pub use http::Extensions;
@@ -28,6 +29,11 @@ pub trait LanguageModel: Send + Sync + 'static {
 
     /// The provider, model name and endpoint.
     fn identity(&self) -> &Identity;
+
+    /// How it is asked otherwise than usual, because it refuses the usual way. One sentence each.
+    fn adaptations(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 /// A piece of an answer that is still being generated. It is never an answer on its own.
@@ -263,6 +269,11 @@ impl Answer {
     pub fn text(&self) -> Cow<'_, str> {
         joined(&self.parts)
     }
+
+    /// Whether its end is missing, because the model reached its limit of tokens.
+    pub fn is_cut(&self) -> bool {
+        self.finish_reason.as_deref().is_some_and(|reason| AnswerEnd::of(reason) == AnswerEnd::Limit)
+    }
 }
 
 fn joined<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Cow<'a, str> {
@@ -357,6 +368,22 @@ pub enum NoAnswer {
         /// The delay that the endpoint asked for, if it did.
         retry_after: Option<Duration>,
     },
+    /// The account has no credit (402, and other statuses that say so). A retry does not help.
+    #[error("{endpoint} refused: {detail}")]
+    NoCredit {
+        /// The endpoint: scheme, host and port.
+        endpoint: Arc<str>,
+        /// What it answered; never holds a key.
+        detail: String,
+    },
+    /// The model used up its limit of tokens before the first word of its answer. A retry does not help.
+    #[error("{endpoint} gave no word: {detail}")]
+    OutOfTokens {
+        /// The endpoint: scheme, host and port.
+        endpoint: Arc<str>,
+        /// The limit, and the setting that raises it.
+        detail: String,
+    },
     /// The endpoint does not accept the API key (401, 403). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     KeyRejected {
@@ -373,7 +400,7 @@ pub enum NoAnswer {
         /// What it answered; never holds a key.
         detail: String,
     },
-    /// The endpoint refuses such a request (400, 402 …), or speaks another protocol. A retry does not help.
+    /// The endpoint refuses such a request (400 …), or speaks another protocol. A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     Refused {
         /// The endpoint: scheme, host and port.
@@ -411,6 +438,8 @@ impl NoAnswer {
             Self::Unreachable { .. } => "unreachable",
             Self::CircuitOpen { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
+            Self::NoCredit { .. } => "no_credit",
+            Self::OutOfTokens { .. } => "out_of_tokens",
             Self::KeyRejected { .. } => "key_rejected",
             Self::UnknownModel { .. } => "unknown_model",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",

@@ -111,6 +111,9 @@ pub struct ModelView {
     /// The price of a million output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_price: Option<f64>,
+    /// How it is asked otherwise than usual, because it refused the usual way. One sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adaptations: Vec<&'static str>,
 }
 
 /// A model whose last call failed.
@@ -142,6 +145,9 @@ pub struct Tried {
     pub model: Arc<str>,
     /// Whether its answer can be used.
     pub works: bool,
+    /// How it was asked otherwise than usual, as in [`ModelView::adaptations`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adaptations: Vec<&'static str>,
     /// If there was no answer, the error code, as on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,

@@ -14,7 +14,6 @@ use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::switchboard::replace_models;
 use crate::adapters::llm;
-use crate::adapters::llm::arrivals::Arrivals;
 use crate::adapters::llm::openai::OpenAi;
 use crate::domain::answer::Verdict;
 use crate::domain::priority::Priority;
@@ -39,7 +38,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The models that a running server uses.
 pub(super) struct Setup {
     context: ActorContext,
-    arrivals: Arc<Arrivals>,
+    shared: llm::Shared,
     /// The data folder, where the connection is kept.
     data: PathBuf,
     /// The models of the settings.
@@ -53,14 +52,14 @@ impl Setup {
     /// `configured` are the models of the settings, and `connection` those in force, if they were connected on the page.
     pub(super) fn new(
         context: ActorContext,
-        arrivals: Arc<Arrivals>,
+        shared: llm::Shared,
         data: PathBuf,
         configured: Models,
         connection: Option<Connection>,
     ) -> Self {
         let connection = Arc::new(Mutex::new(connection));
         let [trials, lists] = [(); 2].map(|()| Semaphore::new(MOST_AT_A_TIME));
-        Self { context, arrivals, data, configured, connection, trials, lists }
+        Self { context, shared, data, configured, connection, trials, lists }
     }
 
     /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
@@ -141,7 +140,7 @@ impl Setup {
     async fn use_models(&self, connection: Option<Connection>) -> Result<ModelsView, Refused> {
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
-        let models = super::models(&settings, &self.arrivals).map_err(refused)?;
+        let models = super::models(&settings, &self.shared).map_err(refused)?;
         let (data, current, context) = (self.data.clone(), self.connection.clone(), self.context.clone());
         // All of it happens, or nothing, also if the client is gone meanwhile.
         let connecting = tokio::spawn(async move {
@@ -178,6 +177,7 @@ impl ModelSetup for Setup {
             ModelView {
                 provider: identity.provider,
                 model: identity.model,
+                adaptations: self.context.pool.adaptations(role),
                 input_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.input_price),
                 output_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.output_price),
             }
@@ -236,7 +236,7 @@ impl ModelSetup for Setup {
                 "there is no companion to try the model with; add one to config/companions".to_owned(),
             ));
         };
-        try_models(&settings, &self.context.settings, companion).await.map_err(refused)
+        try_models(&settings, &self.context.settings, companion, &self.shared).await.map_err(refused)
     }
 
     async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused> {
@@ -255,27 +255,37 @@ impl ModelSetup for Setup {
 /// The settings name an endpoint that cannot be used.
 pub async fn try_configured(models: &Models, settings: &Settings, companions: &CompanionSet) -> Option<Result<Trial, Problem>> {
     let companion = companions.values().next()?;
-    Some(try_models(models, settings, companion).await)
+    Some(try_models(models, settings, companion, &llm::Shared::default()).await)
 }
 
 async fn try_models(
     models: &Models,
     settings: &Settings,
     companion: &crate::settings::companion::Companion,
+    shared: &llm::Shared,
 ) -> Result<Trial, Problem> {
     let [decision, statement] = trial::requests(companion, &settings.prompt);
-    let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| llm::serving(models, role));
+    let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| llm::shared(models, role, &role.into(), shared));
     let (side, main) = (side?, main?);
     let words = settings.prompt.verdict_words();
     let (decision, statement) = tokio::join!(
-        tried(models, &*side, decision, |text| match vote::read(text, words) {
+        tried(models, &*side, decision, |answer| match vote::read(&answer.text(), words) {
+            vote if vote.verdict == Verdict::Unreadable && answer.is_cut() => {
+                Err("the answer was cut off at its limit of tokens; raise prompt.max_side_answer_tokens".to_owned())
+            }
             vote if vote.verdict == Verdict::Unreadable => {
                 Err("the answer does not follow the format of decisions; take another model for decisions".to_owned())
             }
             vote => Ok(format!("{:?}: {}", vote.verdict, vote.why.unwrap_or_default())),
         }),
-        tried(models, &*main, statement, |text| {
-            clean_statement(text, &companion.name).ok_or_else(|| "the answer is empty".to_owned())
+        tried(models, &*main, statement, |answer| match clean_statement(&answer.text(), &companion.name) {
+            Some(text) if answer.is_cut() => {
+                Ok(format!("{text} (cut off at its limit of tokens; prompt.max_main_answer_tokens raises it)"))
+            }
+            None if answer.is_cut() => {
+                Err("the model used up its limit of tokens before the first word; raise prompt.max_main_answer_tokens".to_owned())
+            }
+            text => text.ok_or_else(|| "the answer is empty".to_owned()),
         }),
     );
     Ok(Trial { decision, statement })
@@ -285,7 +295,7 @@ async fn tried(
     models: &Models,
     model: &dyn LanguageModel,
     request: Request,
-    read: impl Fn(&str) -> Result<String, String>,
+    read: impl Fn(&Answer) -> Result<String, String>,
 ) -> Tried {
     let began = Instant::now();
     let result = model.ask(&request, None).await;
@@ -293,11 +303,12 @@ async fn tried(
     let usage = result.as_ref().map(|answer| answer.usage).unwrap_or_default();
     let price = models.price(request.role, &request.role.into());
     let outcome = match &result {
-        Ok(answer) => read(&Answer::text(answer)),
+        Ok(answer) => read(answer),
         Err(no_answer) => Err(no_answer.to_string()),
     };
     Tried {
         model: model.identity().model.clone(),
+        adaptations: model.adaptations(),
         works: outcome.is_ok(),
         error: result.as_ref().err().map(NoAnswer::code),
         detail: outcome.unwrap_or_else(|detail| detail),

@@ -216,6 +216,8 @@ instruments! {
         "Time that calls of models took, by model; with an error_type those that gave no answer.";
     model_tokens: Histogram(GEN_AI_TOKENS), "gen_ai.client.token.usage", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, Label { name: name::GEN_AI_TOKEN_TYPE, values: &["input", "output"] }],
         "Tokens that calls of models read and wrote.";
+    answers_cut: Counter, "tertulia.answers.cut", "{answer}", [ROLE],
+        "Answers of models that ended at their limit of tokens, those without a word included; the settings prompt.max_…_answer_tokens raise it.";
     model_cost: Sum, "tertulia.model.cost", "", [MODEL, ROLE, Label { name: name::COST_CURRENCY, values: &[] }],
         "What calls of models cost by the prices in the settings; a model without a price does not count.";
     pool_calls: Counter, "tertulia.pool.calls", "{call}", [ROLE],

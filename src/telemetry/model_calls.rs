@@ -68,6 +68,13 @@ fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
         ["chat".into(), provider.into(), model.into(), facts.request.role.as_str().into(), last.into()]
     };
     let error = facts.outcome.err().map_or("", |error| error_label(error.code()));
+    let is_cut = match facts.outcome {
+        Ok(answer) => answer.is_cut(),
+        Err(no_answer) => matches!(no_answer, NoAnswer::OutOfTokens { .. }),
+    };
+    if is_cut {
+        instruments.answers_cut.add(1, [facts.request.role.as_str()]);
+    }
     instruments.model_duration.record(facts.ended.since(facts.started).as_secs_f64(), labels(error));
     if let Ok(answer) = facts.outcome {
         instruments.model_tokens.record(answer.usage.input_tokens as f64, labels("input"));

@@ -148,7 +148,7 @@ impl<S: ?Sized> Permit<S> {
         self.is_over = true;
         let rest = match error {
             NoAnswer::Overloaded { retry_after, .. } => *retry_after,
-            NoAnswer::KeyRejected { .. } => Some(self.provider.cool_down),
+            NoAnswer::KeyRejected { .. } | NoAnswer::NoCredit { .. } => Some(self.provider.cool_down),
             _ => None,
         };
         if let Some(rest) = rest {

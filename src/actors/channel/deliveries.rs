@@ -30,6 +30,8 @@ pub(super) struct RunningDelivery {
     pub(super) companion: CompanionId,
     ticket: Ticket,
     pub(super) began: Moment,
+    /// Whether the end of the statement was not written.
+    pub(super) truncated: bool,
     stop: watch::Sender<bool>,
     /// The caller that waits for the statement's number.
     pub(super) waiter: Option<StatementWaiter>,
@@ -52,7 +54,7 @@ impl Deliveries {
     /// Starts to post a statement. False if its actor could not be started.
     pub(super) fn start(&mut self, order: Order, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let Order { ticket, mut owed, platform, used, waiter, is_stopped } = order;
-        let companion = owed.companion.clone();
+        let (companion, truncated) = (owed.companion.clone(), owed.truncated);
         let known = channel.context.memberships.companion(&channel.key.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let name = owed.name.get_or_insert(name).clone();
@@ -74,7 +76,7 @@ impl Deliveries {
             context: ActorContext::clone(&channel.context),
         };
         let Some(actor) = channel.start(Delivery, arguments, "a statement could not be sent") else { return false };
-        let running = RunningDelivery { companion, ticket, began: channel.machine_time(), stop, waiter };
+        let running = RunningDelivery { companion, ticket, began: channel.machine_time(), truncated, stop, waiter };
         self.running.insert(actor.get_id(), running);
         true
     }
@@ -85,7 +87,7 @@ impl Deliveries {
     }
 
     /// The outbox record of this statement: that of its interrupted delivery, or a new one.
-    pub(super) fn outbox_record(&mut self, floor: &Floor, text: Arc<str>) -> OutboxRecord {
+    pub(super) fn outbox_record(&mut self, floor: &Floor, text: Arc<str>, truncated: bool) -> OutboxRecord {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| OutboxRecord {
             companion: floor.companion.clone(),
@@ -95,6 +97,7 @@ impl Deliveries {
             text: Some(text),
             parts: Vec::new(),
             name: None,
+            truncated,
         })
     }
 
@@ -142,7 +145,7 @@ mod tests {
         let mut add = |pid, ticket| {
             let (stop, stopped) = watch::channel(false);
             let (companion, began) = ("aria".into(), Moment::ZERO);
-            let delivery = RunningDelivery { companion, ticket: Ticket(ticket), began, stop, waiter: None };
+            let delivery = RunningDelivery { companion, ticket: Ticket(ticket), began, truncated: false, stop, waiter: None };
             deliveries.running.insert(ActorId::Local(pid), delivery);
             stopped
         };
@@ -167,12 +170,13 @@ mod tests {
                 json!({ "companion": "aria", "ticket": ticket, "trigger": "lull", "messages": [], "upto": 3, "why": null });
             serde_json::from_value::<Floor>(floor).unwrap()
         };
-        let interrupted = OutboxRecord { name: Some("Aria".into()), ..deliveries.outbox_record(&floor(7), "Hello".into()) };
+        let interrupted =
+            OutboxRecord { name: Some("Aria".into()), ..deliveries.outbox_record(&floor(7), "Hello".into(), false) };
         deliveries.keep_interrupted(Ticket(7), interrupted);
 
-        let other = deliveries.outbox_record(&floor(8), "Hello".into());
-        let resumed = deliveries.outbox_record(&floor(7), "Hello".into());
-        let later = deliveries.outbox_record(&floor(7), "Hello".into());
+        let other = deliveries.outbox_record(&floor(8), "Hello".into(), false);
+        let resumed = deliveries.outbox_record(&floor(7), "Hello".into(), false);
+        let later = deliveries.outbox_record(&floor(7), "Hello".into(), false);
 
         assert_eq!([other, resumed, later].map(|record| record.name.is_some()), [false, true, false]);
     }

@@ -160,6 +160,7 @@ fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
         text: None,
         parts: Vec::new(),
         name: None,
+        truncated: false,
     };
     match event {
         Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {

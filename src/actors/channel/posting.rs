@@ -25,6 +25,8 @@ pub(super) struct MadeStatement {
     pub(super) text: Arc<str>,
     pub(super) modality: Modality,
     pub(super) cut: Option<Box<Cut>>,
+    /// Whether its end was not written.
+    pub(super) truncated: bool,
     /// The ids that its platform gave its parts.
     pub(super) ids: Vec<Arc<str>>,
     /// The usage of writing it, unless that was recorded with its delivery.
@@ -35,8 +37,8 @@ pub(super) struct MadeStatement {
 
 /// Journals a statement, under the ids that its platform gave its parts.
 pub(super) fn journal(statement: MadeStatement, conversation: &Conversation, channel: &ChannelContext) {
-    let MadeStatement { ticket, companion, text, modality, cut, ids, used, waiter } = statement;
-    let message = message(&companion, text, modality, cut, ids.first().cloned(), channel);
+    let MadeStatement { ticket, companion, text, modality, cut, truncated, ids, used, waiter } = statement;
+    let message = Message { truncated, ..message(&companion, text, modality, cut, ids.first().cloned(), channel) };
     let usage = [Used::Statement { companion }].into_iter().chain(used).collect();
     // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
     let is_counted = match channel.platform() {

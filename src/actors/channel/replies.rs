@@ -1,6 +1,6 @@
 //! The replies that are being written: their actors, and how often those died.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ractor::{ActorCell, ActorId};
@@ -23,6 +23,8 @@ const MAX_REPLY_ATTEMPTS: u32 = 3;
 pub(super) struct Replies {
     actors: HashMap<ActorId, (Ticket, ActorCell)>,
     deaths: HashMap<Ticket, u32>,
+    /// Those that are written and not posted, and whose end is missing.
+    truncated: HashSet<Ticket>,
 }
 
 impl Replies {
@@ -58,6 +60,21 @@ impl Replies {
     pub(super) fn end(&mut self, ticket: Ticket) {
         self.actors.retain(|_, (reply, _)| *reply != ticket);
         self.deaths.remove(&ticket);
+    }
+
+    /// The model reached its limit of tokens before the end of this reply.
+    pub(super) fn note_truncated(&mut self, ticket: Ticket) {
+        self.truncated.insert(ticket);
+    }
+
+    /// Whether the end of this reply is missing. It is posted now.
+    pub(super) fn take_truncated(&mut self, ticket: Ticket) -> bool {
+        self.truncated.remove(&ticket)
+    }
+
+    /// Forgets what was noted about replies that will not be posted.
+    pub(super) fn forget_unposted(&mut self, is_in_flight: impl Fn(Ticket) -> bool) {
+        self.truncated.retain(|ticket| is_in_flight(*ticket));
     }
 
     /// Kills the actor of this reply, if it has one.

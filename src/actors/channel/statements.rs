@@ -16,7 +16,7 @@ use crate::domain::id::Ticket;
 use crate::domain::message::Modality;
 use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
-use crate::ports::language_model::Request;
+use crate::ports::language_model::{Answer, Request};
 use crate::telemetry::plain::Plain;
 
 impl State {
@@ -64,6 +64,9 @@ impl State {
             self.record_unclaimed_usage(asked, outcome);
             return;
         };
+        if outcome.result.as_ref().is_ok_and(Answer::is_cut) {
+            self.replies.note_truncated(ticket);
+        }
         self.traces.called(ticket, asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
@@ -93,7 +96,8 @@ impl State {
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
-        let statement = MadeStatement { ticket, companion, text, modality, cut, ids: Vec::new(), used, waiter };
+        let truncated = self.replies.take_truncated(ticket);
+        let statement = MadeStatement { ticket, companion, text, modality, cut, truncated, ids: Vec::new(), used, waiter };
         journal(statement, &self.conversation, &self.channel);
     }
 
@@ -101,7 +105,7 @@ impl State {
     fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
         let waiter = self.external.take_waiter(ticket);
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
-        let owed = self.deliveries.outbox_record(floor, text);
+        let owed = self.deliveries.outbox_record(floor, text, self.replies.take_truncated(ticket));
         let used = self.spending.take_of_reply(ticket);
         self.start_delivery(Order { ticket, owed, platform, used, waiter, is_stopped: false });
     }
@@ -134,7 +138,7 @@ impl State {
 
     /// A delivery has ended: the statement was posted, or a part of it, or nothing.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
-        let Some(RunningDelivery { companion, began, waiter, .. }) = self.deliveries.take(ticket) else { return };
+        let Some(RunningDelivery { companion, began, truncated, waiter, .. }) = self.deliveries.take(ticket) else { return };
         self.traces.sent(ticket, began, self.channel.machine_time());
         let Delivered { text, ids, is_unconfirmed, error } = delivered;
         if text.is_empty() {
@@ -150,7 +154,7 @@ impl State {
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
-        let statement = MadeStatement { ticket, companion, text, modality, cut: None, ids, used, waiter };
+        let statement = MadeStatement { ticket, companion, text, modality, cut: None, truncated, ids, used, waiter };
         journal(statement, &self.conversation, &self.channel);
     }
 

@@ -62,6 +62,7 @@ impl State {
         let is_quiet = self.journal.becomes_quiet(&made, self.conversation.is_at_rest());
         let records = self.traces.follow(&mut made, &self.conversation, &self.channel.context);
         self.spending.release_unposted(|ticket| self.traces.is_in_flight(ticket));
+        self.replies.forget_unposted(|ticket| self.traces.is_in_flight(ticket));
         // What a reply may do waits for what was recorded before, also if nothing is recorded now.
         if !made.is_empty() || is_quiet || self.voice.waits_for_commit() {
             self.record(made, records, is_quiet, false);

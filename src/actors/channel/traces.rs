@@ -438,8 +438,11 @@ impl Traces {
             call.is_called = true;
             call.turn.wait_time.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
         }
-        let under = self.pending_calls.get(&ticket).map(|call| call.turn.trace.of(ticket));
-        record_call(under, asked, outcome, channel);
+        // An earlier answer that stands because it could not be asked for again was recorded then.
+        if outcome.facts.attempts > 0 || outcome.result.is_err() {
+            let under = self.pending_calls.get(&ticket).map(|call| call.turn.trace.of(ticket));
+            record_call(under, asked, outcome, channel);
+        }
     }
 
     /// The side model could not judge how much the last statements repeat each other.

@@ -9,7 +9,7 @@ use super::pending_calls::{CallEnd, PendingCalls};
 use super::{asker, brief_writing, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Source, Tell};
-use crate::actors::messages::models::{CallId, Outcome};
+use crate::actors::messages::models::{CallFacts, CallId, Outcome};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models;
 use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
@@ -25,7 +25,7 @@ use crate::domain::prompt::{self, DecisionParts, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote;
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, AnswerFormat, LazyRequest, ModelRole, Request, Role};
+use crate::ports::language_model::{self, Answer, AnswerFormat, LazyRequest, ModelRole, NoAnswer, Request, Role, Usage};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 
@@ -45,8 +45,8 @@ struct Call {
     tell: Tell,
     context: Arc<ActorContext>,
     request: Arc<LazyRequest>,
-    /// The first answer could not be read.
-    is_repeat: bool,
+    /// The first answer, if it could not be read.
+    unreadable: Option<Answer>,
 }
 
 impl Question {
@@ -59,7 +59,7 @@ impl Question {
             tell: asking.tell.clone(),
             request: lazy_request(asking.input.clone(), settings, asking.channel_key.clone(), context.clone()),
             context,
-            is_repeat: false,
+            unreadable: None,
         };
         Self { asking, call }
     }
@@ -82,13 +82,23 @@ impl Call {
         })
     }
 
-    fn finish(self, outcome: Box<Outcome>, call_end: CallEnd) {
+    fn finish(self, mut outcome: Box<Outcome>, call_end: CallEnd) {
         let (ticket, asked) = (self.ticket, self.request.clone());
-        if self.is_to_repeat(&outcome) && call_end.is_open() {
+        if let Some(answer) = self.answer_to_repeat(&outcome)
+            && call_end.is_open()
+        {
             (self.tell)(ChannelMessage::Repeated { ticket, asked, outcome });
-            let repeat = Self { request: repeated(self.request.clone()), is_repeat: true, ..self };
+            let repeat = Self { request: repeated(self.request.clone()), unreadable: Some(answer), ..self };
             call_end.clone().repeated(repeat.start(call_end));
             return;
+        }
+        if let Some(answer) = self.unreadable.clone().filter(|_| is_refused(&outcome))
+            && call_end.is_open()
+        {
+            // The first answer is the only one, and it is counted already.
+            let facts = CallFacts { attempts: 0, usage: Usage::default(), ..outcome.facts.clone() };
+            (self.tell)(ChannelMessage::Repeated { ticket, asked: asked.clone(), outcome });
+            outcome = Box::new(Outcome { result: Ok(answer), facts });
         }
         if !call_end.finish() {
             (self.tell)(ChannelMessage::Unclaimed { asked, outcome });
@@ -102,11 +112,17 @@ impl Call {
         }
     }
 
-    fn is_to_repeat(&self, outcome: &Outcome) -> bool {
+    /// The answer, if it cannot be read and no repetition was asked for.
+    fn answer_to_repeat(&self, outcome: &Outcome) -> Option<Answer> {
         let words = self.context.settings.prompt.verdict_words();
-        let is_unreadable = |answer: &language_model::Answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable;
-        !self.is_repeat && outcome.result.as_ref().is_ok_and(is_unreadable)
+        let is_unreadable = |answer: &&Answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable;
+        outcome.result.as_ref().ok().filter(|_| self.unreadable.is_none()).filter(is_unreadable).cloned()
     }
+}
+
+/// Whether the endpoint does not take the request, or the model declines to answer it.
+const fn is_refused(outcome: &Outcome) -> bool {
+    matches!(outcome.result, Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }))
 }
 
 /// The same request, with a stricter demand for the format of the answer at its end (docs/design/gate.md G-29).

@@ -19,6 +19,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::{Hub, Live};
 use crate::actors::runtime::watchdog::at_work;
+use crate::domain::answer_end::whole_sentences;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::Message;
 use crate::domain::priority::Priority;
@@ -113,11 +114,15 @@ impl Actor for Reply {
         drop(drafts);
         let Outcome { result, facts } = outcome;
         let has_lost = speaking.as_ref().is_some_and(Speaking::has_lost);
-        if let Some(speaking) = speaking.filter(|_| result.is_ok()) {
-            speaking.finish();
+        if let (Some(speaking), Ok(answer)) = (speaking, &result) {
+            speaking.finish(answer.is_cut());
         }
         let text = match &result {
-            Ok(answer) => clean_statement(&answer.text(), &name).map(Into::into).ok_or("empty"),
+            Ok(answer) => match clean_statement(&answer.text(), &name) {
+                Some(text) if answer.is_cut() => Ok(whole_sentences(&text).into()),
+                None if answer.is_cut() => Err("out_of_tokens"),
+                text => text.map(Into::into).ok_or("empty"),
+            },
             // The rest was cancelled because its beginning was lost.
             Err(NoAnswer::Cancelled) if has_lost => Err("unreachable"),
             Err(error) => Err(error.code()),

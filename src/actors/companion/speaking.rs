@@ -7,6 +7,7 @@ use ractor::ActorRef;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::actors::messages::channel::ChannelMessage;
+use crate::domain::answer_end::is_whole;
 use crate::domain::id::Ticket;
 use crate::domain::voice::spoken_sentences::SpokenSentences;
 use crate::ports::language_model::Draft;
@@ -63,10 +64,13 @@ impl Speaking {
         self.pieces.is_none()
     }
 
-    /// The answer is whole. Its rest is handed over, if anything of it was: an answer of one sentence comes as the text of the reply.
-    pub(super) fn finish(self) {
+    /// The answer has ended. Its rest is handed over, if anything of it was: an answer of one sentence comes as the text of the reply. Of an answer
+    /// that was cut off, half a sentence is not spoken.
+    pub(super) fn finish(self, is_cut: bool) {
         if self.has_begun && self.pieces.is_some() {
-            hand_over(&self.channel, self.ticket, self.sentences.finish());
+            let mut rest = self.sentences.finish();
+            rest.pop_if(|last| is_cut && !is_whole(last));
+            hand_over(&self.channel, self.ticket, rest);
         }
     }
 

@@ -162,6 +162,11 @@ impl Pool {
         self.current().models.of(role).identity().clone()
     }
 
+    /// How the model that serves a role is asked otherwise than usual.
+    pub fn adaptations(&self, role: ModelRole) -> Vec<&'static str> {
+        self.current().models.of(role).adaptations()
+    }
+
     /// Whether a model of this name is configured.
     pub fn has(&self, name: &ModelName) -> bool {
         self.current().settings.names().any(|known| known == *name)

@@ -194,9 +194,14 @@ impl Schedule {
                 | NoAnswer::CircuitOpen { .. }
                 | NoAnswer::Fatal { .. },
             ) => Verdict::Unknown,
-            Ok(_) | Err(NoAnswer::Refused { .. } | NoAnswer::KeyRejected { .. } | NoAnswer::UnknownModel { .. }) => {
-                Verdict::Alive
-            }
+            Ok(_)
+            | Err(
+                NoAnswer::Refused { .. }
+                | NoAnswer::KeyRejected { .. }
+                | NoAnswer::NoCredit { .. }
+                | NoAnswer::UnknownModel { .. }
+                | NoAnswer::OutOfTokens { .. },
+            ) => Verdict::Alive,
         };
         let Some(at) = self.leave(now, call, verdict, &mut steps) else { return steps };
         match result {

@@ -117,6 +117,9 @@ impl EventView {
                 if let Some(cut) = &message.cut {
                     object["cut"] = json!(HistoryCut::from(&**cut));
                 }
+                if message.truncated {
+                    object["truncated"] = true.into();
+                }
                 objects.push(("message", object));
                 objects
             }

@@ -156,6 +156,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         modality: message.modality,
         reply_to: *reply_to,
         cut: message.cut.as_deref().map(HistoryCut::from),
+        truncated: message.truncated,
     })
 }
 

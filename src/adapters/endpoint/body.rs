@@ -11,14 +11,72 @@ use crate::ports::language_model::NoAnswer;
 /// How much of an error's body is read to find its message.
 pub(in crate::adapters) const MAX_ERROR_BYTES: usize = 16 * 1024;
 
+/// What a successful response holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::adapters) enum Content {
+    Json,
+    Events,
+    /// Neither.
+    Other,
+}
+
+impl Content {
+    /// What a body that begins like this holds, whatever type is declared. `None`: more of it is needed to tell.
+    fn of(begin: &[u8], declared: &str) -> Option<Self> {
+        let begin = begin.strip_prefix("\u{feff}".as_bytes()).unwrap_or(begin).trim_ascii_start();
+        let fields: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+        match begin {
+            [] => None,
+            [b'{' | b'[', ..] => Some(Self::Json),
+            _ if fields.iter().any(|field| begin.starts_with(field)) => Some(Self::Events),
+            _ if fields.iter().any(|field| field.starts_with(begin)) => None,
+            [b'<', ..] => Some(Self::Other),
+            _ => Some(Self::declared(declared)),
+        }
+    }
+
+    fn declared(declared: &str) -> Self {
+        match declared {
+            "text/event-stream" => Self::Events,
+            declared if is_json(declared) => Self::Json,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Reads the first bytes of a body, until they tell what it holds.
+pub(in crate::adapters) async fn begin(response: &mut Response, declared: &str) -> Result<(Content, Vec<u8>), reqwest::Error> {
+    let mut begin = Vec::new();
+    loop {
+        if let Some(content) = Content::of(&begin, declared).or_else(|| (begin.len() > MAX_ERROR_BYTES).then_some(Content::Other))
+        {
+            return Ok((content, begin));
+        }
+        match response.chunk().await? {
+            Some(chunk) => begin.extend_from_slice(&chunk),
+            None => return Ok((Content::declared(declared), begin)),
+        }
+    }
+}
+
 /// A body of at most so many bytes, whose chunks are no further apart than `idle`.
 pub(in crate::adapters) async fn whole(
+    response: Response,
+    most: usize,
+    idle: Duration,
+    failures: &Failures,
+) -> Result<Vec<u8>, NoAnswer> {
+    rest(Vec::new(), response, most, idle, failures).await
+}
+
+/// The same for a body that begins with `body`.
+pub(in crate::adapters) async fn rest(
+    mut body: Vec<u8>,
     mut response: Response,
     most: usize,
     idle: Duration,
     failures: &Failures,
 ) -> Result<Vec<u8>, NoAnswer> {
-    let mut body = Vec::new();
     loop {
         match timeout(idle, response.chunk()).await {
             Ok(Ok(Some(chunk))) if body.len() + chunk.len() > most => return Err(failures.in_answer(Broken::TooLong)),
@@ -51,4 +109,30 @@ pub(in crate::adapters) fn media_type(response: &Response) -> String {
 /// Whether a body of this type is JSON.
 pub(in crate::adapters) fn is_json(media_type: &str) -> bool {
     media_type == "application/json" || media_type.ends_with("+json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_tell_what_a_body_holds() {
+        for (begin, declared, expected) in [
+            (&b""[..], "application/json", None),
+            (b" \r\n", "application/json", None),
+            (b"\xef\xbb\xbf {\"id\"", "text/plain", Some(Content::Json)),
+            (b"[{", "text/event-stream", Some(Content::Json)),
+            (b"da", "", None),
+            (b"data: {", "application/json", Some(Content::Events)),
+            (b": keep-alive", "text/plain", Some(Content::Events)),
+            (b"event: x", "application/octet-stream", Some(Content::Events)),
+            (b"retry", "", None),
+            (b"<html>", "text/event-stream", Some(Content::Other)),
+            (b"Ollama is running", "text/plain", Some(Content::Other)),
+            (b"hello", "application/json", Some(Content::Json)),
+            (b"hello", "text/event-stream", Some(Content::Events)),
+        ] {
+            assert_eq!(Content::of(begin, declared), expected, "{} as {declared}", String::from_utf8_lossy(begin));
+        }
+    }
 }

@@ -6,21 +6,21 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::domain::text::{self, first_bytes, spaced};
+use super::told::{Fault, Told};
+use crate::domain::text::{self, spaced};
 use crate::http_client::{is_no_tls, is_of_unknown_authority, reason, tls_error};
 use crate::ports::language_model::NoAnswer;
 
 /// The longest wait that is reported: the caller has its own timeout.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
+pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
 /// How many characters of an unreadable answer are shown.
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// How many bytes of such an answer, or of an error's message, are stored: more than is shown, so that a key at its end is recognised.
-const MAX_KEPT_BYTES: usize = 4_096;
+pub(super) const MAX_KEPT_BYTES: usize = 4_096;
 
 /// How many characters of a server's message are shown.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -37,8 +37,12 @@ pub(in crate::adapters) enum Broken {
     Unreadable(String),
     /// The answer is not JSON, or has the wrong structure: the error, and the beginning of the answer, which may contain the key.
     Garbled(String, String),
-    /// The answer is an error: its status, if it has one, and its message.
-    Failed(Option<u16>, String),
+    /// The answer is an error.
+    Told(Box<Told>),
+    /// The model used up its limit of tokens before the first word: the way out.
+    OutOfTokens(String),
+    /// The model declined to answer: its words.
+    Declined(String),
     /// The key has characters that cannot be sent.
     Key,
     /// The request cannot be serialised.
@@ -51,6 +55,11 @@ impl Broken {
     /// An answer that cannot be parsed, and why.
     pub fn garbled(why: String, body: &[u8]) -> Self {
         Self::Garbled(why, String::from_utf8_lossy(&body[..body.len().min(MAX_KEPT_BYTES)]).into_owned())
+    }
+
+    /// The answer is an error with this status, if it has one, and this message.
+    pub fn failed(status: Option<u16>, message: String) -> Self {
+        Self::Told(Box::new(Told { status, message, ..Told::default() }))
     }
 }
 
@@ -93,14 +102,32 @@ impl Failures {
                 "{status}: it redirects to {to}; redirects are not followed, set base_url to where the API is"
             ));
         }
-        let message = message_in(body);
-        let detail = if message.is_empty() { status.to_string() } else { format!("{status}: {}", self.quoted(&message)) };
-        let detail =
-            if status == StatusCode::INTERNAL_SERVER_ERROR { format!("{detail} (its own log may tell why)") } else { detail };
-        if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT || status.is_server_error() {
-            return self.overloaded(detail, retry_after(headers));
+        self.of_told(&Told::by(status, headers, body))
+    }
+
+    /// An error that the endpoint told.
+    pub fn of_told(&self, told: &Told) -> NoAnswer {
+        let Told { status, message, .. } = told;
+        let quoted = if message.is_empty() { None } else { Some(self.quoted(message)) };
+        let reason = |status: u16| StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+        let named = status.map(|status| format!("{status} {}", reason(status).unwrap_or_default()).trim_end().to_owned());
+        let detail = [named, quoted].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        let endpoint = self.endpoint.clone();
+        let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
+        let usual = |and: &str| self.api.usual.map(|end| format!(", which usually ends in {end}{and}")).unwrap_or_default();
+        match told.fault() {
+            Fault::Credit => NoAnswer::NoCredit { endpoint, detail: advised("add credit to the account, or use another one") },
+            Fault::Key => NoAnswer::KeyRejected { endpoint, detail: advised("check the key") },
+            Fault::Path => NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{}", usual(""))) },
+            Fault::Model => {
+                NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{} and model", usual(","))) }
+            }
+            Fault::Load if *status == Some(500) => {
+                self.overloaded(format!("{detail} (its own log may tell why)"), told.retry_after)
+            }
+            Fault::Load => self.overloaded(detail, told.retry_after),
+            Fault::Request => self.refused(detail),
         }
-        self.of_refusal(status.as_u16(), detail)
     }
 
     /// A failed or broken connection.
@@ -147,11 +174,13 @@ impl Failures {
     }
 
     /// A successful response of another type.
-    pub fn not_an_answer(&self, media_type: &str, expected: &str) -> NoAnswer {
+    pub fn not_an_answer(&self, media_type: &str, expected: &str, begin: &[u8]) -> NoAnswer {
         let sent = if media_type.is_empty() { "something without a content type".to_owned() } else { shortened(media_type, 100) };
         let usual = self.api.usual.map(|end| format!(" (usually …{end})")).unwrap_or_default();
         let name = self.api.name;
-        self.refused(format!("it sent {sent} where {expected} was expected; does base_url lead to {name}{usual}?"))
+        let words = Told::of(begin).message;
+        let words = if words.is_empty() { words } else { format!(" ({})", self.quoted(&words)) };
+        self.refused(format!("it sent {sent}{words} where {expected} was expected; does base_url lead to {name}{usual}?"))
     }
 
     /// A successful response whose content cannot be used.
@@ -166,11 +195,9 @@ impl Failures {
             Broken::Audio(why) => self.refused(why),
             Broken::Request(why) => self.unsendable(format!("the request cannot be written: {why}")),
             Broken::Key => self.unsendable("the key holds characters that cannot be sent".to_owned()),
-            Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
-                self.of_refusal(status, format!("{status}: {}", self.quoted(&message)))
-            }
-            Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {}", self.quoted(&message)), None),
-            Broken::Failed(None, message) => self.overloaded(self.quoted(&message), None),
+            Broken::Told(told) => self.of_told(&told),
+            Broken::Declined(words) => self.refused(format!("the model declined to answer: {}", self.quoted(&words))),
+            Broken::OutOfTokens(why) => NoAnswer::OutOfTokens { endpoint: self.endpoint.clone(), detail: self.shown(&why) },
         }
     }
 
@@ -185,20 +212,6 @@ impl Failures {
 
     fn overloaded(&self, detail: String, retry_after: Option<Duration>) -> NoAnswer {
         NoAnswer::Overloaded { endpoint: self.endpoint.clone(), detail: self.shown(&detail), retry_after }
-    }
-
-    /// A status that says that the request is at fault.
-    fn of_refusal(&self, status: u16, detail: String) -> NoAnswer {
-        let endpoint = self.endpoint.clone();
-        let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
-        match status {
-            401 | 403 => NoAnswer::KeyRejected { endpoint, detail: advised("check the key") },
-            404 => {
-                let usual = self.api.usual.map(|end| format!(", which usually ends in {end},")).unwrap_or_default();
-                NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{usual} and model")) }
-            }
-            _ => self.refused(detail),
-        }
     }
 
     fn refused(&self, detail: String) -> NoAnswer {
@@ -226,57 +239,12 @@ impl Failures {
 
 /// The message in an error's body, in the shapes that servers use; else the body itself.
 pub(in crate::adapters) fn message_in(body: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct Outer<'a> {
-        #[serde(borrow)]
-        error: Option<&'a RawValue>,
-    }
-
-    let Ok(value) = serde_json::from_slice::<&RawValue>(body) else {
-        let text = String::from_utf8_lossy(body);
-        // An HTML page is for browsers.
-        return if text.trim_start().starts_with('<') { String::new() } else { text.trim().to_owned() };
-    };
-    let error = serde_json::from_str::<Outer<'_>>(value.get()).ok().and_then(|outer| outer.error);
-    message_of(error.unwrap_or(value))
+    Told::of(body).message
 }
 
-/// The needed fields of an error in JSON.
-#[derive(Default, Deserialize)]
-struct ErrorSent<'a> {
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    detail: Option<&'a RawValue>,
-    #[serde(borrow)]
-    msg: Option<&'a RawValue>,
-    #[serde(borrow)]
-    code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-}
-
-/// The message in an error, shortened: a string, or a field of an object; otherwise the error as it was sent.
+/// The message in an error, in the shapes that servers use; otherwise the error as it was sent.
 pub(in crate::adapters) fn message_of(error: &RawValue) -> String {
-    let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
-    // The detail may be an object of its own.
-    let detail =
-        sent.detail.and_then(|detail| serde_json::from_str::<ErrorSent<'_>>(detail.get()).ok()).and_then(|detail| detail.message);
-    let found = [Some(error), sent.message, sent.detail, sent.msg, detail].into_iter().flatten().find_map(text_in);
-    let mut message =
-        found.map_or_else(|| first_bytes(error.get(), MAX_KEPT_BYTES).to_owned(), |message| message.trim().to_owned());
-    message.truncate(first_bytes(&message, MAX_KEPT_BYTES).len());
-    message
-}
-
-/// The HTTP status of an error inside a successful response, if it names one.
-pub(in crate::adapters) fn status_of(error: &RawValue) -> Option<u16> {
-    let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
-    let reported = [sent.code, sent.status].into_iter().flatten().find_map(|status| status.get().parse().ok());
-    let is_invalid = || sent.r#type.and_then(text_in).as_deref() == Some("invalid_request_error");
-    reported.or_else(|| is_invalid().then_some(400))
+    Told::in_json(error).message
 }
 
 /// The string in a JSON value; none if it is not a string.
@@ -290,7 +258,7 @@ pub(in crate::adapters) fn shortened(text: &str, max_chars: usize) -> String {
 }
 
 /// Parses `Retry-After`: seconds, or a date by the server's own clock (RFC 9110, 10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let delay = match text.parse::<f64>() {
         Ok(secs) => Duration::try_from_secs_f64(secs).ok()?,
@@ -359,19 +327,6 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_in_the_shapes_that_servers_use() {
-        let bodies: [&[u8]; 6] = [
-            br#"{"error":{"message":"a","type":"t"}}"#,
-            br#"{"error":"b"}"#,
-            br#"{"detail":"c"}"#,
-            br#"{"detail":{"status":"invalid","message":"c"}}"#,
-            b"d\n",
-            b"<html><body>502</body></html>",
-        ];
-
-        assert_eq!(bodies.map(message_in), ["a", "b", "c", "c", "d", ""]);
-    }
-
     #[tokio::test]
     async fn a_connection_that_fails_tells_what_to_do() {
         let untrusted = crate::http_client::tests::untrusted_server();
@@ -395,12 +350,12 @@ mod tests {
 
     #[test]
     fn each_status_has_the_right_error_code() {
-        let codes = [400, 402, 422, 307, 401, 403, 404, 408, 429, 500, 502, 503, 529].map(|status| {
+        let codes = [400, 422, 307, 402, 401, 403, 404, 408, 429, 500, 502, 503, 529].map(|status| {
             let status = StatusCode::from_u16(status).expect("a status");
             failures().of_status(status, &HeaderMap::new(), b"").code()
         });
 
-        let (refused, rejected, overloaded) = (["refused"; 4], ["key_rejected"; 2], ["overloaded"; 6]);
-        assert_eq!(codes.as_slice(), [&refused[..], &rejected, &["unknown_model"], &overloaded].concat());
+        let (refused, rejected, overloaded) = (["refused"; 3], ["key_rejected"; 2], ["overloaded"; 6]);
+        assert_eq!(codes.as_slice(), [&refused[..], &["no_credit"], &rejected, &["unknown_model"], &overloaded].concat());
     }
 }

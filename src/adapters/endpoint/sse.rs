@@ -1,6 +1,6 @@
 //! Parses server-sent events, however they are split into chunks, in bounded memory.
 //!
-//! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` matters here.
+//! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` matters here, and whether an event is an error.
 
 use crate::adapters::endpoint::failure::Broken;
 
@@ -16,6 +16,9 @@ pub(in crate::adapters) struct Events {
     /// The number of bytes at the start of the buffer that contain no further line ending.
     searched: usize,
     data: Option<Vec<u8>>,
+    /// Whether the event that is being read is named `error`.
+    names_error: bool,
+    is_error: bool,
     after_return: bool,
 }
 
@@ -37,6 +40,7 @@ impl Events {
         loop {
             let line = self.next_line()?;
             if line.is_empty() {
+                self.is_error = std::mem::take(&mut self.names_error);
                 if let Some(data) = self.data.take() {
                     return Some(data);
                 }
@@ -50,7 +54,13 @@ impl Events {
     pub fn last(&mut self) -> Option<Vec<u8>> {
         let rest = self.buffer.split_off(self.consumed);
         self.take_line(&rest);
+        self.is_error = std::mem::take(&mut self.names_error);
         self.data.take()
+    }
+
+    /// Whether the event that was returned last is named `error`.
+    pub const fn is_error(&self) -> bool {
+        self.is_error
     }
 
     /// A line ends with `\n`, `\r\n` or `\r`. The `\n` of a `\r\n` may arrive in a later chunk.
@@ -75,7 +85,12 @@ impl Events {
 
     fn take_line(&mut self, line: &[u8]) {
         let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
-        let Some(value) = line.strip_prefix(b"data:") else { return };
+        if let Some(name) = line.strip_prefix(b"event:") {
+            self.names_error = name.trim_ascii() == b"error";
+        }
+        // Some servers write an error into the stream as it is.
+        let bare = || Some(line).filter(|line| line.starts_with(b"{"));
+        let Some(value) = line.strip_prefix(b"data:").or_else(bare) else { return };
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match &mut self.data {
             Some(data) => {
@@ -111,6 +126,25 @@ mod tests {
         let events_read = read(&[stream]);
 
         assert_eq!(events_read, ["one", "two", "a\nb"]);
+    }
+
+    #[test]
+    fn an_event_that_is_named_error_and_an_error_without_a_field_are_found() {
+        let mut events = Events::default();
+        events
+            .feed(b"event: error\ndata: {\"message\": 1}\n\ndata: two\n\n{\"error\": 3}\n\nevent:error\ndata: 4")
+            .expect("short");
+
+        let mut read = Vec::new();
+        while let Some(data) = events.next() {
+            read.push((data, events.is_error()));
+        }
+        let last = events.last().expect("an event");
+        read.push((last, events.is_error()));
+
+        let expected: [(&[u8], bool); 4] =
+            [(b"{\"message\": 1}", true), (b"two", false), (b"{\"error\": 3}", false), (b"4", true)];
+        assert_eq!(read, expected.map(|(data, is_error)| (data.to_vec(), is_error)));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 mod answer;
 mod dialect;
 mod names;
+mod request;
 mod schema;
+mod text;
 mod wire;
 
 #[cfg(test)]
@@ -19,17 +21,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Client, Response, Url};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
+pub use self::dialect::Dialects;
+
 use self::answer::PartialAnswer;
-use self::dialect::{Dialect, Form};
+use self::dialect::{Attempt, Dialect, Form};
+use self::request::Body;
 use self::wire::Piece;
 use crate::adapters::endpoint::address::{bearer, beneath, client};
-use crate::adapters::endpoint::body::{self, is_json, media_type};
+use crate::adapters::endpoint::body::{self, Content, media_type};
 use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
 use crate::adapters::endpoint::sse::Events;
 use crate::adapters::llm::arrivals::{self, Arrivals, Fingerprint};
@@ -66,7 +72,7 @@ pub struct OpenAi {
     timeout: Duration,
     first_token_timeout: Duration,
     idle_timeout: Duration,
-    dialect: Dialect,
+    dialect: Arc<Dialect>,
     failures: Failures,
     identity: Identity,
     arrivals: Option<Arc<Arrivals>>,
@@ -99,7 +105,7 @@ impl OpenAi {
             timeout: limits.timeout(),
             first_token_timeout: seconds(limits.first_token_timeout_secs),
             idle_timeout: seconds(limits.idle_timeout_secs),
-            dialect: Dialect::of(identity.clone()),
+            dialect: Arc::new(Dialect::of(identity.clone())),
             identity,
             arrivals: None,
         })
@@ -110,49 +116,91 @@ impl OpenAi {
         Self { arrivals, ..self }
     }
 
-    async fn ask_within(
-        &self,
-        request: &Request,
-        drafts: Option<&mpsc::UnboundedSender<Draft>>,
-        first_token_deadline: Instant,
-    ) -> Result<Answer, NoAnswer> {
+    /// Shares what is learnt about this endpoint and model with all who are given the same `dialects`.
+    pub fn with_dialects(self, dialects: &Dialects) -> Self {
+        let dialect = dialects.of(self.url.to_string(), &self.identity);
+        Self { dialect, ..self }
+    }
+
+    /// Asks, in another way each time that the endpoint refuses one, until an answer comes or no other way is left.
+    async fn ask_within(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let question = Fingerprint::of(request, &self.identity);
         if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.is_fatal(question)) {
             return Err(NoAnswer::Fatal { endpoint: self.identity.endpoint.clone() });
         }
-        let response = self.response(request, first_token_deadline).await?;
+        let began = Instant::now();
         let mut record = CrashRecord { arrivals: self.arrivals.as_ref(), question, arriving: None };
-        let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);
-        match media_type(&response).as_str() {
-            "text/event-stream" => self.read_events(response, &mut partial, &mut record, first_token_deadline).await?,
-            kind if is_json(kind) => {
-                let body = body::whole(response, MAX_WHOLE_BYTES, self.idle_timeout, &self.failures).await?;
-                record.before_parsing(body.len()).await;
-                let whole = read_whole(body).await.map_err(|error| self.failures.in_answer(error))?;
-                partial.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
+        let mut attempt = self.dialect.first(Form::of(&request.format), request.max_tokens);
+        loop {
+            let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);
+            let within = self.within(&attempt, began);
+            match self.attempt(request, &attempt, &mut partial, &mut record, within).await {
+                Ok(()) => {
+                    self.dialect.worked(&attempt);
+                    let answer = partial.finish(request, attempt.parameters.limit);
+                    return answer.map_err(|error| self.failures.in_answer(error));
+                }
+                Err(Failed::Told(status, refusal, no_answer)) => {
+                    // Words that were shown are not asked for in another way.
+                    let next = if partial.has_begun() { None } else { self.dialect.next(&attempt, status, &refusal) };
+                    attempt = next.ok_or(*no_answer)?;
+                }
+                Err(Failed::Other(no_answer)) => return Err(no_answer),
             }
-            kind => return Err(self.failures.not_an_answer(kind, "JSON or text/event-stream")),
         }
-        partial.finish(request).map_err(|error| self.failures.in_answer(error))
     }
 
-    /// Sends the request, with fewer parameters each time that the endpoint refuses one, and returns a successful response.
-    async fn response(&self, request: &Request, first_token_deadline: Instant) -> Result<Response, NoAnswer> {
-        let form = Form::of(&request.format);
-        let mut parameters = self.dialect.current(form);
-        loop {
-            let response = self.send(request, parameters, first_token_deadline).await?;
-            let status = response.status();
-            if status.is_success() {
-                self.dialect.worked(form, parameters);
-                return Ok(response);
-            }
+    /// The time limits of an attempt. An answer in one piece comes when the model has written all of it.
+    fn within(&self, attempt: &Attempt, began: Instant) -> Within {
+        match attempt.parameters.stream {
+            true => Within { first_token: began + self.first_token_timeout, idle: self.idle_timeout },
+            false => Within { first_token: began + self.timeout, idle: self.timeout },
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &Request,
+        attempt: &Attempt,
+        partial: &mut PartialAnswer<'_>,
+        record: &mut CrashRecord<'_>,
+        within: Within,
+    ) -> Result<(), Failed> {
+        let mut response = self.send(request, attempt.parameters, within.first_token).await?;
+        let status = response.status();
+        if !status.is_success() {
             let headers = response.headers().clone();
-            let body = body::of_error(response, first_token_deadline).await;
-            parameters = self
-                .dialect
-                .plainer(parameters, status, &body)
-                .ok_or_else(|| self.failures.of_status(status, &headers, &body))?;
+            let body = body::of_error(response, within.first_token).await;
+            let no_answer = self.failures.of_status(status, &headers, &body);
+            let refusal = String::from_utf8_lossy(&body).into_owned();
+            return Err(Failed::Told(Some(status.as_u16()), refusal, Box::new(no_answer)));
+        }
+        let declared = media_type(&response);
+        let begun =
+            timeout_at(within.first_token, body::begin(&mut response, &declared)).await.map_err(|_| self.no_first_token())?;
+        let (content, begin) = begun.map_err(|broke| self.failures.of_connection(broke))?;
+        match content {
+            Content::Events => self.read_events(begin, response, partial, record, within).await,
+            Content::Json => {
+                let body = body::rest(begin, response, MAX_WHOLE_BYTES, within.idle, &self.failures).await?;
+                record.before_parsing(body.len()).await;
+                let whole = read_whole(body).await.map_err(|error| self.failed(error))?;
+                partial.take_whole(whole).map_err(|error| self.failed(error))
+            }
+            Content::Other => Err(self.failures.not_an_answer(&declared, "JSON or text/event-stream", &begin).into()),
+        }
+    }
+
+    /// An answer that cannot be used. An error that the endpoint told may be a refusal of how it was asked.
+    fn failed(&self, broken: Broken) -> Failed {
+        let told = match &broken {
+            Broken::Told(told) => Some((told.status, told.words())),
+            _ => None,
+        };
+        let no_answer = self.failures.in_answer(broken);
+        match told {
+            Some((status, words)) => Failed::Told(status, words, Box::new(no_answer)),
+            None => Failed::Other(no_answer),
         }
     }
 
@@ -162,7 +210,7 @@ impl OpenAi {
         parameters: dialect::Parameters,
         first_token_deadline: Instant,
     ) -> Result<Response, NoAnswer> {
-        let body = wire::Body::new(&self.identity.model, self.temperature, request, parameters);
+        let body = Body::new(&self.identity.model, self.temperature, request, parameters);
         let body = body.map_err(|error| self.failures.in_answer(error))?;
         let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
         let mut headers = self.headers()?;
@@ -179,36 +227,23 @@ impl OpenAi {
 
     async fn read_events(
         &self,
+        begin: Vec<u8>,
         mut response: Response,
         partial: &mut PartialAnswer<'_>,
         record: &mut CrashRecord<'_>,
-        first_token_deadline: Instant,
-    ) -> Result<(), NoAnswer> {
+        within: Within,
+    ) -> Result<(), Failed> {
         let mut events = Events::default();
-        let mut read = 0;
+        let (mut next, mut read) = (Bytes::from(begin), 0);
         loop {
-            // Comments are not words: some servers send them while a model is still being loaded.
-            let by = match (partial.is_whole(), partial.has_begun()) {
-                (true, _) => Instant::now() + self.idle_timeout.min(LAST_GRACE),
-                (false, true) => Instant::now() + self.idle_timeout,
-                (false, false) => first_token_deadline,
-            };
-            let chunk = match timeout_at(by, response.chunk()).await {
-                Ok(Ok(Some(chunk))) => chunk,
-                Ok(Ok(None)) => break,
-                Ok(Err(_)) | Err(_) if partial.is_whole() => return Ok(()),
-                Ok(Err(error)) => return Err(self.failures.of_connection(error)),
-                Err(_) if partial.has_begun() => return Err(self.failures.stalled(self.idle_timeout)),
-                Err(_) => return Err(self.no_first_token()),
-            };
-            read += chunk.len();
+            read += next.len();
             if read > MAX_STREAM_BYTES {
-                return Err(self.failures.in_answer(Broken::TooLong));
+                return Err(self.failures.in_answer(Broken::TooLong).into());
             }
-            events.feed(&chunk).map_err(|error| self.failures.in_answer(error))?;
+            events.feed(&next).map_err(|error| self.failures.in_answer(error))?;
             while let Some(event) = events.next() {
                 record.before_parsing(event.len()).await;
-                partial.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
+                partial.take_event(&event, events.is_error()).map_err(|error| self.failed(error))?;
                 if partial.is_done() {
                     drain(response);
                     return Ok(());
@@ -217,11 +252,31 @@ impl OpenAi {
                     return Ok(());
                 }
             }
+            // Comments are not words: some servers send them while a model is still being loaded.
+            let by = match (partial.is_ending(), partial.has_begun()) {
+                (true, _) => Instant::now() + within.idle.min(LAST_GRACE),
+                (false, true) => Instant::now() + within.idle,
+                (false, false) => within.first_token,
+            };
+            next = match timeout_at(by, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => break,
+                Ok(Err(_)) if partial.survives_break() => return Ok(()),
+                Ok(Err(error)) => return Err(self.failures.of_connection(error).into()),
+                Err(_) if partial.survives_silence() => return Ok(()),
+                Err(_) if partial.has_begun() => return Err(self.failures.stalled(within.idle).into()),
+                Err(_) => return Err(self.no_first_token().into()),
+            };
         }
         if let Some(event) = events.last() {
-            partial.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
+            match partial.take_event(&event, events.is_error()) {
+                // The body was cut within a piece.
+                Err(Broken::Garbled(..)) if !partial.survives_break() => return Err(self.failures.cut().into()),
+                Err(Broken::Garbled(..)) => {}
+                taken => taken.map_err(|error| self.failed(error))?,
+            }
         }
-        if partial.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
+        if partial.survives_end() { Ok(()) } else { Err(self.failures.cut().into()) }
     }
 
     fn no_first_token(&self) -> NoAnswer {
@@ -232,13 +287,36 @@ impl OpenAi {
 #[async_trait]
 impl LanguageModel for OpenAi {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let now = Instant::now();
-        let asking = self.ask_within(request, drafts, now + self.first_token_timeout);
-        timeout_at(now + self.timeout, asking).await.unwrap_or(Err(NoAnswer::TimedOut { after: self.timeout }))
+        let asking = self.ask_within(request, drafts);
+        timeout(self.timeout, asking).await.unwrap_or(Err(NoAnswer::TimedOut { after: self.timeout }))
     }
 
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    fn adaptations(&self) -> Vec<&'static str> {
+        self.dialect.in_words()
+    }
+}
+
+/// The time limits of an attempt.
+#[derive(Clone, Copy)]
+struct Within {
+    first_token: Instant,
+    idle: Duration,
+}
+
+/// Why an attempt gave no answer.
+enum Failed {
+    /// The endpoint told an error: its status and its words, and what it means.
+    Told(Option<u16>, String, Box<NoAnswer>),
+    Other(NoAnswer),
+}
+
+impl From<NoAnswer> for Failed {
+    fn from(no_answer: NoAnswer) -> Self {
+        Self::Other(no_answer)
     }
 }
 

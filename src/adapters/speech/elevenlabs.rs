@@ -187,7 +187,7 @@ impl Speaking {
             Some(code) => return failures.closed(code, message),
             None => 400,
         };
-        failures.in_answer(Broken::Failed(Some(status), message.to_owned()))
+        failures.in_answer(Broken::failed(Some(status), message.to_owned()))
     }
 }
 

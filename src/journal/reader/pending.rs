@@ -144,6 +144,7 @@ mod tests {
             text: None,
             parts: Vec::new(),
             name: None,
+            truncated: false,
         };
         store.put(key::outbox(ward, ChannelNo(1), Ticket(1)), BROKEN.to_vec());
         store.put(key::outbox(ward, ChannelNo(2), Ticket(1)), encode(&owed));

@@ -100,6 +100,7 @@ fn an_event_number_that_any_record_names_is_not_reused() {
         text: None,
         parts: Vec::new(),
         name: None,
+        truncated: false,
     };
     let used = Used::Address { person: "ana".into(), message: seq };
     let usage = UsageRecord { at: Moment::ZERO, channel: channel_key.channel.clone(), used };

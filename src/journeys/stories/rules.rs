@@ -240,3 +240,45 @@ async fn an_unreadable_answer_shows_what_was_expected() {
     );
     assert!(step(&explanation, "rule").starts_with("A model has to answer with YES or NO"), "{}", texts(&explanation));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_refuses_to_be_asked_again_leaves_the_first_answer_unreadable() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Perhaps, perhaps not."), Err(refusal())]);
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
+
+    let explanation = why(&world, "lobby", "aria").await;
+
+    assert_tells(&explanation, "decision", "which counts as YES: “Perhaps, perhaps not.”");
+    assert_eq!(world.history("lobby").await.len(), 2, "who is called by name answers");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_that_was_cut_off_ends_with_its_last_whole_sentence_and_says_so() {
+    let world = World::with_willing_lobby().await;
+    world.main.answers([Ok("There are three ways. First you take the ferry, second you wal")]);
+    world.main.cut(1);
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
+
+    let explanation = why(&world, "lobby", "aria").await;
+    let history = world.try_history("lobby").await.unwrap();
+
+    let statement = history.messages.last().unwrap();
+    assert_eq!((&*statement.text, statement.truncated), ("There are three ways.", true));
+    assert!(!history.messages[0].truncated);
+    assert_tells(&explanation, "statement", "the end is missing (prompt.max_main_answer_tokens)");
+    assert_eq!(world.total("tertulia_answers_cut_total", &[("model_role", "main")]), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_was_lost_to_thinking_names_the_limit() {
+    let world = World::with_lobby().await;
+    let spent = NoAnswer::OutOfTokens { endpoint: "scripted".into(), detail: "all spent".to_owned() };
+    world.side.answers([Err(spent)]);
+    world.say_then_pass("lobby", "Ari?", 2.0).await;
+
+    let explanation = why(&world, "lobby", "aria").await;
+
+    assert!(texts(&explanation).contains("raise prompt.max_side_answer_tokens"), "{}", texts(&explanation));
+    assert_eq!(world.total("tertulia_answers_cut_total", &[("model_role", "side")]), 1);
+}

@@ -143,7 +143,20 @@ impl FakeRoom {
     fn typed(&self, from: Arc<str>, text: Arc<str>) -> HistoryMessage {
         let (seq, at) = (Seq(self.messages.len() as u64 + 1), NOON.into());
         let (id, name, kind, reply_to, cut) = (None, None, None, None, None);
-        HistoryMessage { seq, id, from, name, role: Role::Person, kind, text, at, modality: Modality::Text, reply_to, cut }
+        HistoryMessage {
+            seq,
+            id,
+            from,
+            name,
+            role: Role::Person,
+            kind,
+            text,
+            at,
+            modality: Modality::Text,
+            reply_to,
+            cut,
+            truncated: false,
+        }
     }
 
     fn store(&mut self, message: HistoryMessage) -> Seq {

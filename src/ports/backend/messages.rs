@@ -120,6 +120,9 @@ pub struct HistoryMessage {
     /// For a spoken statement that was cut off: what is known of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<HistoryCut>,
+    /// Whether it is a statement whose end was not written, because the model reached its limit of tokens.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).

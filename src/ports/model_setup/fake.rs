@@ -18,6 +18,7 @@ impl FakeModels {
             model: model.unwrap_or_else(|| "rehearsal".into()),
             input_price: None,
             output_price: None,
+            adaptations: Vec::new(),
         };
         let side = connected.as_ref().map(|one| name(one.side.as_ref().unwrap_or(&one.main)));
         ModelsView {
@@ -50,6 +51,7 @@ impl ModelSetup for FakeModels {
         let tried = Tried {
             model: connection.main.model.as_str().into(),
             works: true,
+            adaptations: Vec::new(),
             error: None,
             detail: "fine".to_owned(),
             secs: 0.1,

@@ -43,6 +43,8 @@ pub(super) const ERRORS: &[&str] = &[
     "overloaded",
     "key_rejected",
     "unknown_model",
+    "no_credit",
+    "out_of_tokens",
     "refused",
     "fatal_answer",
     "unworded",

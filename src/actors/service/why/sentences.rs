@@ -95,7 +95,7 @@ pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
                 "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
                 "unworded" => "its model was not asked, because the prompt could not be built; see the log".to_owned(),
                 "fatal_answer" => format!("its model was not asked ({})", failed(error)),
-                error => format!("no answer came ({error})"),
+                error => format!("no answer came ({})", failed(error)),
             }
         };
         let text = format!("{name} was asked ({because}), and {what}; it was to be asked again after {}.", secs(*back_off));
@@ -109,6 +109,11 @@ pub(super) fn failed(error: &str) -> String {
         "fatal_answer" => format!(
             "{error}: the server died twice while the answer to this question arrived, so the question is not asked for an hour; look at the \
              endpoint's answers, and at the log"
+        ),
+        "no_credit" => format!("{error}: the account at the model's endpoint has no credit; add some"),
+        "out_of_tokens" => format!(
+            "{error}: the model spent its limit of tokens before the first word of its answer; raise prompt.max_side_answer_tokens for decisions, and \
+             prompt.max_main_answer_tokens for statements"
         ),
         INTERRUPTED => format!("{error}: it was to be spoken, and was stopped before a word of it was heard"),
         UNVOICED => format!("{error}: it was to be spoken, and no audio of it was there in time"),

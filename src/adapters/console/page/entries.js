@@ -17,6 +17,7 @@ export function messageEntry(m) {
     modality: m.modality ?? 'text',
     replyTo: number(m.reply_to),
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
+    truncated: m.truncated === true,
     edited: Boolean(m.edited),
     version: 0,
   };

@@ -161,6 +161,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.edited ? el('span', { class: 'aside' }, 'edited') : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, 'spoken') : null,
       entry.cut ? cutOff(entry) : null,
+      entry.truncated ? el('span', { class: 'aside', title: 'The model reached its limit of tokens. The setting prompt.max_main_answer_tokens raises it.' }, 'cut at the limit of tokens') : null,
       el(
         'span',
         { class: 'tools' },

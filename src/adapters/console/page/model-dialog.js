@@ -15,6 +15,8 @@ const SERVERS = [
 const MENDS = {
   key_rejected: 'Type the key of this address again, or make a new one where you got it.',
   unknown_model: 'Choose a model with “Show models”, and check that the address ends as its server says, usually in /v1.',
+  no_credit: 'Add credit where you got the key, or connect another model.',
+  out_of_tokens: 'Raise prompt.max_side_answer_tokens (decisions) or prompt.max_main_answer_tokens (statements), or choose a model that thinks less.',
   unreachable: 'Check that the server runs, and that the address is right.',
   timeout: 'Perhaps the model is still loading: test once more.',
   overloaded: 'Wait a little, and test once more.',
@@ -38,6 +40,7 @@ function inForce({ ready, current }) {
   return [
     el('p', null, source),
     el('dl', { class: 'facts' }, row('Decisions', current.side), row('Statements', current.main)),
+    adapted([...(current.side.adaptations ?? []), ...(current.main.adaptations ?? [])]),
     // Equal troubles of both models are one.
     el('div', { class: 'troubles' }, [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
       const isShared = current.troubles.filter(other => other.error === error).length > 1;
@@ -47,14 +50,19 @@ function inForce({ ready, current }) {
   ];
 }
 
+// How models are asked otherwise than usual, because they refused the usual way. It is forgotten after a day.
+function adapted(adaptations) {
+  return adaptations.length ? el('ul', { class: 'adapted muted' }, [...new Set(adaptations)].map(text => el('li', null, `${upper(text)}.`))) : null;
+}
+
 // What is wrong and how to mend it in words, and below it what the server answered.
 function failure(what, error, detail) {
   return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${upper(words.error(error))}${what}. ${MENDS[error] ?? ''}`), el('p', { class: 'muted', dir: 'auto' }, plain(words.ofModel(detail))));
 }
 
-function triedLine(what, { model, works, detail, secs, input_tokens, output_tokens, cost }, currency) {
+function triedLine(what, { model, works, adaptations, detail, secs, input_tokens, output_tokens, cost }, currency) {
   const price = cost === undefined ? 'no price set' : `${cost} ${currency}`;
-  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs || '< 0.01'} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : works ? detail : words.ofModel(detail))));
+  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs || '< 0.01'} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : works ? detail : words.ofModel(detail))), adapted(adaptations ?? []));
 }
 
 // `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are.

@@ -219,7 +219,7 @@ const RULES = {
   edited(room, e) {
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
-    Object.assign(entry, { text: text(e.text), cut: null, edited: true, version: entry.version + 1 });
+    Object.assign(entry, { text: text(e.text), cut: null, truncated: false, edited: true, version: entry.version + 1 });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
   },

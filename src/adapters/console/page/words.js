@@ -109,6 +109,8 @@ const ERRORS = {
   overloaded: 'the model is overloaded',
   key_rejected: 'the API key was rejected',
   unknown_model: 'the model or its address is unknown',
+  no_credit: 'the account of the model has no credit',
+  out_of_tokens: 'the model spent all its tokens before the first word',
   refused: 'the model refused the request',
   taken_back: 'every message that it would have answered was deleted',
   closed: 'it was paused, left or ended the conversation while it wrote on',

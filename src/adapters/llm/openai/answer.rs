@@ -2,20 +2,37 @@
 
 use tokio::sync::mpsc;
 
-use super::wire::{CallPiece, MAX_TOOL_CALLS, Piece, Tokens};
+use super::text::Joiner;
+use super::wire::{CallPiece, Choice, MAX_TOOL_CALLS, Piece, Tokens};
 use crate::adapters::endpoint::failure::{Broken, shortened};
+use crate::domain::answer_end::AnswerEnd;
 use crate::domain::text::first_bytes;
-use crate::ports::language_model::{Answer, Draft, Part, Request, ToolCall, Usage};
+use crate::ports::language_model::{Answer, Draft, ModelRole, Part, Request, ToolCall, Usage};
+
+/// How many bytes of a refusal are kept.
+const MAX_REFUSAL_BYTES: usize = 4 * 1024;
 
 /// An answer that is still incomplete.
 pub(super) struct PartialAnswer<'a> {
     text: String,
+    joiner: Joiner,
+    /// Why the model declines, in its words.
+    refusal: String,
+    refusal_joiner: Joiner,
     calls: Vec<PartialCall>,
     /// The number of bytes of text and tool calls that may still be added.
     room: usize,
     drafts: Option<&'a mpsc::UnboundedSender<Draft>>,
     has_choice: bool,
     begun: bool,
+    /// Whether it holds a thought.
+    thinks: bool,
+    /// Whether words came as pieces. A whole message after them repeats them.
+    has_deltas: bool,
+    /// Whether a piece with output had no reason to end. If all of them have one, a reason is no end.
+    goes_on: bool,
+    /// Whether the last piece says that nothing but token counts and the end follow.
+    ending: bool,
     done: bool,
     cut: bool,
     tokens: Option<Tokens>,
@@ -35,11 +52,18 @@ impl<'a> PartialAnswer<'a> {
     pub fn new(max_bytes: usize, drafts: Option<&'a mpsc::UnboundedSender<Draft>>) -> Self {
         Self {
             text: String::new(),
+            joiner: Joiner::default(),
+            refusal: String::new(),
+            refusal_joiner: Joiner::default(),
             calls: Vec::new(),
             room: max_bytes,
             drafts,
             has_choice: false,
             begun: false,
+            thinks: false,
+            has_deltas: false,
+            goes_on: false,
+            ending: false,
             done: false,
             cut: false,
             tokens: None,
@@ -54,9 +78,24 @@ impl<'a> PartialAnswer<'a> {
         self.begun
     }
 
-    /// Whether the text is complete. Token counts may still follow.
-    pub const fn is_whole(&self) -> bool {
-        self.done || self.finish_reason.is_some()
+    /// Whether nothing but token counts and the end is expected: after `[DONE]`, after token counts, or after a known reason in a piece without words.
+    pub const fn is_ending(&self) -> bool {
+        self.done || self.ending
+    }
+
+    /// Whether the answer is whole even if the connection breaks now. Some servers give a reason in every piece: that is no end.
+    pub const fn survives_break(&self) -> bool {
+        self.is_ending() || self.goes_on && self.finish_reason.is_some()
+    }
+
+    /// Whether the answer is whole if nothing more comes for a long time.
+    pub const fn survives_silence(&self) -> bool {
+        self.is_ending() || self.finish_reason.is_some()
+    }
+
+    /// Whether the answer is whole if the body ends properly. Some servers give no reason.
+    pub fn survives_end(&self) -> bool {
+        self.survives_silence() || !self.text.trim().is_empty() || !self.calls.is_empty() || !self.refusal.is_empty()
     }
 
     /// Whether the stream has ended.
@@ -70,13 +109,16 @@ impl<'a> PartialAnswer<'a> {
     }
 
     /// Adds one event of a stream.
-    pub fn take_event(&mut self, data: &[u8]) -> Result<(), Broken> {
+    pub fn take_event(&mut self, data: &[u8], is_error: bool) -> Result<(), Broken> {
         if data.trim_ascii() == b"[DONE]" {
             self.done = true;
             return Ok(());
         }
         if data.trim_ascii().is_empty() {
             return Ok(());
+        }
+        if is_error {
+            return Err(Piece::error(data));
         }
         self.take(Piece::read(data)?);
         Ok(())
@@ -89,13 +131,20 @@ impl<'a> PartialAnswer<'a> {
     }
 
     /// The finished answer. Tokens are estimated where the endpoint did not report them, and are no more than the text can have.
-    pub fn finish(self, request: &Request) -> Result<Answer, Broken> {
-        let filtered = self.finish_reason.as_deref() == Some("content_filter");
+    pub fn finish(self, request: &Request, limit: u32) -> Result<Answer, Broken> {
+        let end = self.finish_reason.as_deref().map(AnswerEnd::of);
         // A tool call without a name cannot be executed.
         let tool_calls: Vec<_> =
             self.calls.into_iter().map(|partial| partial.call).filter(|call| !call.name.is_empty()).collect();
-        if filtered && self.text.trim().is_empty() && tool_calls.is_empty() {
-            return Err(Broken::Failed(Some(422), "its content filter withheld the answer".to_owned()));
+        if self.text.trim().is_empty() && tool_calls.is_empty() {
+            match end {
+                _ if !self.refusal.trim().is_empty() => return Err(Broken::Declined(self.refusal)),
+                Some(AnswerEnd::Withheld) => {
+                    return Err(Broken::failed(Some(422), "its content filter withheld the answer".to_owned()));
+                }
+                Some(AnswerEnd::Limit) => return Err(Broken::OutOfTokens(out_of_tokens(request.role, limit, self.thinks))),
+                _ => {}
+            }
         }
         let arguments = tool_calls.iter().map(|call| call.arguments.as_str());
         let written = [self.text.as_str()].into_iter().chain(arguments).collect::<String>();
@@ -109,12 +158,34 @@ impl<'a> PartialAnswer<'a> {
         self.tokens = piece.tokens.or(self.tokens);
         self.model = self.model.take().or_else(|| bounded_name(piece.model));
         self.id = self.id.take().or_else(|| bounded_name(piece.id));
-        if let Some(choice) = piece.choice {
-            self.has_choice = true;
-            self.begun |= choice.has_output;
-            self.grow(choice.text);
+        match piece.choice {
+            Some(choice) => self.take_choice(choice),
+            None => self.ending |= self.begun && piece.tokens.is_some(),
+        }
+    }
+
+    fn take_choice(&mut self, choice: Choice) {
+        self.has_choice = true;
+        let reason = bounded_name(choice.finish_reason.clone());
+        let is_repetition = choice.is_message && self.has_deltas;
+        if choice.has_output() && !is_repetition {
+            self.begun = true;
+            self.thinks |= choice.thinks;
+            self.goes_on |= reason.is_none();
+            self.has_deltas |= !choice.is_message;
+            // Words after a reason are words.
+            self.ending = false;
+            let text = self.joiner.push(&choice.text);
+            self.grow(text);
+            self.refusal.push_str(&self.refusal_joiner.push(&choice.refusal));
+            self.refusal.truncate(first_bytes(&self.refusal, MAX_REFUSAL_BYTES).len());
             choice.tool_calls.into_iter().for_each(|piece| self.call(piece));
-            self.finish_reason = self.finish_reason.take().or_else(|| bounded_name(choice.finish_reason));
+        } else {
+            self.ending |= reason.as_deref().is_some_and(|reason| AnswerEnd::of(reason) != AnswerEnd::Other);
+        }
+        // Where the answer was cut off, it has its own reason.
+        if !self.cut {
+            self.finish_reason = reason.or(self.finish_reason.take());
         }
     }
 
@@ -178,6 +249,15 @@ impl<'a> PartialAnswer<'a> {
         self.finish_reason = Some("length".to_owned());
         self.cut = true;
     }
+}
+
+/// What the limit of tokens did, and the setting that raises it.
+fn out_of_tokens(role: ModelRole, limit: u32, thinks: bool) -> String {
+    let setting = role.limit_setting();
+    let spent = if thinks { "on thinking" } else { "before the first word" };
+    format!(
+        "the model spent all of the {limit} tokens that an answer may have {spent}; raise {setting}, or have the model think less"
+    )
 }
 
 /// A name from outside, shortened for records and spans.

@@ -1,20 +1,45 @@
-//! Learns which optional parameters an endpoint refuses, and leaves them out from then on.
+//! Learns what an endpoint refuses for a model, and asks in another way from then on. What was learnt is forgotten after a day.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
-use reqwest::StatusCode;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::ports::language_model::{AnswerFormat, Identity};
 
-/// What one endpoint supports, as far as it is known.
+/// How long a lesson counts. Servers are updated, and a refusal may have been a mistake.
+const LEARNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The limit of tokens for an endpoint that refuses a higher one.
+const SHORT_ANSWER: u32 = 1_000;
+
+/// What one endpoint supports for one model, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Dialect {
     identity: Identity,
-    without_stream_options: AtomicBool,
-    completion_tokens: AtomicBool,
-    without_temperature: AtomicBool,
-    without_json: AtomicBool,
-    without_schema: AtomicBool,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What was learnt, and when.
+    lessons: BTreeMap<Lesson, Instant>,
+    /// The forms in which an answer came.
+    accepted: BTreeSet<Form>,
+}
+
+/// The dialects of all models of a process, by base URL and model, so that several users of one model learn together.
+#[derive(Clone, Default)]
+pub struct Dialects(Arc<Mutex<BTreeMap<(String, Arc<str>), Arc<Dialect>>>>);
+
+impl Dialects {
+    /// The dialect of a model at this URL.
+    pub(super) fn of(&self, url: String, identity: &Identity) -> Arc<Dialect> {
+        let mut all = self.0.lock();
+        all.entry((url, identity.model.clone())).or_insert_with(|| Arc::new(Dialect::of(identity.clone()))).clone()
+    }
 }
 
 /// How a request names the form of the answer, the plainest first.
@@ -37,11 +62,32 @@ impl Form {
             AnswerFormat::JsonSchema { .. } => Self::Schema,
         }
     }
+}
 
-    const fn plainer(self) -> Self {
+/// Something that an endpoint refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lesson {
+    Stream,
+    StreamOptions,
+    MaxTokens,
+    LongAnswers,
+    Temperature,
+    System,
+    Schema,
+    Json,
+}
+
+impl Lesson {
+    const fn in_words(self) -> &'static str {
         match self {
-            Self::Schema => Self::Object,
-            Self::Object | Self::Text => Self::Text,
+            Self::Stream => "answers come in one piece, because the endpoint refuses to stream",
+            Self::StreamOptions => "tokens are not asked for in streams, because the endpoint refuses stream_options",
+            Self::MaxTokens => "the limit of tokens is sent as max_completion_tokens, because the endpoint refuses max_tokens",
+            Self::LongAnswers => "answers may have 1,000 tokens, because the endpoint refuses a higher limit",
+            Self::Temperature => "the temperature is left to the endpoint, because it refuses one",
+            Self::System => "instructions come with the first message, because the endpoint refuses the role system",
+            Self::Schema => "JSON is requested without a schema, because the endpoint refuses one",
+            Self::Json => "JSON is requested only in the prompt, because the endpoint refuses response_format",
         }
     }
 }
@@ -49,185 +95,237 @@ impl Form {
 /// The parameters of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
+    /// Whether the answer comes in pieces, which some models refuse.
+    pub stream: bool,
     /// `stream_options`, which older servers do not know.
     pub stream_options: bool,
     /// `max_completion_tokens` in place of `max_tokens`, which newer models of OpenAI demand.
     pub completion_tokens: bool,
+    /// The most tokens of the answer.
+    pub limit: u32,
     /// `temperature`, which reasoning models refuse.
     pub temperature: bool,
+    /// The role `system`, which some templates do not know.
+    pub system: bool,
     /// `response_format`, which many servers and models do not know, or not with a schema.
     pub form: Form,
+}
+
+/// A request that is being made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attempt {
+    pub parameters: Parameters,
+    /// What is learnt if it works.
+    lessons: Vec<Lesson>,
+}
+
+impl Attempt {
+    fn without(&self, lesson: Lesson, parameters: Parameters) -> Self {
+        Self { parameters, lessons: self.lessons.iter().copied().chain([lesson]).collect() }
+    }
 }
 
 impl Dialect {
     /// A dialect of an endpoint that has refused nothing yet.
     pub fn of(identity: Identity) -> Self {
-        Self {
-            identity,
-            without_stream_options: AtomicBool::default(),
-            completion_tokens: AtomicBool::default(),
-            without_temperature: AtomicBool::default(),
-            without_json: AtomicBool::default(),
-            without_schema: AtomicBool::default(),
-        }
+        Self { identity, known: Mutex::default() }
     }
 
-    /// The parameters to use now for an answer of this form.
-    pub fn current(&self, wanted: Form) -> Parameters {
-        let most = match (self.without_json.load(Ordering::Relaxed), self.without_schema.load(Ordering::Relaxed)) {
+    /// The first attempt for an answer of this form and of at most so many tokens.
+    pub fn first(&self, wanted: Form, max_tokens: u32) -> Attempt {
+        let lessons = self.lessons();
+        let refuses = |lesson| lessons.contains(&lesson);
+        let most = match (refuses(Lesson::Json), refuses(Lesson::Schema)) {
             (true, _) => Form::Text,
             (false, true) => Form::Object,
             (false, false) => Form::Schema,
         };
-        Parameters {
-            stream_options: !self.without_stream_options.load(Ordering::Relaxed),
-            completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
-            temperature: !self.without_temperature.load(Ordering::Relaxed),
+        let parameters = Parameters {
+            stream: !refuses(Lesson::Stream),
+            stream_options: !refuses(Lesson::StreamOptions),
+            completion_tokens: refuses(Lesson::MaxTokens),
+            limit: if refuses(Lesson::LongAnswers) { max_tokens.min(SHORT_ANSWER) } else { max_tokens },
+            temperature: !refuses(Lesson::Temperature),
+            system: !refuses(Lesson::System),
             form: wanted.min(most),
-        }
+        };
+        Attempt { parameters, lessons: Vec::new() }
     }
 
-    /// The parameters for another attempt after a refusal: plainer ones that were not tried yet, if there are any.
+    /// Another attempt after a refusal, in a way that was not tried yet, if there is one. What the refusal names is changed first. The form is also
+    /// given up if the refusal does not name it, for servers that do not say what they refuse.
     ///
-    /// A refusal that names a parameter is remembered. JSON is also given up if the refusal does not name it, for servers that do not say what
-    /// they refuse. If that attempt succeeds, [`worked`](Self::worked) remembers it.
-    pub fn plainer(&self, parameters: Parameters, status: StatusCode, refusal: &[u8]) -> Option<Parameters> {
-        let refusal = String::from_utf8_lossy(refusal);
-        let (is_refusal, is_not_found) = (matches!(status.as_u16(), 400 | 422), status == StatusCode::NOT_FOUND);
-        let has_form = parameters.form > Form::Text;
-        if has_form && (is_refusal || is_not_found) && names_json(&refusal) {
-            self.give_up(parameters.form);
-            return Some(Parameters { form: parameters.form.plainer(), ..parameters });
+    /// `status` is `None` for an error inside a successful response that names none.
+    pub fn next(&self, attempt: &Attempt, status: Option<u16>, refusal: &str) -> Option<Attempt> {
+        let refusal = refusal.to_lowercase();
+        let says = |known: &[&str]| known.iter().any(|known| refusal.contains(known));
+        let parameters = attempt.parameters;
+        if parameters.limit > SHORT_ANSWER && refuses_limit(&refusal) {
+            let short = Parameters { limit: SHORT_ANSWER, ..parameters };
+            // A prompt that leaves less room, or a credit that is nearly used up, says nothing of the next one.
+            let is_lasting = status != Some(402) && !says(&["context", "prompt", "inputs", "messages", "per minute", "afford"]);
+            return Some(if is_lasting {
+                attempt.without(Lesson::LongAnswers, short)
+            } else {
+                Attempt { parameters: short, ..attempt.clone() }
+            });
         }
-        if is_refusal && parameters.stream_options && refusal.contains("stream_options") {
-            self.without_stream_options.store(true, Ordering::Relaxed);
-            return Some(Parameters { stream_options: false, ..parameters });
+        if matches!(status, Some(401 | 402 | 408 | 429)) {
+            return None;
+        }
+        let is_refusal = matches!(status, Some(400 | 422) | None);
+        let has_form = parameters.form > Form::Text;
+        if has_form && says(&["json_validate_failed", "failed_generation", "failed to generate json", "failed to validate json"])
+        {
+            // The model wrote something else this once.
+            return Some(Attempt { parameters: Parameters { form: Form::Text, ..parameters }, ..attempt.clone() });
+        }
+        if has_form && says(&NAMES_OF_FORMS) {
+            return attempt_with_plainer_form(attempt);
+        }
+        if parameters.stream && refuses_stream(&refusal) {
+            return Some(attempt.without(Lesson::Stream, Parameters { stream: false, ..parameters }));
+        }
+        if is_refusal && parameters.stream && parameters.stream_options && says(&["stream_options"]) {
+            return Some(attempt.without(Lesson::StreamOptions, Parameters { stream_options: false, ..parameters }));
         }
         if is_refusal && !parameters.completion_tokens && wants_completion_tokens(&refusal) {
-            self.completion_tokens.store(true, Ordering::Relaxed);
-            return Some(Parameters { completion_tokens: true, ..parameters });
+            return Some(attempt.without(Lesson::MaxTokens, Parameters { completion_tokens: true, ..parameters }));
         }
-        if is_refusal && parameters.temperature && refusal.contains("temperature") {
-            self.without_temperature.store(true, Ordering::Relaxed);
-            return Some(Parameters { temperature: false, ..parameters });
+        if is_refusal && parameters.temperature && says(&["temperature"]) {
+            return Some(attempt.without(Lesson::Temperature, Parameters { temperature: false, ..parameters }));
         }
-        // A router reports 404 when none of its servers supports the request.
-        let may_be_json = is_refusal || (is_not_found && refusal.to_ascii_lowercase().contains("json"));
-        (has_form && may_be_json).then_some(Parameters { form: parameters.form.plainer(), ..parameters })
-    }
-
-    /// Records that these parameters were accepted for an answer of this form. If they have a plainer form, the endpoint refuses the other one.
-    pub fn worked(&self, wanted: Form, parameters: Parameters) {
-        for form in [Form::Schema, Form::Object].into_iter().filter(|form| *form <= wanted && *form > parameters.form) {
-            self.give_up(form);
+        if parameters.system && says(&NAMES_OF_SYSTEM) {
+            return Some(attempt.without(Lesson::System, Parameters { system: false, ..parameters }));
         }
-    }
-
-    fn give_up(&self, form: Form) {
-        let (without, plainer) = match form {
-            Form::Text => return,
-            Form::Object => (&self.without_json, "the endpoint refuses response_format, so JSON is requested only in the prompt"),
-            Form::Schema => (&self.without_schema, "the endpoint refuses a JSON schema, so JSON is requested without one"),
+        let may_be_form = match status {
+            Some(400 | 422) => true,
+            // A router reports 404 when none of its servers supports the request.
+            Some(404) | None => says(&["json", "schema", "format"]),
+            // It may also be a fault that passes.
+            Some(500 | 501) => !self.known.lock().accepted.contains(&parameters.form),
+            _ => false,
         };
-        if !without.swap(true, Ordering::Relaxed) {
-            let Identity { endpoint, model, .. } = &self.identity;
-            tracing::info!(%endpoint, %model, "{plainer}");
+        if has_form && may_be_form { attempt_with_plainer_form(attempt) } else { None }
+    }
+
+    /// Records that an answer came. What was refused before is learnt.
+    pub fn worked(&self, attempt: &Attempt) {
+        let mut known = self.known.lock();
+        known.accepted.insert(attempt.parameters.form);
+        for lesson in &attempt.lessons {
+            if known.lessons.insert(*lesson, Instant::now()).is_none() {
+                let Identity { endpoint, model, .. } = &self.identity;
+                tracing::info!(%endpoint, %model, "{}", lesson.in_words());
+            }
         }
+    }
+
+    /// What was learnt, in words.
+    pub fn in_words(&self) -> Vec<&'static str> {
+        self.lessons().into_iter().map(Lesson::in_words).collect()
+    }
+
+    fn lessons(&self) -> BTreeSet<Lesson> {
+        let mut known = self.known.lock();
+        known.lessons.retain(|_, learnt| learnt.elapsed() < LEARNT_FOR);
+        known.lessons.keys().copied().collect()
     }
 }
 
-fn names_json(refusal: &str) -> bool {
-    let refusal = refusal.to_ascii_lowercase();
-    ["response_format", "json_object", "json_schema", "json mode", "structured output"].iter().any(|name| refusal.contains(name))
+fn attempt_with_plainer_form(attempt: &Attempt) -> Option<Attempt> {
+    let parameters = attempt.parameters;
+    match parameters.form {
+        Form::Schema => Some(attempt.without(Lesson::Schema, Parameters { form: Form::Object, ..parameters })),
+        Form::Object => Some(attempt.without(Lesson::Json, Parameters { form: Form::Text, ..parameters })),
+        Form::Text => None,
+    }
+}
+
+const NAMES_OF_FORMS: [&str; 10] = [
+    "response_format",
+    "response format",
+    "json_object",
+    "json_schema",
+    "json schema",
+    "json mode",
+    "structured output",
+    "guided",
+    "grammar",
+    "response schema",
+];
+
+/// How templates refuse the role `system`. After consecutive messages of one role were joined, it is what breaks the alternation of roles.
+const NAMES_OF_SYSTEM: [&str; 14] = [
+    "system role",
+    "system message",
+    "system prompt",
+    "system instruction",
+    "developer instruction",
+    "'system'",
+    "\"system\"",
+    "`system`",
+    "role system",
+    "role: system",
+    "alternat",
+    "user and assistant",
+    "jinja",
+    "template",
+];
+
+/// Whether a refusal is about streaming: it names it as a parameter, or says that it is not to be had.
+fn refuses_stream(refusal: &str) -> bool {
+    let mut words = refusal.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let names = words.any(|word| matches!(word, "stream" | "streaming" | "streamed"));
+    let denies = [
+        "support",
+        "allow",
+        "verif",
+        "permitted",
+        "not implemented",
+        "disabled",
+        "enabled",
+        "must be false",
+        "cannot",
+        "unavailable",
+    ];
+    names && (is_parameter(refusal, "stream") || denies.iter().any(|word| refusal.contains(word)))
+}
+
+/// Whether an error in JSON names this parameter as the wrong one.
+fn is_parameter(refusal: &str, name: &str) -> bool {
+    let compact: String = refusal.chars().filter(|c| !c.is_whitespace()).collect();
+    compact.contains(&format!("\"param\":\"{name}\""))
 }
 
 /// Whether a refusal demands the other parameter. A limit that is too high is refused by its name too, and another name would not help then.
 fn wants_completion_tokens(refusal: &str) -> bool {
-    let unknown =
-        ["unsupported", "not supported", "unrecognized", "unknown", "not permitted", "Unsupported", "Unrecognized", "Unknown"];
+    let unknown = ["unsupported", "not supported", "unrecognized", "unknown", "not permitted"];
     refusal.contains("max_completion_tokens")
         || (refusal.contains("max_tokens") && unknown.iter().any(|word| refusal.contains(word)))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn dialect() -> Dialect {
-        Dialect::of(Identity { provider: "p".into(), model: "m".into(), endpoint: "http://here".into() })
-    }
-
-    #[test]
-    fn each_parameter_is_given_up_once() {
-        let dialect = dialect();
-        let refusal = br#"{"error":{"message":"Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}"#;
-
-        let first = dialect.plainer(dialect.current(Form::Text), StatusCode::BAD_REQUEST, refusal);
-        let second = dialect.plainer(dialect.current(Form::Text), StatusCode::BAD_REQUEST, refusal);
-
-        let plainer = Parameters { stream_options: true, completion_tokens: true, temperature: true, form: Form::Text };
-        assert_eq!((first, second), (Some(plainer), None));
-        assert_eq!(dialect.current(Form::Text), plainer);
-    }
-
-    #[test]
-    fn a_limit_that_is_too_high_changes_nothing() {
-        let dialect = dialect();
-
-        let plainer = dialect.plainer(
-            dialect.current(Form::Text),
-            StatusCode::BAD_REQUEST,
-            br#"{"error":{"message":"max_tokens is too large: 99999"}}"#,
-        );
-
-        assert_eq!(plainer, None);
-    }
-
-    #[test]
-    fn a_refusal_that_names_json_is_remembered_and_another_one_is_only_retried() {
-        for (status, refusal, is_retried, is_remembered) in [
-            (400, "'response_format' is not supported", true, true),
-            (404, "No endpoints found that support response_format", true, true),
-            (422, "JSON mode is off", true, true),
-            (400, "bad request", true, false),
-            (404, "no json here", true, false),
-            (404, "no such model", false, false),
-            (401, "response_format", false, false),
-            (500, "response_format", false, false),
-        ] {
-            let dialect = dialect();
-            let status = StatusCode::from_u16(status).expect("a status");
-
-            let plainer = dialect.plainer(dialect.current(Form::Object), status, refusal.as_bytes());
-
-            assert_eq!(plainer.map(|parameters| parameters.form), is_retried.then_some(Form::Text), "{status} {refusal}");
-            assert_eq!(dialect.current(Form::Object).form == Form::Object, !is_remembered, "{status} {refusal}");
-        }
-    }
-
-    #[test]
-    fn a_text_answer_is_never_requested_as_json() {
-        let dialect = dialect();
-
-        let plainer = dialect.plainer(dialect.current(Form::Text), StatusCode::BAD_REQUEST, b"response_format");
-
-        assert_eq!((dialect.current(Form::Text).form, plainer), (Form::Text, None));
-        assert_eq!(dialect.current(Form::Object).form, Form::Object);
-    }
-
-    #[test]
-    fn a_schema_is_given_up_before_json() {
-        let dialect = dialect();
-        let refused = |parameters, refusal: &str| dialect.plainer(parameters, StatusCode::BAD_REQUEST, refusal.as_bytes());
-
-        let object =
-            refused(dialect.current(Form::Schema), "response_format.type json_schema is unknown").expect("plainer parameters");
-        let after_schema = (dialect.current(Form::Schema).form, dialect.current(Form::Object).form);
-        let text = refused(object, "bad request").expect("plainer parameters");
-        dialect.worked(Form::Schema, text);
-
-        assert_eq!((object.form, text.form), (Form::Object, Form::Text));
-        assert_eq!(after_schema, (Form::Object, Form::Object));
-        assert_eq!(dialect.current(Form::Schema).form, Form::Text);
-    }
+/// Whether a refusal says that the limit of tokens is too high: for the model, for what the prompt leaves, or for the credit.
+fn refuses_limit(refusal: &str) -> bool {
+    let says = |known: &[&str]| known.iter().any(|known| refusal.contains(known));
+    let names =
+        says(&["max_tokens", "max_completion_tokens", "max_new_tokens", "max tokens", "draft tokens", "in the completion"]);
+    let is_too_high = [
+        "too large",
+        "too high",
+        "at most",
+        "less than",
+        "must be <=",
+        "exceed",
+        "maximum",
+        "fewer",
+        "can only afford",
+        "supports up to",
+        "invalid max_tokens value",
+        "out of range",
+    ];
+    names && says(&is_too_high) || says(&["request too large"]) && says(&["tokens per minute"])
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,20 +59,20 @@ pub(crate) fn stream(bytes: &[u8]) {
     assert!(events.iter().map(Vec::len).sum::<usize>() <= bytes.len(), "the output is longer than the input");
     let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, None);
     for event in &events {
-        if let Err(broken) = partial.take_event(event) {
+        if let Err(broken) = partial.take_event(event, false) {
             return check_error(&failures().in_answer(broken), bytes);
         }
         if partial.is_done() || partial.is_cut() {
             break;
         }
     }
-    check_answer(partial.finish(&request()), bytes);
+    check_answer(partial.finish(&request(), 100), bytes);
 }
 
 pub(crate) fn whole(bytes: &[u8]) {
     let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, None);
     match Piece::read(bytes).and_then(|whole| partial.take_whole(whole)) {
-        Ok(()) => check_answer(partial.finish(&request()), bytes),
+        Ok(()) => check_answer(partial.finish(&request(), 100), bytes),
         Err(broken) => check_error(&failures().in_answer(broken), bytes),
     }
 }

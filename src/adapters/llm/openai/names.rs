@@ -1,29 +1,46 @@
 //! The models that an endpoint has: `GET /models`.
 
 use reqwest::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
 use super::OpenAi;
-use crate::adapters::endpoint::body;
-use crate::adapters::endpoint::failure::{Broken, shortened};
+use crate::adapters::endpoint::body::{self, MAX_ERROR_BYTES};
+use crate::adapters::endpoint::failure::{Broken, shortened, text_in};
+use crate::adapters::endpoint::first::First;
+use crate::adapters::endpoint::told::Told;
 use crate::ports::language_model::NoAnswer;
 
 /// No more of them are shown.
 const MOST_NAMES: usize = 2_000;
+/// No more of them are read.
+const MOST_ENTRIES: usize = 10_000;
 /// A longer name is of no model.
 const MAX_NAME_CHARS: usize = 200;
 /// A longer list is refused.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// A list of models.
 #[derive(Deserialize)]
-struct List {
-    data: Vec<Named>,
+struct List<'a> {
+    /// `null` stands for none.
+    #[serde(borrow, default, deserialize_with = "present")]
+    data: Option<&'a RawValue>,
+    /// As Ollama and Google call it in other APIs.
+    #[serde(borrow)]
+    models: Option<&'a RawValue>,
 }
 
+/// An entry of the list.
 #[derive(Deserialize)]
-struct Named {
-    id: String,
+struct Named<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
 }
 
 impl OpenAi {
@@ -45,12 +62,87 @@ impl OpenAi {
             return Err(self.failures.of_status(status, &headers, &body));
         }
         let body = body::whole(response, MAX_BYTES, self.idle_timeout, &self.failures).await?;
-        let list: List =
-            serde_json::from_slice(&body).map_err(|error| self.failures.in_answer(Broken::garbled(error.to_string(), &body)))?;
-        let mut names: Vec<_> = list.data.into_iter().map(|named| shortened(&named.id, MAX_NAME_CHARS)).collect();
+        let mut names = read(&body).map_err(|error| self.failures.in_answer(error))?;
         names.sort_unstable();
         names.dedup();
         names.truncate(MOST_NAMES);
         Ok(names)
+    }
+}
+
+/// The names in a list: an array, or an object that holds it. Entries without a name are left out.
+fn read(body: &[u8]) -> Result<Vec<String>, Broken> {
+    let garbled = |why: String| Broken::garbled(format!("the list of models: {why}"), body);
+    let sent: &RawValue = serde_json::from_slice(body).map_err(|error| garbled(error.to_string()))?;
+    let list = if sent.get().starts_with('[') {
+        Some(sent)
+    } else {
+        let list: List<'_> = serde_json::from_str(sent.get()).map_err(|error| garbled(error.to_string()))?;
+        list.data.filter(|data| data.get() != "null" || list.models.is_none()).or(list.models)
+    };
+    let Some(list) = list else {
+        let told = Told::in_json(sent);
+        let is_error = sent.get().len() <= MAX_ERROR_BYTES && !matches!(told.message.chars().next(), None | Some('{'));
+        return Err(if is_error { Broken::Told(Box::new(told)) } else { garbled("it holds none".to_owned()) });
+    };
+    let entries: Option<First<&RawValue, MOST_ENTRIES>> =
+        serde_json::from_str(list.get()).map_err(|error| garbled(error.to_string()))?;
+    let names = entries.into_iter().flat_map(|entries| entries.0).filter_map(name);
+    Ok(names.map(|name| shortened(&name, MAX_NAME_CHARS)).collect())
+}
+
+fn name(entry: &RawValue) -> Option<String> {
+    let named = || serde_json::from_str::<Named<'_>>(entry.get()).ok();
+    let name = text_in(entry).or_else(|| {
+        let Named { id, name, model } = named()?;
+        [id, name, model].into_iter().flatten().find_map(|value| text_in(value).or_else(|| number_in(value)))
+    });
+    name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+fn number_in(value: &RawValue) -> Option<String> {
+    value.get().parse::<u64>().ok().map(|number| number.to_string())
+}
+
+/// A field that is there, even if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_in_the_forms_of_many_servers_are_read() {
+        for (body, expected) in [
+            (r#"{"object":"list","data":[{"id":"b"},{"id":"a","object":"model"}]}"#, &["b", "a"][..]),
+            (r#"[{"id":"a"},{"name":"b"},"c"]"#, &["a", "b", "c"]),
+            (r#"{"models":[{"name":"llama3:8b","model":"llama3:8b"}]}"#, &["llama3:8b"]),
+            (r#"{"data":null,"models":[{"model":"a"}]}"#, &["a"]),
+            (r#"{"data":[{"id":7},{"object":"model"},{"id":null},null,{"id":"  "}]}"#, &["7"]),
+            (r#"{"object":"list","data":null}"#, &[]),
+            (r#"{"data":[]}"#, &[]),
+        ] {
+            assert_eq!(read(body.as_bytes()).expect("a list"), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_told() {
+        let detail = |body: &str| match read(body.as_bytes()) {
+            Err(Broken::Told(told)) => told.message,
+            Err(Broken::Garbled(why, begin)) => format!("{why} in {begin}"),
+            other => panic!("{other:?}"),
+        };
+
+        assert_eq!(
+            detail(r#"{"error":"Unexpected endpoint or method. (GET /models)"}"#),
+            "Unexpected endpoint or method. (GET /models)"
+        );
+        assert_eq!(detail(r#"{"detail":"Not Found"}"#), "Not Found");
+        for body in ["<html>", "{}", r#"{"data":{"a":1}}"#, r#"{"version":"1.2"}"#, ""] {
+            assert!(detail(body).contains("the list of models"), "{body}: {}", detail(body));
+        }
     }
 }

@@ -1,3 +1,6 @@
+mod adapting;
+mod ends;
+
 use axum::body::Body;
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -33,7 +36,10 @@ async fn ask_once(does: Does) -> Result<Answer, NoAnswer> {
 
 async fn refusal(does: Does) -> String {
     match ask_once(does).await.expect_err("no answer") {
-        NoAnswer::Refused { detail, .. } | NoAnswer::KeyRejected { detail, .. } | NoAnswer::UnknownModel { detail, .. } => detail,
+        NoAnswer::Refused { detail, .. }
+        | NoAnswer::KeyRejected { detail, .. }
+        | NoAnswer::UnknownModel { detail, .. }
+        | NoAnswer::OutOfTokens { detail, .. } => detail,
         other => panic!("{other}"),
     }
 }
@@ -112,7 +118,7 @@ async fn invalid_token_counts_do_not_lose_the_answer() {
         (json!({ "prompt_tokens": null, "completion_tokens": 7 }), (5, 7)),
         (json!({ "prompt_tokens": 20.6, "completion_tokens": 3.2 }), (21, 3)),
         (json!({ "prompt_tokens": 9 }), (9, 2)),
-        (json!({ "prompt_tokens": -3, "completion_tokens": "7" }), (5, 2)),
+        (json!({ "prompt_tokens": -3, "completion_tokens": "7" }), (5, 7)),
         (json!([]), (5, 2)),
         (json!("many"), (5, 2)),
     ] {
@@ -141,7 +147,7 @@ async fn the_first_choice_counts_and_nothing_else_is_read() {
         ask_once(plain(200, "application/json", json!({ "id": 7, "choices": choices, "extra": [{}] }).to_string())).await;
 
     let answer = answer.expect("an answer");
-    assert_eq!((&*answer.text(), &answer.response_id, &answer.finish_reason), ("Hello", &None, &None));
+    assert_eq!((&*answer.text(), &answer.response_id, &answer.finish_reason), ("Hello", &Some("7".to_owned()), &None));
 }
 
 #[tokio::test]
@@ -163,7 +169,7 @@ async fn the_message_of_an_error_inside_a_success_is_found_and_cut() {
         (json!({ "message": "x".repeat(500_000) }), "xxx"),
         (json!("y".repeat(500_000)), "yyy"),
         (json!([[], [], {}]), "[[],[],{}]"),
-        (json!({ "code": 503, "message": null, "detail": " zz " }), "503: “zz”"),
+        (json!({ "code": 503, "message": null, "detail": " zz " }), "503 Service Unavailable: “zz”"),
     ] {
         let body = json!({ "error": error }).to_string();
 
@@ -293,7 +299,7 @@ async fn each_failure_has_its_kind() {
         ("500", error(500, "oops", &[]), "overloaded"),
         ("502", error(502, "oops", &[]), "overloaded"),
         ("503", error(503, "oops", &[]), "overloaded"),
-        ("a stream that ends without an end", streamed([piece("Hel")], Then::Ends), "unreachable"),
+        ("a stream without words", streamed([piece("")], Then::Ends), "unreachable"),
         ("a stream that breaks off", streamed([piece("Hel")], Then::Breaks), "unreachable"),
         ("a failure inside a stream", streamed([piece("Hel"), busy], Then::Ends), "overloaded"),
         ("a refusal inside a success", json(json!({ "error": { "code": 400, "message": "context too long" } })), "refused"),

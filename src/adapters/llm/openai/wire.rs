@@ -1,225 +1,23 @@
-//! The JSON of requests and responses, as far as it is needed.
+//! The JSON of answers, as far as it is needed.
 //!
 //! Only the needed parts of an answer are built. The rest is skipped while parsing, so that parsing takes no more memory than the answer
 //! itself, whatever it contains.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::dialect::{Form, Parameters};
-use super::schema::Ordered;
-use crate::adapters::endpoint::failure::{Broken, message_of, status_of, text_in};
-use crate::ports::language_model::{AnswerFormat, Media, Message, Part, Request, Role, Tool, ToolCall, Usage};
+use super::text::Units;
+use crate::adapters::endpoint::failure::{Broken, text_in};
+use crate::adapters::endpoint::first::First;
+use crate::adapters::endpoint::told::Told;
+use crate::domain::answer_end::AnswerEnd;
+use crate::ports::language_model::Usage;
 
 /// The most tool calls that are read from one answer.
 pub(super) const MAX_TOOL_CALLS: usize = 64;
 
-/// The body of a request.
-#[derive(Serialize)]
-pub(super) struct Body<'a> {
-    model: &'a str,
-    messages: Vec<SentMessage<'a>>,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Function<OfferedTool<'a>>>,
-}
-
-#[derive(Serialize)]
-struct SentMessage<'a> {
-    role: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<SentCallOut<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
-}
-
-/// Many servers accept only one text, so text alone is sent as a plain string.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Parts(Vec<SentPart<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum SentPart<'a> {
-    Text { text: &'a str },
-    ImageUrl { image_url: Url<'a> },
-    InputAudio { input_audio: Recording },
-}
-
-#[derive(Serialize)]
-struct Url<'a> {
-    url: Cow<'a, str>,
-}
-
-#[derive(Serialize)]
-struct Recording {
-    data: String,
-    format: &'static str,
-}
-
-#[derive(Serialize)]
-struct Function<T> {
-    r#type: &'static str,
-    function: T,
-}
-
-#[derive(Serialize)]
-struct OfferedTool<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
-
-#[derive(Serialize)]
-struct SentCallOut<'a> {
-    id: &'a str,
-    #[serde(flatten)]
-    call: Function<CalledFunction<'a>>,
-}
-
-#[derive(Serialize)]
-struct CalledFunction<'a> {
-    name: &'a str,
-    arguments: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ResponseFormat<'a> {
-    JsonObject,
-    JsonSchema { json_schema: Schema<'a> },
-}
-
-#[derive(Serialize)]
-struct Schema<'a> {
-    name: &'a str,
-    schema: Ordered<'a>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-impl<'a> Body<'a> {
-    /// # Errors
-    /// The request contains something that the protocol cannot express.
-    pub fn new(model: &'a str, temperature: Option<f64>, request: &'a Request, parameters: Parameters) -> Result<Self, Broken> {
-        let limit = Some(request.max_tokens);
-        let messages: Result<Vec<_>, _> = request.messages.iter().map(SentMessage::of).collect();
-        Ok(Self {
-            model,
-            messages: messages?.into_iter().filter(|message| !message.is_empty()).collect(),
-            stream: true,
-            stream_options: parameters.stream_options.then_some(StreamOptions { include_usage: true }),
-            max_tokens: limit.filter(|_| !parameters.completion_tokens),
-            max_completion_tokens: limit.filter(|_| parameters.completion_tokens),
-            temperature: temperature.filter(|_| parameters.temperature),
-            response_format: match (parameters.form, &request.format) {
-                (Form::Text, _) | (_, AnswerFormat::Text) => None,
-                (Form::Schema, AnswerFormat::JsonSchema { name, schema }) => {
-                    Some(ResponseFormat::JsonSchema { json_schema: Schema { name, schema: Ordered(schema) } })
-                }
-                (Form::Object | Form::Schema, _) => Some(ResponseFormat::JsonObject),
-            },
-            tools: request.tools.iter().map(offered_tool).collect(),
-        })
-    }
-}
-
-impl<'a> SentMessage<'a> {
-    fn of(message: &'a Message) -> Result<Self, Broken> {
-        let (role, tool_calls, tool_call_id) = match &message.role {
-            Role::System => ("system", &[][..], None),
-            Role::User => ("user", &[][..], None),
-            Role::Assistant { tool_calls } => ("assistant", &tool_calls[..], None),
-            Role::Tool { call_id } => ("tool", &[][..], Some(call_id.as_str())),
-        };
-        let content = Content::of(&message.parts)?;
-        let is_silent = matches!(&content, Content::Text(text) if text.is_empty());
-        Ok(Self {
-            role,
-            // The result of a tool is sent even if it is empty.
-            content: (!is_silent || tool_call_id.is_some()).then_some(content),
-            tool_calls: tool_calls.iter().map(sent_call).collect(),
-            tool_call_id,
-        })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.content.is_none() && self.tool_calls.is_empty()
-    }
-}
-
-impl<'a> Content<'a> {
-    fn of(parts: &'a [Part]) -> Result<Self, Broken> {
-        let text = |part: &'a Part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            Part::Image(_) | Part::Audio(_) => None,
-        };
-        if let Some(texts) = parts.iter().map(text).collect::<Option<Vec<_>>>() {
-            return Ok(Self::Text(texts.into_iter().fold(Cow::Borrowed(""), |all, text| all + text)));
-        }
-        parts.iter().map(SentPart::of).collect::<Result<_, _>>().map(Self::Parts)
-    }
-}
-
-impl<'a> SentPart<'a> {
-    fn of(part: &'a Part) -> Result<Self, Broken> {
-        Ok(match part {
-            Part::Text(text) => Self::Text { text },
-            Part::Image(Media::Url(url)) => Self::ImageUrl { image_url: Url { url: url.into() } },
-            Part::Image(Media::Bytes { media_type, bytes }) => {
-                let url = format!("data:{media_type};base64,{}", BASE64.encode(bytes));
-                Self::ImageUrl { image_url: Url { url: url.into() } }
-            }
-            Part::Audio(Media::Bytes { media_type, bytes }) => {
-                let format = match media_type.as_str() {
-                    "audio/wav" | "audio/x-wav" => "wav",
-                    "audio/mpeg" => "mp3",
-                    other => {
-                        return Err(Broken::Request(format!("a recording has to be audio/wav or audio/mpeg, and is {other}")));
-                    }
-                };
-                Self::InputAudio { input_audio: Recording { data: BASE64.encode(bytes), format } }
-            }
-            Part::Audio(Media::Url(_)) => {
-                return Err(Broken::Request("a recording has to be sent as data, and only its address is given".to_owned()));
-            }
-        })
-    }
-}
-
-fn offered_tool(Tool { name, description, parameters }: &Tool) -> Function<OfferedTool<'_>> {
-    Function { r#type: "function", function: OfferedTool { name, description, parameters } }
-}
-
-fn sent_call(ToolCall { id, name, arguments }: &ToolCall) -> SentCallOut<'_> {
-    SentCallOut { id, call: Function { r#type: "function", function: CalledFunction { name, arguments } } }
-}
+/// The most parts of a content that are read from one piece.
+const MAX_PARTS: usize = 1_024;
 
 /// A piece of a stream, or a whole answer: they differ only in `delta` and `message`.
 pub(super) struct Piece {
@@ -231,12 +29,24 @@ pub(super) struct Piece {
 }
 
 /// The model's output, and why it ended.
+#[derive(Default)]
 pub(super) struct Choice {
-    pub text: String,
+    pub text: Units,
     pub tool_calls: Vec<CallPiece>,
-    /// Whether this contains output: text, reasoning or a tool call. The first piece often contains only a role.
-    pub has_output: bool,
+    /// Why the model declines to answer, in its words.
+    pub refusal: Units,
+    /// Whether this contains a thought, which is not shown.
+    pub thinks: bool,
+    /// Whether it is a whole message and no piece of one.
+    pub is_message: bool,
     pub finish_reason: Option<String>,
+}
+
+impl Choice {
+    /// Whether this contains output: text, a thought, or a tool call. The first piece often contains only a role.
+    pub fn has_output(&self) -> bool {
+        self.thinks || !self.text.is_empty() || !self.refusal.is_empty() || !self.tool_calls.is_empty()
+    }
 }
 
 /// A tool call, or a piece of one.
@@ -258,20 +68,58 @@ pub(super) struct Tokens {
 impl Piece {
     /// Parses a piece, or the error in its place.
     pub fn read(json: &[u8]) -> Result<Self, Broken> {
-        let sent: Sent<'_> = serde_json::from_slice(json).map_err(|error| Broken::garbled(error.to_string(), json))?;
-        if let Some(error) = sent.error {
-            return Err(Broken::Failed(status_of(error), message_of(error)));
+        // Words may hold bytes that are no text, where a server cut a character in two.
+        let text = String::from_utf8_lossy(json);
+        let text = text.trim_start_matches('\u{feff}');
+        let sent: Sent<'_> = serde_json::from_str(text).map_err(|error| match serde_json::from_str::<&RawValue>(text) {
+            // An error in an array.
+            Ok(value) if value.get().starts_with('[') => told(value),
+            _ => Broken::garbled(error.to_string(), json),
+        })?;
+        if let Some(error) = sent.error.filter(|error| is_something(error)) {
+            // Its code and its words may be beside it.
+            let outer = serde_json::from_str::<&RawValue>(text);
+            return Err(told(outer.ok().filter(|outer| outer.get().len() <= MAX_ERROR_BYTES).unwrap_or(error)));
         }
+        let Sent { choices, .. } = sent;
+        let is_error = |kind: Option<&RawValue>| kind.and_then(text_in).is_some_and(|kind| kind == "error");
+        let has_words = || [sent.message, sent.msg, sent.detail].into_iter().flatten().any(is_something);
+        if is_error(sent.object) || is_error(sent.r#type) || choices.is_none() && sent.usage.is_none() && has_words() {
+            return Err(serde_json::from_str(text).map_or_else(|error| Broken::garbled(error.to_string(), json), told));
+        }
+        let first = choices.and_then(|first| first.0.into_iter().next());
         Ok(Self {
-            id: sent.id.and_then(text_in),
-            model: sent.model.and_then(text_in),
-            choice: sent.choices.and_then(|first| first.0.into_iter().next()).map(Choice::from),
+            id: sent.id.and_then(name_in),
+            model: sent.model.and_then(name_in),
+            choice: first.map(Choice::read).transpose()?,
             tokens: sent.usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).map(|counts: Counts<'_>| Tokens {
                 prompt: counts.prompt_tokens.and_then(count),
                 completion: counts.completion_tokens.and_then(count),
             }),
         })
     }
+
+    /// The error that an event is by its name.
+    pub fn error(json: &[u8]) -> Broken {
+        Broken::Told(Box::new(Told::of(json)))
+    }
+}
+
+/// The longest answer whose error is read together with what is beside it.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+fn told(value: &RawValue) -> Broken {
+    Broken::Told(Box::new(Told::in_json(value)))
+}
+
+/// A name, which some servers send as a number.
+fn name_in(value: &RawValue) -> Option<String> {
+    text_in(value).or_else(|| value.get().parse::<f64>().ok().map(|_| value.get().to_owned()))
+}
+
+/// Some servers send an empty error, or `false`, with every answer.
+fn is_something(value: &RawValue) -> bool {
+    !matches!(value.get(), "{}" | "[]" | "\"\"" | "false" | "0" | "null")
 }
 
 impl Tokens {
@@ -284,9 +132,9 @@ impl Tokens {
     }
 }
 
-/// Parses a count, which some servers send as a fraction.
+/// Parses a count, which some servers send as a fraction or as a string.
 fn count(value: &RawValue) -> Option<u64> {
-    let count: f64 = value.get().parse().ok()?;
+    let count: f64 = value.get().trim_matches('"').parse().ok()?;
     (count.is_finite() && count >= 0.0).then_some(count.round() as u64)
 }
 
@@ -303,6 +151,16 @@ struct Sent<'a> {
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    msg: Option<&'a RawValue>,
+    #[serde(borrow)]
+    detail: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -311,19 +169,44 @@ struct SentChoice<'a> {
     delta: Option<SentWords<'a>>,
     #[serde(borrow)]
     message: Option<SentWords<'a>>,
+    /// The words, on servers that complete texts.
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct SentWords<'a> {
-    content: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
     #[serde(borrow)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow)]
+    reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking_blocks: Option<&'a RawValue>,
+    #[serde(borrow)]
     tool_calls: Option<&'a RawValue>,
+}
+
+/// A part of a content.
+#[derive(Deserialize)]
+struct SentPart<'a> {
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -352,21 +235,69 @@ struct Counts<'a> {
     completion_tokens: Option<&'a RawValue>,
 }
 
-impl From<SentChoice<'_>> for Choice {
-    fn from(sent: SentChoice<'_>) -> Self {
-        let finish_reason = sent.finish_reason.and_then(text_in);
-        let Some(words) = sent.delta.or(sent.message) else {
-            return Self { text: String::new(), tool_calls: Vec::new(), has_output: false, finish_reason };
+impl Choice {
+    fn read(sent: SentChoice<'_>) -> Result<Self, Broken> {
+        if let Some(error) = sent.error.filter(|error| is_something(error)) {
+            return Err(told(error));
+        }
+        let finish_reason = sent.finish_reason.and_then(text_in).filter(|reason| !matches!(reason.as_str(), "" | "null"));
+        if let Some(reason) = finish_reason.as_deref().filter(|reason| AnswerEnd::of(reason) == AnswerEnd::Failed) {
+            return Err(Broken::failed(None, format!("the answer ended with the reason {reason:?}")));
+        }
+        let piece = sent.delta.map(Self::of).unwrap_or_default();
+        let choice = match (piece.has_output(), sent.message) {
+            (false, Some(message)) => Self { is_message: true, ..Self::of(message) },
+            _ => piece,
         };
-        let text = words.content.unwrap_or_default();
+        let text = if choice.has_output() { choice.text } else { sent.text.map(Units::of).unwrap_or_default() };
+        Ok(Self { text, finish_reason, ..choice })
+    }
+
+    fn of(words: SentWords<'_>) -> Self {
+        let mut choice = Self::default();
+        if let Some(content) = words.content {
+            choice.read_content(content);
+        }
+        choice.refusal.append(words.refusal.map(Units::of).unwrap_or_default());
         // A value that is not a list of calls is ignored, like everything else that is not needed.
         let calls = words.tool_calls.and_then(|calls| serde_json::from_str(calls.get()).ok());
         let calls = calls.map(|calls: First<SentCall<'_>, { MAX_TOOL_CALLS + 1 }>| calls.0).unwrap_or_default();
-        let tool_calls: Vec<_> = calls.into_iter().map(CallPiece::from).collect();
-        // A string is output unless it is empty: `""`.
-        let is_thought = |value: &RawValue| value.get().starts_with('"') && value.get().len() > 2;
-        let thinks = [words.reasoning, words.reasoning_content].into_iter().flatten().any(is_thought);
-        Self { has_output: thinks || !text.is_empty() || !tool_calls.is_empty(), text, tool_calls, finish_reason }
+        choice.tool_calls = calls.into_iter().map(CallPiece::from).collect();
+        let SentWords { reasoning, reasoning_content, reasoning_details, thinking, thinking_blocks, .. } = words;
+        let thoughts = [reasoning, reasoning_content, reasoning_details, thinking, thinking_blocks];
+        choice.thinks |= thoughts.into_iter().flatten().any(is_something);
+        choice
+    }
+
+    /// Adds a content: a text, or a list of parts.
+    fn read_content(&mut self, content: &RawValue) {
+        if content.get().starts_with('"') {
+            return self.text.append(Units::of(content));
+        }
+        if content.get().starts_with('[') {
+            let parts: Option<First<&RawValue, MAX_PARTS>> = serde_json::from_str(content.get()).ok();
+            return parts.into_iter().flat_map(|parts| parts.0).for_each(|part| self.read_part(part));
+        }
+        let is_part = serde_json::from_str(content.get())
+            .is_ok_and(|SentPart { r#type, text, refusal }| [r#type, text, refusal].into_iter().any(|field| field.is_some()));
+        match is_part {
+            true => self.read_part(content),
+            // JSON that was asked for, and that the server has parsed.
+            false => self.text.append(Units::of_json(content)),
+        }
+    }
+
+    fn read_part(&mut self, part: &RawValue) {
+        if part.get().starts_with('"') {
+            return self.text.append(Units::of(part));
+        }
+        let Ok(part) = serde_json::from_str::<SentPart<'_>>(part.get()) else { return };
+        match part.r#type.and_then(text_in).as_deref() {
+            None | Some("text" | "output_text") => self.text.append(part.text.map(Units::of).unwrap_or_default()),
+            Some("refusal") => self.refusal.append(part.refusal.map(Units::of).unwrap_or_default()),
+            Some("thinking" | "redacted_thinking" | "reasoning") => self.thinks = true,
+            Some(_) => {}
+        }
     }
 }
 
@@ -374,43 +305,14 @@ impl From<SentCall<'_>> for CallPiece {
     fn from(SentCall { index, id, function }: SentCall<'_>) -> Self {
         let (name, arguments) = function.map_or((None, None), |function| (function.name, function.arguments));
         let text = |value: Option<&RawValue>| value.and_then(text_in).unwrap_or_default();
+        let id = id.and_then(name_in);
         // Some servers send the arguments as an object instead of a string.
         let object = arguments.map(RawValue::get).filter(|json| json.starts_with('{'));
         Self {
             index: index.and_then(count),
-            id: text(id),
+            id: id.unwrap_or_default(),
             name: text(name),
             arguments: object.map_or_else(|| text(arguments), str::to_owned),
         }
-    }
-}
-
-/// The first elements of an array, at most `N`. The others are skipped.
-struct First<T, const N: usize>(Vec<T>);
-
-impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for First<T, N> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Elements<T, const N: usize>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Elements<T, N> {
-            type Value = First<T, N>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an array")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<First<T, N>, A::Error> {
-                let mut first = Vec::new();
-                while first.len() < N
-                    && let Some(element) = elements.next_element()?
-                {
-                    first.push(element);
-                }
-                while elements.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(First(first))
-            }
-        }
-
-        deserializer.deserialize_seq(Elements(PhantomData))
     }
 }

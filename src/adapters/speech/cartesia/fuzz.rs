@@ -38,7 +38,7 @@ pub(crate) fn messages(bytes: &[u8]) {
                 break;
             }
             Ok(Made::Failed(failed)) => {
-                check_error(&failures().in_answer(Broken::Failed(failed.status, failed.message)), bytes);
+                check_error(&failures().in_answer(Broken::failed(failed.status, failed.message)), bytes);
                 break;
             }
             Err(broken) => {

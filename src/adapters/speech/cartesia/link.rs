@@ -256,6 +256,6 @@ impl Opener {
             "model_not_found" => Some(404),
             _ => *status,
         };
-        failures.in_answer(Broken::Failed(status, message.clone()))
+        failures.in_answer(Broken::failed(status, message.clone()))
     }
 }

@@ -148,5 +148,5 @@ pub(in crate::adapters::speech) fn offset(seconds: &Value) -> Option<u64> {
 pub(in crate::adapters::speech) fn error(message: &Value) -> Broken {
     let said: Vec<_> = ["code", "variant", "description", "message"].iter().filter_map(|key| message[key].as_str()).collect();
     let said = said.join(": ");
-    Broken::Failed(said.contains(DATA_ERROR).then_some(400), first_bytes(&said, MAX_TEXT_BYTES).to_owned())
+    Broken::failed(said.contains(DATA_ERROR).then_some(400), first_bytes(&said, MAX_TEXT_BYTES).to_owned())
 }

@@ -33,7 +33,7 @@ pub(crate) fn messages(bytes: &[u8]) {
                 break;
             }
             Ok(Made::Failed(_, message)) => {
-                check_error(&failures().in_answer(Broken::Failed(None, message)), bytes);
+                check_error(&failures().in_answer(Broken::failed(None, message)), bytes);
                 break;
             }
             Err(broken) => {

@@ -139,7 +139,7 @@ impl OpenAiRecognition {
                 let body = timeout_at(by, reading).await.map_err(|_| server.late())??;
                 Transcript::read(&body).map_err(|broken| server.broken(broken))
             }
-            kind => Err(server.failures.not_an_answer(kind, "JSON or text/event-stream")),
+            kind => Err(server.failures.not_an_answer(kind, "JSON or text/event-stream", b"")),
         }
     }
 

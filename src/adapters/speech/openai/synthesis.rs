@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::pcm::{ADVICE, Pcm};
 use super::{PROVIDER, Server};
 use crate::adapters::endpoint::body::{MAX_ERROR_BYTES, is_json, media_type, whole};
-use crate::adapters::endpoint::failure::{Broken, message_in};
+use crate::adapters::endpoint::failure::Broken;
+use crate::adapters::endpoint::told::Told;
 use crate::adapters::speech::service::At;
 use crate::adapters::speech::spoken_audio::no_audio;
 use crate::ports::audio::SPOKEN_RATE;
@@ -101,7 +102,7 @@ impl Speaking {
         let speaking = Self { server, response, pcm: Pcm::of(&text, speed), by, has_begun: false };
         match media_type(&speaking.response).as_str() {
             kind if is_json(kind) => Err(speaking.json_error().await),
-            kind if kind.starts_with("text/") => Err(speaking.server.failures.not_an_answer(kind, "audio")),
+            kind if kind.starts_with("text/") => Err(speaking.server.failures.not_an_answer(kind, "audio", b"")),
             kind if OTHERS.contains(&kind) => Err(speaking.server.broken(Broken::Audio(format!("it sent {kind}; {ADVICE}")))),
             _ => match named_rate(&speaking.response) {
                 Some(rate) if rate != SPOKEN_RATE => {
@@ -116,7 +117,7 @@ impl Speaking {
     async fn json_error(self) -> NoAnswer {
         let reading = whole(self.response, MAX_ERROR_BYTES, self.server.timeout, &self.server.failures);
         match timeout_at(self.by, reading).await {
-            Ok(Ok(body)) => self.server.broken(Broken::Failed(None, message_in(&body))),
+            Ok(Ok(body)) => self.server.broken(Broken::Told(Box::new(Told::of(&body)))),
             Ok(Err(error)) => error,
             Err(_) => self.server.late(),
         }

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::adapters::endpoint::failure::{Broken, message_of, status_of, text_in};
+use crate::adapters::endpoint::failure::{Broken, text_in};
+use crate::adapters::endpoint::told::Told;
 use crate::domain::text::{first_bytes, spaced};
 
 /// With a higher probability of no speech, the names of the prompt alone are its echo. Measured with Whisper (base) and two names in the prompt:
@@ -118,7 +119,7 @@ impl Partial {
 fn read(json: &[u8]) -> Result<Sent<'_>, Broken> {
     let sent: Sent<'_> = serde_json::from_slice(json).map_err(|error| Broken::garbled(error.to_string(), json))?;
     match sent.error {
-        Some(error) => Err(Broken::Failed(status_of(error), message_of(error))),
+        Some(error) => Err(Broken::Told(Box::new(Told::in_json(error)))),
         None => Ok(sent),
     }
 }
@@ -187,7 +188,8 @@ mod tests {
             assert!(matches!(read(&answer), Err(Broken::Unreadable(_))), "{answer}");
         }
         assert!(matches!(read(&json!([1])), Err(Broken::Garbled(..))));
-        assert_eq!(read(&json!({ "error": { "message": "no", "code": 503 } })), Err(Broken::Failed(Some(503), "no".to_owned())));
+        let Err(Broken::Told(told)) = read(&json!({ "error": { "message": "no", "code": 503 } })) else { panic!("an error") };
+        assert_eq!((told.status, &*told.message), (Some(503), "no"));
     }
 
     #[test]

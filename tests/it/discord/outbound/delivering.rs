@@ -94,6 +94,7 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
         text: Some(part.text.clone()),
         parts: Vec::new(),
         name: None,
+        truncated: false,
     };
     let arguments = Arguments {
         channel_key: ChannelKey { guild: part.guild.clone(), channel: part.channel.clone() },

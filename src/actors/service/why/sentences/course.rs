@@ -42,6 +42,13 @@ pub(in crate::actors::service::why) fn consequence(
                 Some(heard) => aloud::statement(message, heard, name),
                 None => format!("{name} said: “{}”", cut(&message.text)),
             };
+            let is_truncated = message.truncated && !is_redacted(message);
+            let why = if is_truncated {
+                " The model reached its limit of tokens there, so the end is missing (prompt.max_main_answer_tokens)."
+            } else {
+                ""
+            };
+            let text = text + why;
             ("statement", text)
         }
         (Consequence::Extended(said), Event::ReplyExtended { messages, .. }) => {

@@ -1,0 +1,349 @@
+//! Reads what an endpoint says of a failure, in the shapes that servers use, and decides what is at fault.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::failure::{MAX_KEPT_BYTES, MAX_RETRY_AFTER, retry_after, text_in};
+use super::first::First;
+use crate::domain::text::first_bytes;
+
+/// How deep an error is looked into. Routers wrap the errors of others, whose message is JSON in a string.
+const MAX_DEPTH: u8 = 5;
+
+/// How many entries of a list are read, and how many messages are shown.
+const MOST_ENTRIES: usize = 4;
+
+/// What an endpoint says of a failure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::adapters) struct Told {
+    /// The HTTP status: of the response, or in a successful response the one that the error names.
+    pub status: Option<u16>,
+    /// Its words.
+    pub message: String,
+    /// Its types and codes, in small letters.
+    pub codes: Vec<String>,
+    /// How long it asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// What is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::adapters) enum Fault {
+    /// The account has no credit.
+    Credit,
+    /// The key.
+    Key,
+    /// The address: the API is at another path.
+    Path,
+    /// The name of the model, or the address.
+    Model,
+    /// The endpoint itself, for now.
+    Load,
+    /// The request.
+    Request,
+}
+
+impl Told {
+    /// The error in a response with a status that is not a success.
+    pub fn by(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let told = Self::of(body);
+        Self { status: Some(status.as_u16()), retry_after: retry_after(headers).or(told.retry_after), ..told }
+    }
+
+    /// The error in a body; its text, if it is not JSON.
+    pub fn of(body: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<&RawValue>(body) else {
+            let text = String::from_utf8_lossy(&body[..body.len().min(MAX_KEPT_BYTES)]);
+            // An HTML page is for browsers.
+            let message = if text.trim_start().starts_with('<') { String::new() } else { text.trim().to_owned() };
+            return Self { message, ..Self::default() };
+        };
+        Self::in_json(value)
+    }
+
+    /// The error in a JSON value.
+    pub fn in_json(value: &RawValue) -> Self {
+        let mut found = Found::default();
+        found.read(value, MAX_DEPTH);
+        let mut message = found.words.join(": ");
+        if message.is_empty() && !matches!(value.get(), "{}" | "[]" | "\"\"") {
+            value.get().clone_into(&mut message);
+        }
+        message.truncate(first_bytes(&message, MAX_KEPT_BYTES).len());
+        let named = || found.codes.iter().find_map(|code| named_status(code));
+        Self { status: found.status.or_else(named), message, codes: found.codes, retry_after: found.retry_after }
+    }
+
+    /// All that it says.
+    pub fn words(&self) -> String {
+        [&self.message].into_iter().chain(&self.codes).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What is at fault, by the codes and the words of the error where they are known, else by its status.
+    pub fn fault(&self) -> Fault {
+        let words = self.message.to_lowercase();
+        let says = |known: &[&str]| known.iter().any(|known| words.contains(known));
+        let is = |known: &[&str]| self.codes.iter().any(|code| known.contains(&&**code));
+        match self.status {
+            // Too many requests at a time, or in a minute, pass by themselves, whatever the error is called.
+            _ if self.status == Some(402) || is(NO_CREDIT) && !says(PASSES) => Fault::Credit,
+            Some(400..=499) | None if says(NO_CREDIT_WORDS) && self.retry_after.is_none() && !says(PASSES) => Fault::Credit,
+            Some(403) if says(&["moderation", "flagged"]) => Fault::Request,
+            _ if is(NO_MODEL) => Fault::Model,
+            Some(401 | 403) => Fault::Key,
+            Some(429) => Fault::Load,
+            _ if is(WRONG_KEY) || says(WRONG_KEY_WORDS) => Fault::Key,
+            Some(405) => Fault::Path,
+            Some(400..=499) | None if says(WRONG_PATH_WORDS) => Fault::Path,
+            Some(404) => Fault::Model,
+            Some(400..=499) | None if says(NO_MODEL_WORDS) => Fault::Model,
+            // 498 is Groq's for a tier without room.
+            Some(408 | 425 | 498 | 500..) => Fault::Load,
+            None if !says(TOO_LONG_WORDS) => Fault::Load,
+            _ => Fault::Request,
+        }
+    }
+}
+
+const NO_CREDIT: &[&str] = &[
+    "insufficient_quota",
+    "insufficient_credits",
+    "insufficient_balance",
+    "insufficient_funds",
+    "exceeded_current_quota_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "payment_required",
+    "credits_exhausted",
+    "credit_required",
+    "arrearage",
+    "insufficient_user_quota",
+    "pre_consume_token_quota_failed",
+    // Zhipu.
+    "1113",
+];
+const NO_CREDIT_WORDS: &[&str] = &[
+    "insufficient credit",
+    "insufficient balance",
+    "insufficient account balance",
+    "insufficient funds",
+    "insufficient_quota",
+    "not enough credit",
+    "out of credit",
+    "used all available credits",
+    "credits are depleted",
+    "credit limit",
+    "spending limit",
+    "no credits",
+    "more credits",
+    "add credit",
+    "credit balance is too low",
+    "exceeded your current quota",
+    "payment required",
+    "account balance",
+    "余额不足",
+    "欠费",
+];
+/// Words of limits that pass.
+const PASSES: &[&str] =
+    &["concurrent", "per minute", "per second", "per hour", "rate limit", "too many requests", "retry in", "try again in"];
+
+const WRONG_KEY: &[&str] = &[
+    "invalid_api_key",
+    "api_key_invalid",
+    "invalid_authentication",
+    "invalid_authentication_error",
+    "authentication_error",
+    "incorrect_api_key_error",
+    "unauthorized",
+    "unauthenticated",
+    "access_token_type_unsupported",
+];
+const WRONG_KEY_WORDS: &[&str] = &[
+    "api key not valid",
+    "api key not found",
+    "api key expired",
+    "api key provided",
+    "invalid api key",
+    "invalid api_key",
+    "invalid api-key",
+    "no api key",
+    "missing api key",
+    "missing or invalid authorization",
+    "missing authentication",
+    "invalid authentication",
+    "invalid access token",
+    "invalid bearer token",
+    "authentication failed",
+    "no auth credentials",
+];
+
+const WRONG_PATH_WORDS: &[&str] = &[
+    "unexpected endpoint",
+    "unknown endpoint",
+    "invalid url (",
+    "unknown request url",
+    "cannot post /",
+    "cannot get /",
+    "no route",
+    "route not found",
+    "endpoint not found",
+    "path not found",
+    "page not found",
+    "resource not found",
+    "file not found",
+    "method not allowed",
+];
+
+const NO_MODEL: &[&str] = &["model_not_found", "model_not_supported", "unknown_model", "invalid_model", "deploymentnotfound"];
+const NO_MODEL_WORDS: &[&str] = &[
+    "model not exist",
+    "model not found",
+    "is not a valid model",
+    "no such model",
+    "unknown model",
+    "invalid model",
+    "no models loaded",
+    "no model loaded",
+];
+
+/// Words of requests that a repetition would not change, where no status says so.
+const TOO_LONG_WORDS: &[&str] = &["context", "too long", "too large", "exceeds", "invalid", "not supported", "unsupported"];
+
+/// The status that a type of error stands for, where a successful response names no status.
+fn named_status(code: &str) -> Option<u16> {
+    Some(match code {
+        "invalid_request_error" | "badrequesterror" | "bad_request" | "invalid_argument" | "failed_precondition" => 400,
+        "permission_denied" | "permission_error" => 403,
+        "not_found_error" | "notfounderror" | "not_found" => 404,
+        "rate_limit_error" | "rate_limit_exceeded" | "resource_exhausted" | "too_many_requests" => 429,
+        "overloaded_error" | "unavailable" | "service_unavailable" => 503,
+        _ => return None,
+    })
+}
+
+/// What was found in an error.
+#[derive(Default)]
+struct Found {
+    words: Vec<String>,
+    codes: Vec<String>,
+    status: Option<u16>,
+    retry_after: Option<Duration>,
+}
+
+/// The fields of an error, in any of its shapes.
+#[derive(Default, Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    errors: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    msg: Option<&'a RawValue>,
+    #[serde(borrow)]
+    detail: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error_message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error_msg: Option<&'a RawValue>,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    raw: Option<&'a RawValue>,
+    #[serde(borrow)]
+    details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status_code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    param: Option<&'a RawValue>,
+    /// `RetryInfo` of Google's APIs.
+    #[serde(borrow, rename = "retryDelay")]
+    retry_delay: Option<&'a RawValue>,
+    #[serde(borrow)]
+    retry_after: Option<&'a RawValue>,
+}
+
+impl Found {
+    fn read(&mut self, value: &RawValue, depth: u8) {
+        let Some(deeper) = depth.checked_sub(1) else { return };
+        match value.get().as_bytes().first() {
+            Some(b'"') => self.say(text_in(value).unwrap_or_default(), deeper),
+            Some(b'[') => self.read_all(value, deeper),
+            Some(b'{') => self.read_object(value, deeper),
+            _ => {}
+        }
+    }
+
+    fn read_all(&mut self, list: &RawValue, depth: u8) {
+        let entries: Option<First<&RawValue, MOST_ENTRIES>> = serde_json::from_str(list.get()).ok();
+        entries.into_iter().flat_map(|entries| entries.0).for_each(|entry| self.read(entry, depth));
+    }
+
+    fn read_object(&mut self, value: &RawValue, depth: u8) {
+        let fields: Fields<'_> = serde_json::from_str(value.get()).unwrap_or_default();
+        for code in [fields.code, fields.status, fields.status_code].into_iter().flatten() {
+            let number = code.get().trim_matches('"').parse().ok();
+            self.status = self.status.or(number.filter(|status| (400..=599).contains(status)));
+        }
+        let named = [fields.code, fields.status, fields.r#type, fields.error_type, fields.reason, fields.param];
+        for code in named.into_iter().flatten() {
+            let code = text_in(code).unwrap_or_else(|| code.get().to_owned());
+            if self.codes.len() < 4 * MOST_ENTRIES && code.len() <= 100 {
+                self.codes.push(code.to_lowercase());
+            }
+        }
+        for delay in [fields.retry_delay, fields.retry_after].into_iter().flatten() {
+            let secs = delay.get().trim_matches('"').trim_end_matches('s').parse().ok();
+            let wait = secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+            self.retry_after = self.retry_after.or(wait.map(|wait| wait.min(MAX_RETRY_AFTER)));
+        }
+        let Fields { error, errors, message, msg, detail, error_message, error_msg, metadata, raw, .. } = fields;
+        let told = [error, errors, message, msg, detail, error_message, error_msg, metadata, raw];
+        told.into_iter().flatten().for_each(|told| self.read(told, depth));
+        if let Some(details) = fields.details {
+            // They repeat the message, or are for programs.
+            let words = std::mem::take(&mut self.words);
+            self.read(details, depth);
+            if !words.is_empty() {
+                self.words = words;
+            }
+        }
+    }
+
+    /// Adds words, unless they are known already. Words that are JSON are an error of somebody else.
+    fn say(&mut self, text: String, depth: u8) {
+        let text = text.trim();
+        let before = self.words.len();
+        if text.starts_with(['{', '['])
+            && let Ok(inner) = serde_json::from_str(text)
+        {
+            self.read(inner, depth);
+            if self.words.len() > before {
+                return;
+            }
+        }
+        let is_known = self.words.iter().any(|known| known.contains(text));
+        if !text.is_empty() && !is_known && self.words.len() < MOST_ENTRIES {
+            self.words.push(first_bytes(text, MAX_KEPT_BYTES).to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
