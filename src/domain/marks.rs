@@ -224,8 +224,8 @@ mod tests {
         };
         assert_eq!(marks.map(begins), [true; 12]);
         assert_eq!(talk.map(begins), [false; 11]);
-        // Thoughts in other brackets separate nothing in a prompt.
-        let others = ["\u{25c1}", "[unused"];
+        // Thoughts in other brackets separate nothing in a prompt. Of `<<SYS>>`, the second bracket begins a mark.
+        let others = ["\u{25c1}", "[unused", "<<"];
         let pairs = PAIRS.iter().flat_map(|(open, close, _)| [*open, *close]);
         let of_answers = ENDS.into_iter().chain(STARTS).chain(pairs).filter(|mark| !mark.is_empty());
         for mark in of_answers.filter(|mark| !others.iter().any(|other| mark.starts_with(other))) {

@@ -26,50 +26,7 @@ pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::raw_answer::MAX_CHARS;
     use super::*;
-
-    #[test]
-    fn the_statement_is_extracted() {
-        for (text, expected) in [
-            ("Hello!", Some("Hello!")),
-            ("  Hello!\n\n", Some("Hello!")),
-            ("Aria: Hello!", Some("Hello!")),
-            ("aria : Hello!", Some("Hello!")),
-            ("**Aria:** Hello!", Some("Hello!")),
-            ("**Aria**: Hello!", Some("Hello!")),
-            ("**Aria**: **Hello!**", Some("**Hello!**")),
-            ("Aria: **Hello!**", Some("**Hello!**")),
-            ("[Aria]: Hello!", Some("Hello!")),
-            ("Aria：やあ", Some("やあ")),
-            ("Ariadne: Hello!", Some("Ariadne: Hello!")),
-            ("Aria likes it: yes", Some("Aria likes it: yes")),
-            ("Bob: Hello!", Some("Bob: Hello!")),
-            ("\"Hello!\"", Some("Hello!")),
-            ("“Aria: Hello!”", Some("Hello!")),
-            ("Aria: \"Hello!\"", Some("Hello!")),
-            ("「やあ」", Some("やあ")),
-            ("\"Hello\" and \"bye\"", Some("\"Hello\" and \"bye\"")),
-            ("'tis so", Some("'tis so")),
-            ("<think>What now?</think>\nHello!", Some("Hello!")),
-            ("<think>What now?", None),
-            ("{\"n\":3,\"role\":\"you\",\"from\":\"Aria\",\"text\":\"Hello!\"}", Some("Hello!")),
-            ("{\"x\":1}", Some("{\"x\":1}")),
-            ("{not json", Some("{not json")),
-            ("a\u{0}b\r\nc\td", Some("ab\nc\td")),
-            ("\u{200b}", None),
-            ("Aria: \u{200b}\u{200d}\n\u{fe0f}\u{2800}", None),
-            ("\u{ad}!", Some("\u{ad}!")),
-            ("Aria:", None),
-            ("\"\"", None),
-            ("\"", Some("\"")),
-            ("", None),
-        ] {
-            assert_eq!(clean_statement(text, "Aria").as_deref(), expected, "{text:?}");
-        }
-    }
 
     #[test]
     fn a_companion_without_a_name_loses_no_words() {
@@ -77,17 +34,9 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_bounded() {
-        let long = clean_statement(&"é ".repeat(100_000), "Aria").unwrap();
-
-        assert!(long.chars().count() <= MAX_CHARS);
-    }
-
-    proptest! {
-        #[test]
-        fn no_statement_panics(text in any::<String>(), name in "\\PC{0,5}", around in "[*_\\[<\"'“” :]{0,6}") {
-            clean_statement(&text, &name);
-            clean_statement(&format!("{around}{name}{around}{text}{around}"), &name);
-        }
+    fn a_brief_has_no_thoughts_and_is_bounded() {
+        assert_eq!(clean_brief("<think>Short.</think>\nYou are Aria.", 100).as_deref(), Some("You are Aria."));
+        assert_eq!(clean_brief("éé and more", 3).as_deref(), Some("é"));
+        assert_eq!(clean_brief("<think>Short.</think>\n", 100), None);
     }
 }

@@ -88,20 +88,19 @@ impl Actor for Reply {
             false => View::Unseen,
         };
         let pool = &reply.context.pool;
-        let (mut writing, drafts) = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
+        let mut writing = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
         let (mut losses, mut is_repeat) = (0, false);
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
-            let answer = pool.answer_or(request.clone(), priority, deadline, Some(drafts.clone()), unclaimed);
+            let answer = pool.answer_or(request.clone(), priority, deadline, Some(writing.begin()), unclaimed);
             let outcome = writing.until(answer).await;
             if outcome.is_lost() {
                 losses += 1;
                 let pause = pause_before_asking_again(losses);
                 // A question that the pool lost is asked again, until the deadline.
                 if Instant::now() + pause < deadline {
-                    writing.restart();
                     tokio::time::sleep(pause).await;
                     continue;
                 }
@@ -117,7 +116,6 @@ impl Actor for Reply {
                     let (asked, outcome) = (request.clone(), Box::new(outcome));
                     reply.channel.cast(ChannelMessage::Repeated { ticket: reply.ticket, asked, outcome })?;
                     (request, is_repeat) = (repeated(request, prompt::REPEAT_WORDS), true);
-                    writing.restart();
                     continue;
                 }
                 (Some(words), _) => words.map_err(Nothing::code),

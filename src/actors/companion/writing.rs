@@ -37,11 +37,18 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Before the first word. The sender is for the pieces of the answer.
-    pub(super) fn new(speakers: Arc<Mutex<Speakers>>, begins_in_thought: bool, view: View) -> (Self, UnboundedSender<Draft>) {
+    /// Before the first word.
+    pub(super) const fn new(speakers: Arc<Mutex<Speakers>>, begins_in_thought: bool, view: View) -> Self {
+        let (pieces, raw, reader) = (None, String::new(), None);
+        Self { speakers, begins_in_thought, view, pieces, raw, reader, passed: 0, restarts: 0, has_lost: false }
+    }
+
+    /// The model is asked now, perhaps again. Returns the sender for the pieces of its answer.
+    pub(super) fn begin(&mut self) -> UnboundedSender<Draft> {
         let (sender, pieces) = unbounded_channel();
-        let (pieces, raw, reader) = (Some(pieces), String::new(), None);
-        (Self { speakers, begins_in_thought, view, pieces, raw, reader, passed: 0, restarts: 0, has_lost: false }, sender)
+        self.pieces = Some(pieces);
+        self.restart();
+        sender
     }
 
     /// Waits for an answer, and passes its words on meanwhile.
@@ -68,7 +75,7 @@ impl Writing {
     }
 
     /// The answer begins again. What another answer says does not follow a sentence that was spoken, so that it is not read.
-    pub(super) fn restart(&mut self) {
+    fn restart(&mut self) {
         if !self.has_said_nothing() {
             (self.has_lost, self.pieces) = (true, None);
             return;

@@ -42,6 +42,13 @@ pub(super) enum Family {
     Bare,
 }
 
+impl Mark {
+    /// The same, where the channel's other marks are there.
+    fn with_marks(self) -> Self {
+        if self == Self::Open(Family::Bare) { Self::Open(Family::Channel(Trimmed::Channel)) } else { self }
+    }
+}
+
 impl Family {
     pub(super) fn kind(self) -> Trimmed {
         match self {
@@ -85,12 +92,12 @@ pub(super) const FINAL: &str = "assistantfinal";
 
 /// The beginning of an answer in Harmony's channels whose marks the server removed. The word alone is a word, so that something must be joined to it.
 pub(super) fn bare_channel(text: &str, is_end: bool) -> Look<(Mark, usize)> {
-    let joined = |word: &'static str, is_joined: fn(char) -> bool, what| match exactly(text, word) {
+    let joined = |word: &'static str, is_joined: fn(char) -> bool, what: Mark| match exactly(text, word) {
         Look::Yes(length) => match text[length..].chars().next() {
             None => Look::More,
             Some(c) if is_joined(c) => Look::Yes((what, length)),
             Some(' ') if what != Mark::Final => exactly(&text[length..], " to=").map(|more| (what, length + more)),
-            Some(_) => exactly(&text[length..], MESSAGE).map(|more| (what, length + more)),
+            Some(_) => exactly(&text[length..], MESSAGE).map(|more| (what.with_marks(), length + more)),
         },
         Look::More => Look::More,
         Look::No => Look::No,

@@ -276,6 +276,15 @@ fn the_companions_own_name_is_not_said() {
 }
 
 #[test]
+fn names_are_found_without_their_decoration() {
+    let speakers = Speakers::new("★ Nova Stern ★", ["🔥Ember".into()]);
+    for text in ["Nova: Hello!\nEmber: Hi!", "**Nova Stern:** Hello!\n**🔥Ember:** Hi!", "★ Nova Stern ★: Hello!\nEMBER: Hi!"]
+    {
+        assert_eq!(statement(text, speakers.clone()).words.as_deref(), Ok("Hello!"), "{text}");
+    }
+}
+
+#[test]
 fn words_are_taken_out_of_a_form_where_they_are_unmistakable() {
     use Trimmed::{Decision, Form, OwnName, ToolCall};
     let vote = r#"{"reason": "They asked.", "decision": "YES", "importance": 8, "selected": true, "closing": "none"}"#;
@@ -320,6 +329,8 @@ fn a_form_without_words_is_no_statement() {
         ("<function=look><parameter=path>/</parameter></function>", Nothing::ToolCall),
         ("<|tool_call>call:look{}<tool_call|>", Nothing::ToolCall),
         ("<|python_tag|>look()", Nothing::ToolCall),
+        ("```tool_code\nlook()\n```", Nothing::ToolCall),
+        ("{reason: 'x', decision: 'NO'}", Nothing::Decision),
         ("{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Bob\",\"text\":\"Ho\"}", Nothing::Form),
         ("{}", Nothing::Form),
     ] {
@@ -419,6 +430,29 @@ fn decisions_keep_marks_in_objects_and_lose_thoughts_anywhere() {
 
     assert_eq!(decision("I say NO.</think>YES").unopened, Some("I say NO."));
     assert_eq!(prose("<think>hm</think>They talked.").text, "They talked.");
+}
+
+#[test]
+fn every_documented_answer_is_said_as_documented() {
+    let page = include_str!("../../../docs/models.md");
+    let (_, section) = page.split_once("## Answers that are statements").expect("the section");
+    let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| `")).collect();
+
+    assert!(rows.len() >= 15);
+    for row in rows {
+        let [_, answer, said, cut, _] = row
+            .replace("\\|", "\u{1}")
+            .split('|')
+            .map(|cell| cell.trim().replace('\u{1}', "|").replace("\\n", "\n"))
+            .collect::<Vec<_>>()
+            .try_into()
+            .expect("three columns");
+        let reading = read(answer.trim_matches('`'));
+        let words = reading.words.map_or_else(|nothing| format!("nothing: {}", nothing.code()), |words| format!("“{words}”"));
+        let kinds = reading.trimmed.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+
+        assert_eq!((words, if kinds.is_empty() { "nothing" } else { &*kinds }), (said, &*cut), "{row}");
+    }
 }
 
 /// Pieces of answers that are difficult to take apart.

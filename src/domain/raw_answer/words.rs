@@ -26,6 +26,8 @@ const ROLES: [&str; 3] = ["User", "Human", "Assistant"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Speakers {
     own: Arc<str>,
+    /// The other ways to write its own name: without decoration, and its first word.
+    own_forms: Vec<Arc<str>>,
     others: Vec<Arc<str>>,
 }
 
@@ -33,13 +35,17 @@ impl Speakers {
     /// The companion that answers, and everybody else who is known in the room.
     pub fn new(own: &str, others: impl IntoIterator<Item = Arc<str>>) -> Self {
         let own = own.trim();
+        let plain = plain(own);
+        let first = plain.split_whitespace().next().filter(|first| first.chars().count() > 2);
+        let own_forms =
+            [Some(plain), first].into_iter().flatten().filter(|form| !form.is_empty() && *form != own).map(Arc::from).collect();
         // A letter alone also begins questions and lists.
-        let is_name = |name: &str| (name.len() > 1) && !name.eq_ignore_ascii_case(own);
-        let mut others: Vec<Arc<str>> =
-            others.into_iter().map(|name| name.trim().into()).filter(|name: &Arc<str>| is_name(name)).collect();
+        let is_name = |name: &str| name.len() > 1 && name.to_lowercase() != own.to_lowercase();
+        let forms = |name: Arc<str>| [Arc::from(name.trim()), Arc::from(self::plain(&name))];
+        let mut others: Vec<Arc<str>> = others.into_iter().flat_map(forms).filter(|name| is_name(name)).collect();
         others.sort_unstable();
         others.dedup();
-        Self { own: own.into(), others }
+        Self { own: own.into(), own_forms, others }
     }
 
     /// Whether a line begins with somebody else's name, and the length of that.
@@ -52,7 +58,8 @@ impl Speakers {
 
     /// Whether a line begins with the companion's own name, or its role, and the length of that.
     fn own(&self, line: &str) -> Look<usize> {
-        let named = if self.own.is_empty() { Look::No } else { speaker(line, &self.own) };
+        let own = [&self.own].into_iter().chain(&self.own_forms).filter(|own| !own.is_empty());
+        let named = own.fold(Look::No, |found, own| found.or(|| speaker(line, own)));
         let is_taken = self.others.iter().any(|name| name.eq_ignore_ascii_case("assistant"));
         named.or(|| if is_taken { Look::No } else { role(line, "Assistant") })
     }
@@ -63,6 +70,11 @@ impl Speakers {
             || name.eq_ignore_ascii_case("assistant")
             || name.eq_ignore_ascii_case("you")
     }
+}
+
+/// A name without the signs around it.
+fn plain(name: &str) -> &str {
+    name.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
 /// What holds back the beginning.
@@ -436,6 +448,9 @@ impl Words {
     /// A block of code. One that holds a decision or a call of a tool, and was not announced, is no code.
     fn block(&mut self, fence: Fence, length: usize, is_end: bool) -> Option<Step> {
         let rest = &self.head[self.at..];
+        if rest[..length].trim_matches(['`', '~', '\n', ' ', '\r']).starts_with("tool_") {
+            return Some(self.end(Trimmed::ToolCall));
+        }
         let inside = rest[length..].trim_start();
         if inside.is_empty() && !is_end {
             return None;

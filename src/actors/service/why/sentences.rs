@@ -110,6 +110,14 @@ pub(super) fn failed(error: &str) -> String {
             "{error}: the server died twice while the answer to this question arrived, so the question is not asked for an hour; look at the \
              endpoint's answers, and at the log"
         ),
+        "only_thoughts" => format!(
+            "{error}: the model wrote only what it thinks, and no words; if its answer was cut off at the token limit, raise \
+             prompt.max_main_answer_tokens"
+        ),
+        "no_statement" => format!(
+            "{error}: the model wrote a decision, a call of a tool, the lines of others or that it stays silent, and no words of its own, \
+             also when it was asked again; see docs/models.md"
+        ),
         INTERRUPTED => format!("{error}: it was to be spoken, and was stopped before a word of it was heard"),
         UNVOICED => format!("{error}: it was to be spoken, and no audio of it was there in time"),
         error => error.to_owned(),
