@@ -78,6 +78,7 @@ fn targets() -> Vec<Target> {
         Target::new("state", answers::state, answers::states),
         Target::new("score", answers::score, answers::two_lines),
         Target::new("statement", answers::statement, answers::statements),
+        Target::new("raw_answer", answers::raw_answer, answers::statements).costing(2),
         Target::new("repetition", answers::repetition, answers::statements).up_to(4 << 10),
         Target::new("names", names::find, names::talk),
         // A name has 64 characters at most.

@@ -56,12 +56,14 @@ use crate::domain::conversation::{Conversation, Input, Notice, Output};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::raw_answer;
 use crate::domain::repetition;
 use crate::domain::voice::utterance;
 use crate::domain::vote::{self, State as Ballot, Vote};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::Request;
+use crate::ports::language_model::{ModelRole, Request};
 use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::model_calls::record_trimmed;
 use channel_context::ChannelContext;
 use clock::{Clock, Due};
 use deliveries::Deliveries;
@@ -466,9 +468,9 @@ impl State {
         self.step(Input::Judged { ticket, score, call });
     }
 
-    /// The first answer could not be read. Its call belongs to the question, but only the second answer decides.
+    /// The first answer could not be read, or was no statement. Its call belongs to the question or the reply, but only the second answer counts.
     fn question_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        if !questions::is_open(ticket, &self.conversation) {
+        if !questions::is_open(ticket, &self.conversation) && self.conversation.owed_reply(ticket).is_none() {
             self.record_unclaimed_usage(asked, outcome);
             return;
         }
@@ -479,6 +481,12 @@ impl State {
 
     /// Notes the usage of a question that is waited for, and shows its call in the trace.
     fn note_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        if asked.role == ModelRole::Side
+            && let Ok(answer) = &outcome.result
+        {
+            let trimmed = raw_answer::decision(&answer.text()).trimmed;
+            record_trimmed(self.channel.context.recorder.instruments(), &outcome.facts.identity, asked, &trimmed);
+        }
         self.spending.note(asked, outcome, &self.channel);
         self.traces.called(ticket, asked, outcome, &self.channel);
     }

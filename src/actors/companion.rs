@@ -9,6 +9,7 @@
 
 pub mod brief_writing;
 pub mod briefs;
+mod drafts;
 pub mod history;
 mod pending_calls;
 mod question;
@@ -16,6 +17,7 @@ pub mod reply;
 mod settings_cache;
 mod speaking;
 pub mod trial;
+mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -28,8 +30,8 @@ use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
-use crate::domain::prompt::Character;
-use crate::ports::language_model::Asker;
+use crate::domain::prompt::{Character, tokens};
+use crate::ports::language_model::{Asker, LazyRequest, Message, Request, Role};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::plain::Plain;
@@ -129,6 +131,19 @@ pub(super) fn character<'a>(settings: &'a Settings, brief: Option<&'a str>) -> C
         tier: settings.interjection.as_str(),
         tone: settings.tone.as_deref().unwrap_or_default(),
     }
+}
+
+/// The same request, with a stricter demand for the form of the answer at its end (docs/design/gate.md G-29).
+fn repeated(asked: Arc<LazyRequest>, demand: &'static str) -> Arc<LazyRequest> {
+    LazyRequest::later(asked.base().clone(), move || {
+        let asked = asked.clone();
+        async move {
+            let mut repeated = Request::clone(&*asked.build().await?);
+            repeated.messages.push(Message::text(Role::User, demand.to_owned()));
+            repeated.sizes.push(("repeat", tokens(demand)));
+            Some(repeated)
+        }
+    })
 }
 
 /// The companion as the author of a request to a model.

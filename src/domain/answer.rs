@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::raw_answer;
 use super::text::{first_bytes, is_joining, last_bytes, seen};
-use super::thoughts::{unopened, without_thoughts};
 
 /// At most this many bytes at the end of an answer are read, and as many at its start for its first line.
 const MAX_READ_BYTES: usize = 16 * 1024;
@@ -64,8 +64,9 @@ pub enum Verdict {
 /// What a model thought aloud does not count. A thought that ends and never began may be an answer that quotes the tag: if the text
 /// before it decides the opposite, the answer is unreadable.
 pub fn read(text: &str, words: Words<'_>) -> Reading {
-    let reading = read_visible(&without_thoughts(text), words);
-    let is_contradicted = unopened(text).is_some_and(|before| is_opposite_decided(before, reading.decision, words));
+    let seen = raw_answer::decision(text);
+    let reading = read_visible(&seen.text, words);
+    let is_contradicted = seen.unopened.is_some_and(|before| is_opposite_decided(before, reading.decision, words));
     let decision = if is_contradicted { Verdict::Unreadable } else { reading.decision };
     Reading { decision, ..reading }
 }

@@ -6,7 +6,6 @@
 mod card;
 mod data;
 mod frame;
-mod marks;
 pub mod room;
 mod transcript;
 
@@ -32,6 +31,9 @@ pub const RECENT_TURNS: usize = 5;
 
 /// Added to a question whose first answer could not be read.
 pub const REPEAT_JSON: &str = "Your last answer could not be read. Answer again with the JSON object alone: begin with { and end with }, with nothing around it.";
+
+/// Added to the request for a statement whose first answer was no statement.
+pub const REPEAT_WORDS: &str = "Your last answer was not a message that can be posted. Answer again with the words of the message alone: what you say, as plain text, without JSON, without a decision and without a call of a tool.";
 
 /// The prompt for one question to a model, with the sizes of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +169,7 @@ pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&s
     Some(sentence.as_str()).filter(|sentence| !sentence.is_empty())
 }
 
-/// The prompt for the text of a statement. `statement::clean_statement` cleans the answer.
+/// The prompt for the text of a statement. [`raw_answer`](crate::domain::raw_answer) takes the answer apart.
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
     let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);

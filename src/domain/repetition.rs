@@ -6,7 +6,7 @@ mod numbers;
 
 use likeness::Features;
 
-use super::thoughts::without_thoughts;
+use super::raw_answer;
 
 /// A score above this is repetition.
 pub const THRESHOLD: f64 = 0.7;
@@ -96,7 +96,7 @@ fn one_sided(window: &[Features]) -> f64 {
 /// Markdown and punctuation around it are ignored. Anything else counts as 0, such as a percentage or a number out of range. What the model thinks
 /// aloud is left out.
 pub fn read_score(text: &str) -> f64 {
-    let answer = without_thoughts(text);
+    let answer = raw_answer::decision(text).text;
     let Some(line) = answer.lines().rev().find(|line| line.contains(char::is_alphanumeric)) else { return 0.0 };
     let line = line.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '%');
     let word = line.rsplit(|c: char| c.is_whitespace() || matches!(c, ':' | '=')).next().unwrap_or_default();

@@ -7,11 +7,12 @@ mod tests;
 
 use serde_json::Value;
 
+pub(super) use self::object::begins_without_quotes;
 use self::object::{Found, Object};
 use super::answer::{self, Reading, Verdict, Words, sentence};
 use super::closing::Stage;
+use super::raw_answer;
 use super::text::first_bytes;
-use super::thoughts::without_thoughts;
 pub use state::{MOST_IMPORTANCE, MOST_MOOD, Stance, State, is_usual};
 
 /// The importance of a vote without a valid one.
@@ -53,16 +54,19 @@ pub struct Vote {
 /// A text in which no object begins is read as a plain answer in two lines, with the usual importance. Of an object that does not
 /// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.
 pub fn read(text: &str, words: Words<'_>) -> Vote {
-    let found = object::find(first_bytes(text, MAX_SEARCHED_BYTES));
+    let seen = raw_answer::decision(first_bytes(text, MAX_SEARCHED_BYTES));
+    let found = object::find(&seen.text);
     let vote = match found.has_begun {
         false => Some(answer::read(text, words).into()),
         true if found.is_unreadable => None,
         true => deciding_vote(&found, words),
     };
-    let vote = vote.filter(|vote| !found.is_contradicted_before_thought(vote, words));
+    let is_contradicted =
+        |vote: &Vote| seen.unopened.is_some_and(|before| is_contradicted_by(before, vote, found.has_begun, words));
+    let vote = vote.filter(|vote| !is_contradicted(vote));
     let vote = vote.unwrap_or_else(|| vote_of(&Object::default(), words));
     let why = match vote.verdict {
-        Verdict::Unreadable => vote.why.or_else(|| sentence(&without_thoughts(text))),
+        Verdict::Unreadable => vote.why.or_else(|| sentence(&seen.text)),
         Verdict::Yes | Verdict::No => vote.why,
     };
     Vote { why, ..vote }
@@ -84,16 +88,14 @@ fn deciding_vote(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
     (!is_contradicted).then_some(vote)
 }
 
-impl Found<'_> {
-    /// Whether the text before the end of a thought that never began decides otherwise. It may be an answer that quotes the tag.
-    fn is_contradicted_before_thought(&self, vote: &Vote, words: Words<'_>) -> bool {
-        let differs = |earlier: Vote| {
-            earlier.verdict != Verdict::Unreadable
-                && (earlier.verdict != vote.verdict || self.has_begun && !vote.agrees_with(&earlier))
-        };
-        self.before_thought.iter().any(|object| differs(vote_of(object, words)))
-            || self.unopened.is_some_and(|before| answer::is_opposite_decided(before, vote.verdict, words))
-    }
+/// Whether the text before the end of a thought that never began decides otherwise. It may be an answer that quotes the mark.
+fn is_contradicted_by(before: &str, vote: &Vote, is_object: bool, words: Words<'_>) -> bool {
+    let differs = |earlier: Vote| {
+        earlier.verdict != Verdict::Unreadable && (earlier.verdict != vote.verdict || is_object && !vote.agrees_with(&earlier))
+    };
+    let seen = raw_answer::decision(before);
+    object::find(&seen.text).objects.iter().any(|object| differs(vote_of(object, words)))
+        || answer::is_opposite_decided(before, vote.verdict, words)
 }
 
 impl Vote {

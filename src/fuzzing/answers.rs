@@ -1,9 +1,12 @@
 //! Targets for the answers of models.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::rules::{is_bounded, is_plain_line, text, texts};
 use crate::domain::answer::{self, Verdict, Words};
+use crate::domain::raw_answer::{self, Reader, Speakers};
 use crate::domain::repetition;
 use crate::domain::statement::clean_statement;
 use crate::domain::text::one_line;
@@ -50,6 +53,12 @@ pub(super) fn statements() -> Vec<Vec<u8>> {
         "{\"n\":3,\"who\":\"#2\",\"role\":\"you\",\"from\":\"Aria\",\"text\":\"So it is.\"}",
         "<think>What now?</think>„Gut.“",
         "the same again\u{1f}the same again\u{1f}something else",
+        "<|channel|>analysis<|message|>Short.<|end|><|start|>assistant<|channel|>final<|message|>Hello!<|return|>",
+        "analysisShort.assistantfinalHello!",
+        "Hello!\n**Ana (she/her):** How are you?\nAria: Fine.<|im_end|>",
+        "Some write `<think>` and\n```json\n{\"decision\":\"YES\"}\n```\nafter it, [THINK]so[/THINK].",
+        "Here is my reply:\n```json\n{\"text\":\"Hello!\"}\n```",
+        "Hello!\n<tool_call>{\"name\":\"look\"}</tool_call>\nNO_REPLY",
     ])
 }
 
@@ -61,7 +70,7 @@ pub(super) fn answer(bytes: &[u8]) {
     check_reason(read.why.as_deref());
     // The last line decides, whatever comes before it. The only exception is inside a thought that never ends.
     for (word, verdict) in [("YES", Verdict::Yes), ("NO", Verdict::No)] {
-        if !answer.contains('<') {
+        if has_no_mark(&answer) {
             assert_eq!(
                 answer::read(&format!("{answer}\n{word}"), Words::ENGLISH).decision,
                 verdict,
@@ -133,7 +142,7 @@ pub(super) fn score(bytes: &[u8]) {
     let score = repetition::read_score(&answer);
 
     assert!((0.0..=1.0).contains(&score), "{score}");
-    if !answer.contains('<') {
+    if has_no_mark(&answer) {
         assert_eq!(repetition::read_score(&format!("{answer}\n0.25")), 0.25);
         assert_eq!(repetition::read_score(&format!("{answer}\n7 of 10")), 0.0);
     }
@@ -149,6 +158,39 @@ pub(super) fn statement(bytes: &[u8]) {
         assert!(words.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')), "{words:?}");
         assert!(words.len() <= given.len(), "the statement is longer than the answer");
     }
+}
+
+/// An answer in pieces says the same, and what is shown meanwhile stays.
+pub(super) fn raw_answer(bytes: &[u8]) {
+    let given = text(bytes);
+    let speakers = || Speakers::new("Aria", ["Ana", "Bob", "Mira Vale"].map(Arc::from));
+    let whole = raw_answer::statement(&given, speakers());
+    let mut reader = Reader::new(speakers(), false);
+    let (mut shown, mut restarts) = (0, 0);
+    // Pieces of a few bytes, of differing lengths.
+    let mut rest = &*given;
+    while let Some(length) =
+        rest.char_indices().map(|(at, c)| at + c.len_utf8()).nth(rest.len() % 5).or(Some(rest.len()).filter(|length| *length > 0))
+    {
+        reader.feed(&rest[..length]);
+        rest = &rest[length..];
+        if reader.restarts() > restarts {
+            (shown, restarts) = (0, reader.restarts());
+        }
+        assert!(reader.words().len() >= shown, "words were taken back");
+        shown = reader.words().len();
+    }
+    let last = reader.words().to_owned();
+    let read = reader.finish();
+    assert_eq!(read, whole, "the pieces make a difference");
+    let words = read.words.unwrap_or_default();
+    assert!(words.starts_with(&last) || read.began_in_thought, "{last:?} was shown, {words:?} is said");
+}
+
+/// Whether nothing in an answer may be a mark.
+fn has_no_mark(answer: &str) -> bool {
+    !answer.contains(['<', '[', ']', '\u{25c1}', '{'])
+        && !["analysis", "commentary", "assistant", "final"].iter().any(|word| answer.contains(word))
 }
 
 pub(super) fn repetition(bytes: &[u8]) {

@@ -46,7 +46,7 @@ pub enum Draft {
 }
 
 /// Identifies a model and where it is served.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// `gen_ai.provider.name`: `rehearsal`, `openai`, or the endpoint's host.
     pub provider: Arc<str>,

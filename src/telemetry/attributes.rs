@@ -129,6 +129,8 @@ pub const COMPANION_ID: &str = "companion.id";
 pub const TURN_ID: &str = "turn.id";
 /// How a turn ended: `posted`, `silence`, `failed`, `cancelled`.
 pub const TURN_OUTCOME: &str = "turn.outcome";
+/// What was cut out of a model's answer: `thought`, `other_speaker`, …
+pub const TRIMMED_KIND: &str = "kind";
 /// Whether a statement is an interjection.
 pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
 

@@ -113,6 +113,8 @@ instruments! {
         "Messages accepted, by platform and by who said them.";
     statements_failed: Counter, "tertulia.statements.failed", "{statement}", [ERROR],
         "Statements that a companion had the floor for and that were never made.";
+    answers_trimmed: Counter, "tertulia.answers.trimmed", "{answer}", [Label { name: name::TRIMMED_KIND, values: values::TRIMMED }],
+        "Answers of models out of which something was cut that is not said, by what it was; many are a sign of a wrong chat template.";
     platform_sends: Counter, "tertulia.platform.sends", "{part}", [PLATFORM, Label { name: name::SEND_OUTCOME, values: values::SENDS }],
         "Parts of statements sent to a platform, by what came of it.";
     platform_send_duration: Histogram(OWN_SECONDS), "tertulia.platform.send.duration", "s", [PLATFORM],

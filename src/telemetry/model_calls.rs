@@ -1,16 +1,20 @@
 //! Records calls of language models, by the OpenTelemetry conventions for generative AI.
 
+use std::collections::BTreeSet;
+
 use opentelemetry::trace::SpanKind;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde_json::json;
 
 use super::attributes::{self as name, whole};
 use super::instruments::{Instruments, error_label};
+use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::SpanRef;
 use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
+use crate::domain::raw_answer::Trimmed;
 use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request, Usage};
 
 #[cfg(test)]
@@ -56,6 +60,21 @@ pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
 pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, usage: &Usage, price: &Price) {
     let labels: [StringValue; 3] = [identity.model.clone().into(), role.as_str().into(), price.currency.clone().into()];
     recorder.instruments().model_cost.add(price.of(usage.input_tokens, usage.output_tokens).as_units(), labels);
+}
+
+/// Counts what was cut out of an answer, and logs it: a wrong chat template shows here. Votes are many, so that theirs are logged for debugging only.
+pub fn record_trimmed(instruments: &Instruments, identity: &Identity, asked: &Request, trimmed: &BTreeSet<Trimmed>) {
+    if trimmed.is_empty() {
+        return;
+    }
+    trimmed.iter().for_each(|kind| instruments.answers_trimmed.add(1, [kind.as_str()]));
+    let kinds = trimmed.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(",");
+    let (endpoint, model, role) = (&*identity.endpoint, &*identity.model, asked.role.as_str());
+    let companion = Plain(asked.companion.as_ref().map_or("", |companion| companion.id.as_str()));
+    match asked.role {
+        ModelRole::Main => tracing::info!(endpoint, model, role, %companion, kinds, "cut what is not said out of an answer"),
+        ModelRole::Side => tracing::debug!(endpoint, model, role, %companion, kinds, "cut what is not said out of an answer"),
+    }
 }
 
 fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::pending_calls::{CallEnd, PendingCalls};
-use super::{asker, brief_writing, character, repetition_note};
+use super::{asker, brief_writing, character, repeated, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Source, Tell};
 use crate::actors::messages::models::{CallFacts, CallId, Outcome};
@@ -25,7 +25,7 @@ use crate::domain::prompt::{self, DecisionParts, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote;
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, Answer, AnswerFormat, LazyRequest, ModelRole, NoAnswer, Request, Role, Usage};
+use crate::ports::language_model::{self, Answer, AnswerFormat, LazyRequest, ModelRole, NoAnswer, Request, Usage};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 
@@ -88,7 +88,7 @@ impl Call {
             && call_end.is_open()
         {
             (self.tell)(ChannelMessage::Repeated { ticket, asked, outcome });
-            let repeat = Self { request: repeated(self.request.clone()), unreadable: Some(answer), ..self };
+            let repeat = Self { request: repeated(self.request.clone(), prompt::REPEAT_JSON), unreadable: Some(answer), ..self };
             call_end.clone().repeated(repeat.start(call_end));
             return;
         }
@@ -123,19 +123,6 @@ impl Call {
 /// Whether the endpoint does not take the request, or the model declines to answer it.
 const fn is_refused(outcome: &Outcome) -> bool {
     matches!(outcome.result, Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }))
-}
-
-/// The same request, with a stricter demand for the format of the answer at its end (docs/design/gate.md G-29).
-fn repeated(asked: Arc<LazyRequest>) -> Arc<LazyRequest> {
-    LazyRequest::later(asked.base().clone(), move || {
-        let asked = asked.clone();
-        async move {
-            let mut repeated = Request::clone(&*asked.build().await?);
-            repeated.messages.push(language_model::Message::text(Role::User, prompt::REPEAT_JSON.to_owned()));
-            repeated.sizes.push(("repeat", prompt::tokens(prompt::REPEAT_JSON)));
-            Some(repeated)
-        }
-    })
 }
 
 /// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history::{self, History};
 use crate::actors::companion::speaking::Speaking;
-use crate::actors::companion::{asker, character, repetition_note};
+use crate::actors::companion::writing::{View, Writing};
+use crate::actors::companion::{asker, character, repeated, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Source, Statement};
-use crate::actors::messages::models::Outcome;
 use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
-use crate::actors::runtime::hub::{Hub, Live};
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
@@ -25,14 +25,13 @@ use crate::domain::message::Message;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, StatementParts};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::domain::statement::clean_statement;
+use crate::domain::raw_answer::{Nothing, Speakers};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::backend::stamp::rfc3339;
-use crate::ports::clock::Clock;
-use crate::ports::language_model::{self, Draft, LazyRequest, ModelRole, NoAnswer, Request};
+use crate::ports::language_model::{self, Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::model_calls;
 
 pub struct Reply;
 
@@ -78,60 +77,66 @@ impl Actor for Reply {
             myself.stop(None);
             return Ok(());
         };
-        let name = settings.name.clone();
-        let request = lazy_request(reply, settings);
+        let speakers = Arc::new(Mutex::new(Speakers::new(&settings.name, [])));
+        let mut request = lazy_request(reply, settings, speakers.clone());
         // While words are being redacted, it takes no place at the model.
         drop(history::lock(&reply.context, &reply.channel_key).await);
         let _typing = (!is_spoken).then(|| show_typing(reply));
-        // What is spoken is shown when it is heard.
-        let (mut speaking, drafts) = if is_spoken {
-            let (drafts, pieces) = mpsc::unbounded_channel();
-            (Some(Speaking::new(reply.channel.clone(), reply.ticket, &name, pieces)), Some(drafts))
-        } else {
-            (None, reply.context.hub.is_watched(&reply.channel_key).then(|| show_drafts(reply)))
+        let view = match is_spoken {
+            // What is spoken is shown when it is heard.
+            true => View::Spoken(Speaking::new(reply.channel.clone(), reply.ticket)),
+            false if reply.context.hub.is_watched(&reply.channel_key) => View::Shown(DraftView::new(reply)),
+            false => View::Unseen,
         };
-        let mut losses = 0;
-        let outcome = loop {
+        let pool = &reply.context.pool;
+        let mut writing = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
+        let (mut losses, mut is_repeat) = (0, false);
+        let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
-            let pool = &reply.context.pool;
-            let answer = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed);
-            let outcome = match &mut speaking {
-                Some(speaking) => speaking.until(answer).await,
-                None => answer.await,
-            };
-            losses += 1;
-            let pause = pause_before_asking_again(losses);
-            // A question that the pool lost is asked again, until the deadline.
-            if !outcome.is_lost() || Instant::now() + pause >= deadline {
-                break outcome;
+            let answer = pool.answer_or(request.clone(), priority, deadline, Some(writing.begin()), unclaimed);
+            let outcome = writing.until(answer).await;
+            if outcome.is_lost() {
+                losses += 1;
+                let pause = pause_before_asking_again(losses);
+                // A question that the pool lost is asked again, until the deadline.
+                if Instant::now() + pause < deadline {
+                    tokio::time::sleep(pause).await;
+                    continue;
+                }
             }
-            // Watchers see the draft start again. The receiver may have stopped.
-            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Restart)));
-            tokio::time::sleep(pause).await;
+            let (outcome, reading) = writing.read(outcome, &request.newest());
+            if let Some(reading) = &reading {
+                let (instruments, identity) = (reply.context.recorder.instruments(), &outcome.facts.identity);
+                pool.note_beginning(identity, reading.began_in_thought);
+                model_calls::record_trimmed(instruments, identity, &request.newest(), &reading.trimmed);
+            }
+            let text = match (reading.map(|reading| reading.words), &outcome.result) {
+                (Some(Err(nothing)), _) if nothing.is_to_repeat() && !is_repeat && writing.has_said_nothing() => {
+                    let (asked, outcome) = (request.clone(), Box::new(outcome));
+                    reply.channel.cast(ChannelMessage::Repeated { ticket: reply.ticket, asked, outcome })?;
+                    (request, is_repeat) = (repeated(request, prompt::REPEAT_WORDS), true);
+                    continue;
+                }
+                (Some(Err(Nothing::Empty | Nothing::Thoughts)), Ok(answer)) if answer.is_cut() => Err("out_of_tokens"),
+                (Some(Ok(words)), Ok(answer)) if answer.is_cut() => Ok(whole_sentences(&words)),
+                (Some(words), _) => words.map_err(Nothing::code),
+                // The rest was cancelled because its beginning was lost.
+                (None, Err(NoAnswer::Cancelled)) if writing.has_lost() => Err("unreachable"),
+                (None, Err(error)) => Err(error.code()),
+                (None, Ok(_)) => Err(Nothing::Empty.code()),
+            };
+            break (outcome, text);
         };
-        drop(drafts);
-        let Outcome { result, facts } = outcome;
-        let has_lost = speaking.as_ref().is_some_and(Speaking::has_lost);
-        if let (Some(speaking), Ok(answer)) = (speaking, &result) {
-            speaking.finish(answer.is_cut());
+        if let Ok(text) = &text {
+            writing.finish(text, outcome.result.as_ref().is_ok_and(Answer::is_cut));
         }
-        let text = match &result {
-            Ok(answer) => match clean_statement(&answer.text(), &name) {
-                Some(text) if answer.is_cut() => Ok(whole_sentences(&text).into()),
-                None if answer.is_cut() => Err("out_of_tokens"),
-                text => text.map(Into::into).ok_or("empty"),
-            },
-            // The rest was cancelled because its beginning was lost.
-            Err(NoAnswer::Cancelled) if has_lost => Err("unreachable"),
-            Err(error) => Err(error.code()),
-        };
         let ended = ChannelMessage::ReplyEnded {
             ticket: reply.ticket,
-            text: text.map_err(Into::into),
+            text: text.map(Into::into).map_err(Into::into),
             asked: request,
-            outcome: Box::new(Outcome { result, facts }),
+            outcome: Box::new(outcome),
         };
         reply.channel.cast(ended)?;
         myself.stop(None);
@@ -164,20 +169,31 @@ async fn settings(reply: &Arguments, deadline: Instant) -> Option<Arc<Settings>>
 }
 
 /// The request for the statement, whose prompt is built when the pool takes it up.
-fn lazy_request(reply: &Arguments, settings: Arc<Settings>) -> Arc<LazyRequest> {
+///
+/// `speakers` is told who is known in the room by then.
+fn lazy_request(reply: &Arguments, settings: Arc<Settings>, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
     let base = base_request(&settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt);
     let (channel_key, ticket) = (reply.channel_key.clone(), reply.ticket);
     let (context, source) = (Arc::new(reply.context.clone()), reply.statement.clone());
     LazyRequest::later(base, move || {
         let (channel_key, settings) = (channel_key.clone(), settings.clone());
-        let (context, source) = (context.clone(), source.clone());
+        let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         async move {
             let statement = with_history(&context, &channel_key, &source).await?;
+            *speakers.lock() = known_speakers(&statement, &settings, &context, &channel_key);
             let address = Address::Reply(channel_key.channel.clone(), ticket);
             let _at_work = at_work(address).about(&channel_key, &settings.id);
             Some(statement_request(&statement, &settings, channel_key.guild.clone(), &context.settings.prompt))
         }
     })
+}
+
+/// Who may be named in the answer: everybody who wrote what is shown, and the companions of the channel.
+fn known_speakers(statement: &Statement, settings: &Settings, context: &ActorContext, channel_key: &ChannelKey) -> Speakers {
+    let shown = statement.recent.iter().chain(&statement.snapshot).map(|message| message.from.name.clone());
+    let (memberships, channel) = (&context.memberships, &channel_key.channel);
+    let present = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
+    Speakers::new(&settings.name, shown.chain(present.map(|companion| companion.name)))
 }
 
 /// The inputs of the prompt with all that was said since the end of the summary, as far as the prompt has room. If it cannot be read, with the
@@ -267,144 +283,5 @@ struct Typing(tokio::task::AbortHandle);
 impl Drop for Typing {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-/// Publishes the growing draft to the watchers of the channel, until the call is over.
-fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
-    let (sender, mut pieces) = mpsc::unbounded_channel();
-    let mut shown = DraftView {
-        hub: reply.context.hub.clone(),
-        clock: reply.context.clock.clone(),
-        channel_key: reply.channel_key.clone(),
-        companion: reply.companion.clone(),
-        ticket: reply.ticket,
-        text: String::new(),
-        published: None,
-    };
-    tokio::spawn(async move {
-        while let Some(piece) = pieces.recv().await {
-            shown.take(piece);
-            while let Ok(piece) = pieces.try_recv() {
-                shown.take(piece);
-            }
-            shown.show();
-        }
-    });
-    sender
-}
-
-/// A draft, and how much of it was published.
-struct DraftView {
-    hub: Hub,
-    clock: Arc<dyn Clock>,
-    channel_key: ChannelKey,
-    companion: CompanionId,
-    ticket: Ticket,
-    text: String,
-    /// How many bytes of the text were published, and the number of the newest watcher then. `None`: the whole text must be published.
-    published: Option<(usize, u64)>,
-}
-
-impl DraftView {
-    fn take(&mut self, piece: Draft) {
-        match piece {
-            Draft::More(more) => self.text.push_str(&more),
-            Draft::Restart => {
-                self.text.clear();
-                self.published = None;
-            }
-        }
-    }
-
-    /// Publishes the text since the last time. If a watcher has joined since then, publishes the whole text to all watchers.
-    fn show(&mut self) {
-        let Some(newest) = self.hub.newest_watcher(&self.channel_key) else {
-            self.published = None;
-            return;
-        };
-        let published = self.published.filter(|(_, known)| *known == newest).map(|(published, _)| published);
-        let draft = json!({
-            "event": "draft",
-            "at": rfc3339(self.clock.now()),
-            "channel": self.channel_key.channel,
-            "companion": self.companion,
-            "ticket": self.ticket,
-            "whole": published.is_none(),
-            "text": &self.text[published.unwrap_or(0)..],
-        });
-        self.hub.publish(&self.channel_key, Live::Note(draft.to_string().into()));
-        self.published = Some((self.text.len(), newest));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::samples::lobby;
-    use serde_json::Value;
-
-    use super::*;
-    use crate::actors::runtime::hub::Watcher;
-    use crate::adapters::system::SystemClock;
-
-    fn shown(hub: &Hub, channel_key: &ChannelKey) -> DraftView {
-        let (hub, channel_key) = (hub.clone(), channel_key.clone());
-        DraftView {
-            hub,
-            clock: Arc::new(SystemClock),
-            channel_key,
-            companion: "aria".into(),
-            ticket: Ticket(3),
-            text: String::new(),
-            published: None,
-        }
-    }
-
-    async fn next(watcher: &mut Watcher) -> (bool, String) {
-        let Live::Note(json) = watcher.next().await.unwrap() else { panic!("a draft is published as a note") };
-        let note: Value = serde_json::from_str(&json).unwrap();
-        (note["whole"].as_bool().unwrap(), note["text"].as_str().unwrap().to_owned())
-    }
-
-    fn add_and_show(shown: &mut DraftView, more: &str) {
-        shown.take(Draft::More(more.into()));
-        shown.show();
-    }
-
-    #[tokio::test]
-    async fn watchers_get_new_text_and_those_who_join_later_get_the_whole() {
-        let (hub, channel_key) = (Hub::new(), lobby());
-        let mut first = hub.watch(&channel_key);
-        let mut shown = shown(&hub, &channel_key);
-
-        add_and_show(&mut shown, "Once");
-        add_and_show(&mut shown, " upön");
-        let mut second = hub.watch(&channel_key);
-        add_and_show(&mut shown, " a");
-        add_and_show(&mut shown, " time");
-        shown.take(Draft::Restart);
-        add_and_show(&mut shown, "No");
-
-        for (whole, text) in [(true, "Once"), (false, " upön")] {
-            assert_eq!(next(&mut first).await, (whole, text.to_owned()));
-        }
-        for (whole, text) in [(true, "Once upön a"), (false, " time"), (true, "No")] {
-            assert_eq!(next(&mut first).await, (whole, text.to_owned()));
-            assert_eq!(next(&mut second).await, (whole, text.to_owned()));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_watcher_who_comes_after_nobody_watched_gets_the_whole_draft() {
-        let (hub, channel_key) = (Hub::new(), lobby());
-        let mut shown = shown(&hub, &channel_key);
-        let first = hub.watch(&channel_key);
-        add_and_show(&mut shown, "Once");
-        drop(first);
-
-        let mut second = hub.watch(&channel_key);
-        add_and_show(&mut shown, " more");
-
-        assert_eq!(next(&mut second).await, (true, "Once more".to_owned()));
     }
 }

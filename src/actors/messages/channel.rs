@@ -83,7 +83,7 @@ pub enum ChannelMessage {
     DeliveryGone(ActorId),
     /// A reply's actor has ended. All of its messages came before this one.
     ReplyGone(ActorId),
-    /// The answer to a question could not be read, and the companion asks once more.
+    /// The answer to a question could not be read, or that of a reply was no statement, and the companion asks once more.
     Repeated { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A question ended that nobody waits for any more. Its usage still counts.
     Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },

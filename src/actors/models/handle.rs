@@ -1,6 +1,6 @@
 //! The handle through which the rest of the system asks models. It stays valid when the pool restarts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -80,6 +80,8 @@ struct Inner {
     find: Box<dyn Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync>,
     current: RwLock<Arc<Current>>,
     summaries: Summaries,
+    /// The models whose last statement began within a thought, because their endpoint begins the thought itself.
+    begin_in_thought: Mutex<HashSet<Identity>>,
 }
 
 /// The models in force, and the settings that they were made from.
@@ -138,7 +140,7 @@ impl Pool {
     ) -> Self {
         let summaries = Summaries::new(settings.pool.queue_capacity / SUMMARY_SHARE);
         let current = RwLock::new(Arc::new(Current { models, settings: Arc::new(settings.clone()) }));
-        Self(Arc::new(Inner { find: Box::new(find), current, summaries }))
+        Self(Arc::new(Inner { find: Box::new(find), current, summaries, begin_in_thought: Mutex::default() }))
     }
 
     /// From now on these models are asked. Questions that were asked before go to the models of before.
@@ -257,6 +259,21 @@ impl Pool {
         let outcome = answered.unwrap_or_else(|_| Outcome::lost(identity, Duration::ZERO));
         std::mem::forget(cancel_on_drop);
         outcome
+    }
+
+    /// Whether the last statement of the model that answers this request began within a thought.
+    pub fn begins_in_thought(&self, request: &Request) -> bool {
+        self.0.begin_in_thought.lock().contains(self.model(request).identity())
+    }
+
+    /// Notes whether a statement of this model began within a thought.
+    pub fn note_beginning(&self, identity: &Identity, is_in_thought: bool) {
+        let mut begin_in_thought = self.0.begin_in_thought.lock();
+        if !is_in_thought {
+            begin_in_thought.remove(identity);
+        } else if !begin_in_thought.contains(identity) {
+            begin_in_thought.insert(identity.clone());
+        }
     }
 
     /// Cancels a question. It is answered with `Cancelled`, unless it was answered already.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::marks::begins_mark;
+use crate::domain::marks::begins_mark;
 use crate::domain::text::{is_hidden, is_invisible, is_joining, one_line};
 
 /// The maximum length of a name, in characters.

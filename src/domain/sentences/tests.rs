@@ -1,6 +1,5 @@
 use proptest::prelude::*;
 
-use super::super::statement::clean_statement;
 use super::*;
 
 /// The sentences of a text that comes in one piece.
@@ -9,7 +8,7 @@ fn cut(text: &str) -> Vec<String> {
 }
 
 fn in_pieces(pieces: &[impl AsRef<str>]) -> Vec<String> {
-    let mut sentences = Sentences::new("Aria");
+    let mut sentences = Sentences::default();
     let mut out: Vec<_> = pieces.iter().flat_map(|piece| sentences.push(piece.as_ref())).collect();
     out.extend(sentences.finish());
     out
@@ -17,13 +16,13 @@ fn in_pieces(pieces: &[impl AsRef<str>]) -> Vec<String> {
 
 #[test]
 fn a_sentence_is_whole_once_the_next_character_is_there() {
-    let mut sentences = Sentences::new("Aria");
+    let mut sentences = Sentences::default();
 
     assert_eq!(sentences.push("Well. It is 3.5"), ["Well."]);
     assert_eq!(sentences.push(" metres!"), [""; 0]);
     assert_eq!(sentences.push(" \"Really?\""), [" It is 3.5 metres!"]);
     assert_eq!(sentences.push(" Yes"), [" \"Really?\""]);
-    assert_eq!(sentences.finish(), [" Yes"]);
+    assert_eq!(sentences.finish().as_deref(), Some(" Yes"));
 }
 
 #[test]
@@ -52,62 +51,9 @@ fn a_long_sentence_without_a_comma_is_cut_at_a_word() {
     assert_eq!(lengths, [198, 102]);
 }
 
-#[test]
-fn thoughts_are_not_spoken() {
-    assert_eq!(cut("<think>Hm. Well. </think>\nHello. <THINK>And now?</think>You!"), ["Hello.", " You!"]);
-    assert_eq!(cut("a <b> <thi"), ["a <b> <thi"]);
-    assert_eq!(cut("Hello. <think>never ends. Really."), ["Hello."]);
-    assert_eq!(cut("<<think>x</think>y"), ["<y"]);
-    // An endpoint that begins the thought itself: what was spoken cannot be taken back.
-    assert_eq!(cut("What to say. Maybe </think>Aria: Hello"), ["What to say.", "Hello"]);
-}
-
-#[test]
-fn the_name_before_the_words_is_not_spoken() {
-    for (text, expected) in [
-        ("Aria: Hello", "Hello"),
-        ("  aria : Hello", "Hello"),
-        ("**Aria:** Hello", "Hello"),
-        ("**Aria**: **Hello**", "**Hello**"),
-        ("**Aria:** **Hello**", "**Hello**"),
-        ("[Aria]: Hello", "Hello"),
-        ("Aria：やあ", "やあ"),
-        ("“Aria: Hello!”", "“Hello!”"),
-        ("Aria: \"Aria: Hello\"", "\"Hello\""),
-        ("Ariadne: Hello", "Ariadne: Hello"),
-        ("Aria likes it: yes", "Aria likes it: yes"),
-        ("Aria", "Aria"),
-        ("**Aria", "**Aria"),
-    ] {
-        assert_eq!(cut(text), [expected], "{text}");
-    }
-    assert_eq!(cut("Aria:"), [""; 0]);
-    assert_eq!(cut("**Aria:**"), [""; 0]);
-}
-
-#[test]
-fn json_is_not_spoken_but_its_text() {
-    let mut sentences = Sentences::new("Aria");
-    assert_eq!(sentences.push("<think>x</think> {\"from\":\"Aria\",\"text\":\"Aria: One. "), [""; 0]);
-    assert_eq!(sentences.push("Two.\"}\n"), [""; 0]);
-    assert_eq!(sentences.finish(), ["One.", " Two."]);
-
-    assert_eq!(cut("{smiles} Hello. You!"), ["{smiles} Hello.", " You!"]);
-}
-
-#[test]
-fn a_statement_is_bounded() {
-    let long = cut(&"é ".repeat(100_000)).concat();
-
-    assert!(long.chars().count() <= MAX_CHARS);
-}
-
 fn piece() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
-        "<think>",
-        "</think>",
         "<",
-        "thinking>",
         "Aria",
         ": ",
         "**",
@@ -127,35 +73,8 @@ fn piece() -> impl Strategy<Value = String> {
         "\u{301}",
         "\u{200b}",
         "some words and more ",
-        "{\"text\":\"Aria: One. Two.\"}",
     ]);
     prop_oneof![3 => fixed.prop_map(str::to_owned), 1 => "[a-z ]{0,60}", 1 => any::<String>()]
-}
-
-/// Pieces of texts that hold neither quotation marks nor thoughts without a beginning, nor JSON.
-fn plain_piece() -> impl Strategy<Value = String> {
-    let fixed = prop::sample::select(vec![
-        "<think>Hm. </think>",
-        "<thinking>, </THINKING>",
-        "< ",
-        "Aria",
-        ": ",
-        "**",
-        "_",
-        "[",
-        "].",
-        ". ",
-        "。",
-        "? ",
-        " ",
-        "\n\n",
-        ", ",
-        "é",
-        "、",
-        "some words and more of them ",
-        "it's",
-    ]);
-    prop_oneof![3 => fixed.prop_map(str::to_owned), 1 => "[a-z ,]{0,90}"]
 }
 
 proptest! {
@@ -169,12 +88,10 @@ proptest! {
     }
 
     #[test]
-    fn no_character_is_lost_or_said_twice(pieces in prop::collection::vec(plain_piece(), 0..30)) {
-        let text = pieces.concat();
+    fn no_character_is_lost_or_said_twice(mut pieces in prop::collection::vec(piece(), 0..30)) {
+        pieces.push("x".to_owned());
 
-        let said = in_pieces(&pieces).concat();
-
-        prop_assert_eq!(said, clean_statement(&text, "Aria").unwrap_or_default());
+        prop_assert_eq!(in_pieces(&pieces).concat(), pieces.concat());
     }
 
     #[test]
@@ -183,12 +100,5 @@ proptest! {
             prop_assert!(sentence.trim().chars().count() <= MOST_CHARS, "{}", sentence);
             prop_assert!(!sentence.trim().is_empty());
         }
-    }
-
-    #[test]
-    fn nothing_of_a_thought_is_said(before in "[a-m .]{0,20}", thought in "[n-z .<]{0,40}", after in "[a-m .]{0,20}") {
-        let said = cut(&format!("{before}<think>{thought}</think>{after}")).concat();
-
-        prop_assert!(!said.contains(|c: char| ('n'..='z').contains(&c)), "{}", said);
     }
 }

@@ -12,12 +12,12 @@ const MOST_HELD_CHARS: usize = 200;
 /// The number before an item of a list has at most this many digits.
 const MOST_DIGITS: usize = 3;
 
-/// Cuts a growing text into what is spoken of it. It does not matter in which pieces the text comes.
+/// Cuts the growing words of an answer into what is spoken of them. It does not matter in which pieces the text comes.
 ///
 /// A sentence that ends within a link waits for the end of the link, because only the text of a link is spoken, and one that ends within an address, a block
 /// of code or a stage direction waits for their end. The number of a list's item is spoken with the item, and what is not spoken at all goes with the sentence
 /// after it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SpokenSentences {
     sentences: Sentences,
     /// What is cut off, but goes on.
@@ -25,14 +25,9 @@ pub struct SpokenSentences {
 }
 
 impl SpokenSentences {
-    /// Before the first word of a companion with this name.
-    pub fn new(companion_name: &str) -> Self {
-        Self { sentences: Sentences::new(companion_name), held: String::new() }
-    }
-
-    /// The sentences of a whole text without anything before its words.
+    /// The sentences of a whole text.
     pub fn of(text: &str) -> Vec<Arc<str>> {
-        let mut sentences = Self::new("");
+        let mut sentences = Self::default();
         let mut all = sentences.push(text);
         all.extend(sentences.finish());
         all
@@ -46,7 +41,7 @@ impl SpokenSentences {
 
     /// The text has ended. Returns the rest.
     pub fn finish(mut self) -> Vec<Arc<str>> {
-        let last = std::mem::replace(&mut self.sentences, Sentences::new("")).finish();
+        let last = std::mem::take(&mut self.sentences).finish();
         let mut out: Vec<_> = last.iter().filter_map(|sentence| self.take(sentence)).collect();
         out.extend(spoken(&self.held));
         out
@@ -184,7 +179,7 @@ mod tests {
             text in "([A-Za-z1-9]{1,8}[ .,!*_`\n\\[\\]()-]{1,3}|\\]\\(https://a\\.b\\)| \\*[a-z.]{1,9}\\* |\n```[a-z]?\n){0,30}",
             cuts in prop::collection::vec(0_usize..400, 0..8),
         ) {
-            let mut sentences = SpokenSentences::new("Aria");
+            let mut sentences = SpokenSentences::default();
             let (mut streamed, mut rest, mut at) = (Vec::new(), &*text, 0);
             let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut % (text.len() + 1)).collect();
             cuts.sort_unstable();

@@ -6,8 +6,6 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-use crate::domain::thoughts::{Tag, tag_at};
-
 /// The fields of a vote that matter for a contradiction.
 const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 
@@ -16,12 +14,8 @@ const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 pub(super) struct Found<'a> {
     /// The valid objects, in order. An object that has no end has its complete fields. Objects inside an object are not searched for.
     pub objects: Vec<Object>,
-    /// The text around the objects, without thoughts.
+    /// The text around the objects.
     pub prose: Vec<&'a str>,
-    /// The text before the end of a thought that never began.
-    pub unopened: Option<&'a str>,
-    /// The objects in that text.
-    pub before_thought: Vec<Object>,
     /// Whether an object begins anywhere, complete or not.
     pub has_begun: bool,
     /// Whether an object begins that cannot be read.
@@ -101,66 +95,44 @@ impl<'de> Deserialize<'de> for Object {
 ///
 /// An object begins with a brace and a quotation mark, because a brace alone may be anything in prose. Frequent mistakes of models are tolerated: an
 /// extra comma, a line break inside a text, a bare word, or a number out of range. The last two count as text.
-///
-/// Thoughts are left out, as in [`without_thoughts`](crate::domain::thoughts::without_thoughts). A tag inside an object is quoted text. It neither
-/// begins nor ends a thought.
 pub(super) fn find(text: &str) -> Found<'_> {
     let mut found = Found::default();
-    let (mut from, mut at, mut is_thinking) = (0, 0, false);
-    while let Some(next) = text[at..].find(['{', '<']) {
+    let (mut from, mut at) = (0, 0);
+    while let Some(next) = text[at..].find('{') {
         at += next;
-        if text[at..].starts_with('<') {
-            let tag = tag_at(text, at);
-            at += 1;
-            match tag {
-                Some((Tag::Close, end)) => {
-                    if !is_thinking {
-                        let mut before_thought = found.before_thought;
-                        before_thought.append(&mut found.objects);
-                        found = Found { unopened: Some(&text[..at - 1]), before_thought, ..Found::default() };
-                    }
-                    (from, at, is_thinking) = (end, end, false);
-                }
-                Some((Tag::Open, end)) if !is_thinking => {
-                    found.prose.push(&text[from..at - 1]);
-                    (from, at, is_thinking) = (end, end, true);
-                }
-                _ => {}
-            }
-        } else if !is_thinking && begins_vote_without_quotes(&text[at + 1..]) {
+        if begins_without_quotes(&text[at + 1..]) {
             // This is no JSON, and its quotes must not be read as a plain answer.
             found.has_begun = true;
             found.is_unreadable = true;
             return found;
-        } else if is_thinking || !text[at + 1..].trim_start().starts_with('"') {
+        }
+        if !text[at + 1..].trim_start().starts_with('"') {
             at += 1;
-        } else {
-            found.has_begun = true;
-            found.prose.push(&text[from..at]);
-            match StrictWriter::run(&text[at..]) {
-                Rewritten::Complete { output, end } => {
-                    // An object that is too deep for the parser is ignored.
-                    found.objects.extend(serde_json::from_str::<Object>(&output).map(Object::unwrapped));
-                    at += end;
-                    from = at;
-                }
-                Rewritten::Cut(outputs) => {
-                    let object = outputs.iter().find_map(|output| serde_json::from_str::<Object>(output).ok());
-                    found.is_unreadable = object.as_ref().is_none_or(|object| !object.has_known_fields_only());
-                    found.objects.extend(object);
-                    return found;
-                }
+            continue;
+        }
+        found.has_begun = true;
+        found.prose.push(&text[from..at]);
+        match StrictWriter::run(&text[at..]) {
+            Rewritten::Complete { output, end } => {
+                // An object that is too deep for the parser is ignored.
+                found.objects.extend(serde_json::from_str::<Object>(&output).map(Object::unwrapped));
+                at += end;
+                from = at;
+            }
+            Rewritten::Cut(outputs) => {
+                let object = outputs.iter().find_map(|output| serde_json::from_str::<Object>(output).ok());
+                found.is_unreadable = object.as_ref().is_none_or(|object| !object.has_known_fields_only());
+                found.objects.extend(object);
+                return found;
             }
         }
     }
-    if !is_thinking {
-        found.prose.push(&text[from..]);
-    }
+    found.prose.push(&text[from..]);
     found
 }
 
 /// Whether a field of a vote follows a brace, in single quotation marks or in none.
-fn begins_vote_without_quotes(rest: &str) -> bool {
+pub(in crate::domain) fn begins_without_quotes(rest: &str) -> bool {
     let rest = rest.trim_start();
     let rest = rest.strip_prefix('\'').unwrap_or(rest);
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());

@@ -5,6 +5,7 @@ use crate::domain::decision::{Decision, Reason};
 use crate::domain::message::HandedOver;
 use crate::domain::model_role::ModelRole;
 use crate::domain::priority::Priority;
+use crate::domain::raw_answer::Trimmed;
 use crate::domain::trigger::Trigger;
 use crate::domain::voice::interruption::Verdict;
 use crate::domain::voice::segment::Kind;
@@ -50,6 +51,8 @@ pub(super) const ERRORS: &[&str] = &[
     "unworded",
     "cancelled",
     "empty",
+    "only_thoughts",
+    "no_statement",
     "absent",
     "taken_back",
     "interrupted",
@@ -59,6 +62,7 @@ pub(super) const ERRORS: &[&str] = &[
     "budget",
     "other",
 ];
+pub(super) const TRIMMED: &[&str] = names!(Trimmed::ALL);
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
 pub(super) const SEGMENT_KINDS: &[&str] = names!(Kind::ALL);

@@ -115,6 +115,11 @@ pub(super) fn failed(error: &str) -> String {
             "{error}: the model spent its limit of tokens before the first word of its answer; raise prompt.max_side_answer_tokens for decisions, and \
              prompt.max_main_answer_tokens for statements"
         ),
+        "only_thoughts" => format!("{error}: the model wrote only what it thinks, and no words"),
+        "no_statement" => format!(
+            "{error}: the model wrote a decision, a call of a tool, the lines of others or that it stays silent, and no words of its own, \
+             also when it was asked again; see docs/models.md"
+        ),
         INTERRUPTED => format!("{error}: it was to be spoken, and was stopped before a word of it was heard"),
         UNVOICED => format!("{error}: it was to be spoken, and no audio of it was there in time"),
         error => error.to_owned(),

@@ -13,6 +13,7 @@ use crate::domain::closing::Stage;
 use crate::domain::event::ENTERED_CALL;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Line;
+use crate::domain::raw_answer::{self, Speakers};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{Asker, Message, ModelRole};
 
@@ -51,6 +52,29 @@ fn statement(chattiness: &str, text: &str) -> Request {
 
 async fn answer_to(request: &Request) -> String {
     rehearsal(0.0).ask(request, None).await.expect("it always answers").text().into_owned()
+}
+
+#[tokio::test]
+async fn nothing_is_cut_out_of_five_hundred_statements() {
+    let talk = [
+        "hello",
+        "Mira, what do you think of comets?",
+        "bye, all",
+        "the score is Bob 3, Ana 5",
+        "*waves*",
+        "what is a <think> tag?",
+    ];
+    for number in 0..500 {
+        let chattiness = ["curious", "dry", "", "talkative and warm"][number % 4];
+        let text = format!("{} {number}", talk[number % talk.len()]);
+        let trigger = Trigger::ALL[number % Trigger::ALL.len()];
+        let closing = Stage::ALL[number / 7 % Stage::ALL.len()];
+        let answer = answer_to(&request(Purpose::Statement { trigger, closing, tries: 0 }, chattiness, &text)).await;
+
+        let reading = raw_answer::statement(&answer, Speakers::new("Mira", ["Bob".into(), "Ana".into()]));
+
+        assert_eq!((reading.words, reading.trimmed.len()), (Ok(answer.trim().to_owned()), 0), "{answer}");
+    }
 }
 
 /// The number of messages, of two hundred different ones, that it wants to answer.

@@ -1,0 +1,163 @@
+//! A statement while its model writes it: shows or speaks what is certain of it, and stops reading where somebody else speaks
+//! (docs/design/speaking.md S-4, S-5).
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::drafts::DraftView;
+use super::speaking::Speaking;
+use crate::actors::messages::models::Outcome;
+use crate::domain::raw_answer::{self, Reader, Reading, Speakers};
+use crate::ports::language_model::{Answer, Draft, NoAnswer, Request, Usage};
+
+/// Who receives the words while they are written.
+pub(super) enum View {
+    Unseen,
+    Shown(DraftView),
+    Spoken(Speaking),
+}
+
+/// A statement that is being written.
+pub(super) struct Writing {
+    /// Those whose names end it, once its prompt is built.
+    speakers: Arc<Mutex<Speakers>>,
+    begins_in_thought: bool,
+    view: View,
+    /// What the model writes. `None`: nothing more of it is read, so that the call is cancelled.
+    pieces: Option<UnboundedReceiver<Draft>>,
+    raw: String,
+    reader: Option<Reader>,
+    /// How many bytes of the words were passed on, after how many restarts.
+    passed: usize,
+    restarts: usize,
+    has_lost: bool,
+}
+
+impl Writing {
+    /// Before the first word.
+    pub(super) const fn new(speakers: Arc<Mutex<Speakers>>, begins_in_thought: bool, view: View) -> Self {
+        let (pieces, raw, reader) = (None, String::new(), None);
+        Self { speakers, begins_in_thought, view, pieces, raw, reader, passed: 0, restarts: 0, has_lost: false }
+    }
+
+    /// The model is asked now, perhaps again. Returns the sender for the pieces of its answer.
+    pub(super) fn begin(&mut self) -> UnboundedSender<Draft> {
+        let (sender, pieces) = unbounded_channel();
+        self.pieces = Some(pieces);
+        self.restart();
+        sender
+    }
+
+    /// Waits for an answer, and passes its words on meanwhile.
+    pub(super) async fn until<T>(&mut self, answer: impl Future<Output = T>) -> T {
+        let mut answer = pin!(answer);
+        loop {
+            let next = async {
+                match &mut self.pieces {
+                    Some(pieces) => pieces.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(piece) = next => self.take_all(piece),
+                answer = &mut answer => {
+                    if let Some(piece) = self.pieces.as_mut().and_then(|pieces| pieces.try_recv().ok()) {
+                        self.take_all(piece);
+                    }
+                    return answer;
+                }
+            }
+        }
+    }
+
+    /// The answer begins again. What another answer says does not follow a sentence that was spoken, so that it is not read.
+    fn restart(&mut self) {
+        if !self.has_said_nothing() {
+            (self.has_lost, self.pieces) = (true, None);
+            return;
+        }
+        self.raw.clear();
+        (self.reader, self.passed, self.restarts) = (None, 0, 0);
+        match &mut self.view {
+            View::Unseen => {}
+            View::Shown(shown) => shown.restart(),
+            View::Spoken(speaking) => speaking.restart(),
+        }
+    }
+
+    /// Whether no sentence was spoken.
+    pub(super) const fn has_said_nothing(&self) -> bool {
+        !matches!(&self.view, View::Spoken(Speaking { has_begun: true, .. }))
+    }
+
+    /// Whether the answer was lost after a sentence of it was spoken.
+    pub(super) const fn has_lost(&self) -> bool {
+        self.has_lost
+    }
+
+    /// What the answer says, if there is one. An answer that was not read to its end is what came of it.
+    pub(super) fn read(&self, outcome: Outcome, asked: &Request) -> (Outcome, Option<Reading>) {
+        if let Some(reader) = self.reader.as_ref().filter(|reader| reader.is_over()) {
+            let reading = reader.clone().finish();
+            if !matches!(outcome.result, Err(NoAnswer::Cancelled)) {
+                return (outcome, Some(reading));
+            }
+            let answer = Answer::of_text(self.raw.clone(), Usage::estimate(asked, &self.raw));
+            let mut facts = outcome.facts;
+            facts.usage = answer.usage;
+            return (Outcome { result: Ok(answer), facts }, Some(reading));
+        }
+        let text = outcome.result.as_ref().ok().map(Answer::text);
+        let reading = text.map(|text| raw_answer::statement(&text, self.speakers.lock().clone()));
+        (outcome, reading)
+    }
+
+    /// These are all words. `is_cut`: the model reached its limit of tokens after them.
+    pub(super) fn finish(self, words: &str, is_cut: bool) {
+        if let View::Spoken(speaking) = self.view
+            && !self.has_lost
+        {
+            speaking.finish(words.get(self.passed..).unwrap_or_default(), is_cut);
+        }
+    }
+
+    fn take_all(&mut self, first: Draft) {
+        self.take(first);
+        while let Some(piece) = self.pieces.as_mut().and_then(|pieces| pieces.try_recv().ok()) {
+            self.take(piece);
+        }
+        if let View::Shown(shown) = &mut self.view {
+            shown.show();
+        }
+    }
+
+    fn take(&mut self, piece: Draft) {
+        let Draft::More(more) = piece else { return self.restart() };
+        let begin = || Reader::new(self.speakers.lock().clone(), self.begins_in_thought);
+        let reader = self.reader.get_or_insert_with(begin);
+        reader.feed(&more);
+        self.raw.push_str(&more);
+        if reader.restarts() > self.restarts {
+            (self.passed, self.restarts) = (0, reader.restarts());
+            match &mut self.view {
+                View::Unseen => {}
+                View::Shown(shown) => shown.restart(),
+                View::Spoken(speaking) => speaking.restart(),
+            }
+        }
+        let more = &reader.words()[self.passed..];
+        match &mut self.view {
+            View::Unseen => {}
+            View::Shown(shown) => shown.push(more),
+            View::Spoken(speaking) => speaking.push(more),
+        }
+        self.passed += more.len();
+        if reader.is_over() {
+            self.pieces = None;
+        }
+    }
+}

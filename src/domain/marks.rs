@@ -1,0 +1,235 @@
+//! The marks of models: those that separate system, user and assistant in a model's input, and those that a model writes around its thoughts.
+//!
+//! Text by people must not contain one, because a server that turns a chat into tokens may treat a mark inside a message as its own. So the first
+//! character of each mark is escaped in prompts (`prompt/data.rs`). A model's answer may contain some, because not every server removes them
+//! (`raw_answer.rs`). A new family of models needs its line here.
+
+use super::raw_answer::Trimmed;
+
+/// The characters that follow `<` in a tag or a mark. Any letter does, too (`<think>`, `<start_of_turn>` of Gemma, `<s>` and `<<SYS>>` of Llama 2).
+///
+/// * `/`, `!`, `?`: tags of HTML and XML, and the ends of others (HTML Standard, 13.2.5.6, tag open state).
+/// * `|`: ChatML and Qwen (`<|im_start|>`), Llama 3 (`<|start_header_id|>`), Phi, GLM, Granite, gpt-oss.
+/// * U+FF5C: DeepSeek and Hunyuan (`<｜Assistant｜>`; `tokenizer_config.json` of DeepSeek-V3).
+const AFTER_ANGLE: [char; 5] = ['/', '!', '?', '|', '\u{ff5c}'];
+
+/// The names between `[` and `]`, with or without a `/` before them.
+///
+/// * Mistral: `SpecialTokens` in `mistral_common/tokens/tokenizers/base.py` of mistral-common, and `[INST]` of Llama 2.
+/// * GLM and BERT: `gMASK` to `UNK` (`added_tokens` of their `tokenizer_config.json`).
+const BRACKETED: [&str; 31] = [
+    "INST",
+    "SYSTEM_PROMPT",
+    "AVAILABLE_TOOLS",
+    "TOOL_CALLS",
+    "TOOL_RESULTS",
+    "TOOL_CONTENT",
+    "ARGS",
+    "CALL_ID",
+    "THINK",
+    "MODEL_SETTINGS",
+    "IMG",
+    "IMG_BREAK",
+    "IMG_END",
+    "AUDIO",
+    "BEGIN_AUDIO",
+    "TRANSCRIBE",
+    "NEXT_AUDIO_TEXT",
+    "REPEAT_AUDIO_TEXT",
+    "STREAMING_PAD",
+    "STREAMING_WORD",
+    "PREFIX",
+    "MIDDLE",
+    "SUFFIX",
+    "gMASK",
+    "sMASK",
+    "eMASK",
+    "MASK",
+    "CLS",
+    "SEP",
+    "PAD",
+    "UNK",
+];
+
+/// The texts that follow `[` in a mark, whatever comes after them.
+///
+/// * `|`: EXAONE (`[|assistant|]`; `tokenizer_config.json` of EXAONE-3.5).
+/// * `UNUSED_TOKEN_`: InternLM2 (`[UNUSED_TOKEN_146]`; `tokenizer_config.json` of InternLM2).
+const AFTER_BRACKET: [&str; 2] = ["|", "UNUSED_TOKEN_"];
+
+/// Marks of other shapes, each up to the character that identifies it.
+///
+/// * MiniMax M2: `]~!b[`, `]~b]` and `[e~[` (`chat_template.jinja` of MiniMax-M2), and `]<]` of MiniMax-Text-01.
+const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
+
+/// Marks that end a turn. What follows in an answer is not said.
+pub(super) const ENDS: [&str; 22] = [
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|end_of_turn|>",
+    "<|endofturn|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<|END_RESPONSE|>",
+    "<|end_of_solution|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<eos>",
+    "<seed:eos>",
+    "</s>",
+    "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
+    "[|endofturn|]",
+    "[e~[",
+];
+
+/// Marks that begin a turn, or a text. Before the words of an answer they are its header; after them they begin somebody else's turn.
+pub(super) const STARTS: [&str; 39] = [
+    "<|im_start|>",
+    "<|im_sep|>",
+    "<|im_middle|>",
+    "<|im_user|>",
+    "<|im_assistant|>",
+    "<|im_system|>",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+    "<|start_of_role|>",
+    "<|end_of_role|>",
+    "<|start|>",
+    "<|begin_of_text|>",
+    "<|startoftext|>",
+    "<|begin_of_solution|>",
+    "<|START_RESPONSE|>",
+    "<|START_OF_TURN_TOKEN|>",
+    "<|CHATBOT_TOKEN|>",
+    "<|USER_TOKEN|>",
+    "<|SYSTEM_TOKEN|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|system|>",
+    "<|observation|>",
+    "<|turn>",
+    "<start_of_turn>",
+    "<bos>",
+    "<seed:bos>",
+    "<sop>",
+    "<<SYS>>",
+    "<\u{ff5c}User\u{ff5c}>",
+    "<\u{ff5c}Assistant\u{ff5c}>",
+    "<\u{ff5c}begin\u{2581}of\u{2581}sentence\u{ff5c}>",
+    "[INST]",
+    "[/INST]",
+    "[|user|]",
+    "[|assistant|]",
+    "[gMASK]",
+    "]~!b[",
+    "]~b]",
+];
+
+/// What stands between tags such as `<think>` and `</think>` (with spaces or attributes, in any case), by the name of the tag.
+pub(super) const TAGS: [(&str, Trimmed); 21] = [
+    ("think", Trimmed::Thought),
+    ("thinking", Trimmed::Thought),
+    ("thought", Trimmed::Thought),
+    ("thoughts", Trimmed::Thought),
+    ("thought_process", Trimmed::Thought),
+    ("reasoning", Trimmed::Thought),
+    ("reasoning_scratchpad", Trimmed::Thought),
+    ("reflection", Trimmed::Thought),
+    ("scratchpad", Trimmed::Thought),
+    ("inner_monologue", Trimmed::Thought),
+    ("antthinking", Trimmed::Thought),
+    ("antml:thinking", Trimmed::Thought),
+    ("seed:think", Trimmed::Thought),
+    ("mm:think", Trimmed::Thought),
+    ("tool_call", Trimmed::ToolCall),
+    ("tool_calls", Trimmed::ToolCall),
+    ("tool_response", Trimmed::ToolCall),
+    ("tool_code", Trimmed::ToolCall),
+    ("function_call", Trimmed::ToolCall),
+    ("function_calls", Trimmed::ToolCall),
+    ("invoke", Trimmed::ToolCall),
+];
+
+/// Pairs of marks of other shapes, and what stands between them. Without a closing mark it reaches to the end of the answer.
+pub(super) const PAIRS: [(&str, &str, Trimmed); 15] = [
+    // Mistral; Kimi; OpenThinker; Command A; Apertus; Gemma 4 (two); openPangu.
+    ("[THINK]", "[/THINK]", Trimmed::Thought),
+    ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}", Trimmed::Thought),
+    ("<|begin_of_thought|>", "<|end_of_thought|>", Trimmed::Thought),
+    ("<|START_THINKING|>", "<|END_THINKING|>", Trimmed::Thought),
+    ("<|inner_prefix|>", "<|inner_suffix|>", Trimmed::Thought),
+    ("<|channel>", "<channel|>", Trimmed::Thought),
+    ("<|think|>", "<|/think|>", Trimmed::Thought),
+    ("[unused16]", "[unused17]", Trimmed::Thought),
+    // Gemma 4; Kimi K2; DeepSeek; LFM2; Mistral; Llama 3 and Granite, which close nothing.
+    ("<|tool_call>", "<tool_call|>", Trimmed::ToolCall),
+    ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", Trimmed::ToolCall),
+    ("<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}>", "<\u{ff5c}tool\u{2581}calls\u{2581}end\u{ff5c}>", Trimmed::ToolCall),
+    ("<|tool_call_start|>", "<|tool_call_end|>", Trimmed::ToolCall),
+    ("[TOOL_CALLS]", "", Trimmed::ToolCall),
+    ("<|python_tag|>", "", Trimmed::ToolCall),
+    ("<|tool_call|>", "", Trimmed::ToolCall),
+];
+
+/// Whether a mark begins with this character and continues with this text.
+pub(super) fn begins_mark(first: char, rest: &str) -> bool {
+    match first {
+        '<' => rest.starts_with(|next: char| next.is_ascii_alphabetic() || AFTER_ANGLE.contains(&next)),
+        '[' => is_bracketed(rest) || AFTER_BRACKET.iter().any(|next| rest.starts_with(next)) || is_other(first, rest),
+        ']' => is_other(first, rest),
+        _ => false,
+    }
+}
+
+fn is_bracketed(rest: &str) -> bool {
+    let rest = rest.strip_prefix('/').unwrap_or(rest);
+    BRACKETED.iter().any(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(']')))
+}
+
+fn is_other(first: char, rest: &str) -> bool {
+    OTHERS.iter().any(|mark| mark.strip_prefix(first).is_some_and(|mark| rest.starts_with(mark)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_all_model_families_are_found_and_other_text_is_not() {
+        let marks = [
+            "<|im_start|>",
+            "<\u{ff5c}Assistant\u{ff5c}>",
+            "<start_of_turn>",
+            "</s>",
+            "[INST]",
+            "[/INST]",
+            "[/SYSTEM_PROMPT]",
+            "[gMASK]",
+            "[|assistant|]",
+            "[UNUSED_TOKEN_146]",
+            "]~b]system",
+            "[e~[",
+        ];
+        let talk = ["< 3", "<3", "<", "[", "[inst", "[INSTALL]", "[x]", "[link](https://example.org)", "]", "] ~", "[/"];
+
+        let begins = |text: &str| {
+            let mut rest = text.chars();
+            rest.next().is_some_and(|first| begins_mark(first, rest.as_str()))
+        };
+        assert_eq!(marks.map(begins), [true; 12]);
+        assert_eq!(talk.map(begins), [false; 11]);
+        // Thoughts in other brackets separate nothing in a prompt. Of `<<SYS>>`, the second bracket begins a mark.
+        let others = ["\u{25c1}", "[unused", "<<"];
+        let pairs = PAIRS.iter().flat_map(|(open, close, _)| [*open, *close]);
+        let of_answers = ENDS.into_iter().chain(STARTS).chain(pairs).filter(|mark| !mark.is_empty());
+        for mark in of_answers.filter(|mark| !others.iter().any(|other| mark.starts_with(other))) {
+            assert!(begins(mark), "{mark}");
+        }
+    }
+}
