@@ -23,6 +23,13 @@ impl Serialize for Ordered<'_> {
     }
 }
 
+/// Whether a schema can be followed strictly: it knows no other properties, and requires all that it knows (OpenAI, Structured Outputs).
+pub(super) fn is_strict(schema: &Value) -> bool {
+    let names = |key: &str| schema.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+    let properties = schema.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+    schema.get("additionalProperties") == Some(&Value::Bool(false)) && properties > 0 && names("required") == properties
+}
+
 struct Properties<'a> {
     properties: &'a Map<String, Value>,
     required: &'a [&'a str],
