@@ -141,7 +141,7 @@ fn check(prompt: &Prompt, messages: &[&Said], budget: usize) {
 /// All lines with messages: everything that could pass for one.
 fn lines(user: &str) -> Vec<&str> {
     let lines = user.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
-    lines.filter(|line| line.contains("\"who\":")).collect()
+    lines.filter(|line| line.starts_with('{') && line.contains("\"who\":")).collect()
 }
 
 fn message(at: usize, role: Role, name: &str, text: &str) -> Said {

@@ -210,3 +210,28 @@ fn base_request(settings: &Settings, guild: GuildId, words: &settings::prompt::P
         ..Request::new(ModelRole::Side, guild, words.max_side_answer_tokens)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::defaults;
+
+    #[test]
+    fn the_schema_of_a_vote_binds_what_the_prompt_asks_for() {
+        let words = settings::prompt::Prompt { yes_words: vec!["ja".into(), "yes".into()], ..defaults().prompt.clone() };
+        let schema = |is_call| match vote_format(is_call, &words) {
+            AnswerFormat::JsonSchema { schema, .. } => schema,
+            format => panic!("{format:?}"),
+        };
+
+        let (text, call) = (schema(false), schema(true));
+
+        let properties = &text["properties"];
+        assert_eq!(properties["decision"]["enum"], json!(["JA", "NO"]));
+        assert_eq!((&properties["importance"]["minimum"], &properties["importance"]["maximum"]), (&json!(0), &json!(10.0)));
+        assert_eq!(text["required"], json!(["reason", "decision", "importance", "selected", "closing"]));
+        assert!(properties.get("mood").is_none(), "{properties}");
+        assert_eq!(call["properties"]["mood"], json!({ "type": "number", "minimum": -0.2, "maximum": 0.2 }));
+        assert_eq!(call["required"].as_array().map(Vec::len), call["properties"].as_object().map(|properties| properties.len()));
+    }
+}

@@ -56,7 +56,7 @@ pub(super) fn decision(character: &Character<'_>, card: &Card<'_>, shown: &Shown
     let System { text: system, sizes: parts, left } = system(character, card, HOW_TO_READ, weight(ending), tokens);
     let note = cut_middle(shown.note, left / 4, char_weight);
     let scene = shown.scene.sentences(character.id, shown.earlier, shown.new, left / 8);
-    let left = left - weight(&note) - left / 8;
+    let left = left - weight(&note) - weight(&scene).min(left / 8);
     let summary = quoted(shown.summary, left / 4);
     let reader = Reader { id: character.id, name: character.name };
     let zone = Some(&shown.scene.zone);

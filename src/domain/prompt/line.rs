@@ -13,7 +13,7 @@ use crate::domain::moment::Moment;
 
 /// The silence before a message after which it is shown with its time. The first message of a day is, too.
 const GAP: Duration = Duration::from_secs(600);
-/// The weight of a time in a line.
+/// The weight of the beginning of a line with a time.
 pub(super) const STAMP_WEIGHT: usize = 32;
 
 /// The companion that reads a line. Its own messages have the role `you`.
@@ -23,7 +23,7 @@ pub(super) struct Reader<'a> {
     pub(super) name: &'a str,
 }
 
-/// A message as the end of a line, to which [`Stamps::line`] adds the beginning. It weighs at most `most`. None if that is impossible.
+/// A message as the end of a line, which [`beginning`] begins. It weighs at most `most`. None if that is impossible.
 pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> Option<String> {
     let message = &*said.message;
     let own = reader.filter(|reader| message.is_by(reader.id));
@@ -86,26 +86,23 @@ fn tag(author: &Author) -> String {
     (0..6).map(|letter| char::from(LETTERS[(hash >> (59 - 5 * letter)) as usize % 32])).collect()
 }
 
-/// Adds times to lines in their order: to the first one, to those after a [gap](GAP), and to the first of each day.
-pub(super) struct Stamps<'a> {
-    /// None: no times are shown.
-    zone: Option<&'a TimeZone>,
-    before: Option<Moment>,
+/// The beginnings of the lines of messages that were said at these moments, in their order. They hold times: after a [gap](GAP), and with the first
+/// message of each day. Without a zone there are none.
+pub(super) fn beginnings(times: impl Iterator<Item = Moment>, zone: Option<&TimeZone>) -> Vec<String> {
+    let mut before: Option<Moment> = None;
+    let beginning = |at: Moment| {
+        let before = before.replace(at);
+        let has_time = |zone: &&TimeZone| {
+            before.is_none_or(|before| at.since(before) >= GAP || zoned(before, zone).date() != zoned(at, zone).date())
+        };
+        self::beginning(at, zone.filter(has_time))
+    };
+    times.map(beginning).collect()
 }
 
-impl<'a> Stamps<'a> {
-    pub(super) const fn new(zone: Option<&'a TimeZone>) -> Self {
-        Self { zone, before: None }
-    }
-
-    /// The whole line of a message.
-    pub(super) fn line(&mut self, at: Moment, end: &str) -> String {
-        let before = self.before.replace(at);
-        let Some(zone) = self.zone else { return format!("{{{end}") };
-        let time = zoned(at, zone);
-        let is_shown = before.is_none_or(|before| at.since(before) >= GAP || zoned(before, zone).date() != time.date());
-        if is_shown { format!("{{\"at\":\"{}\",{end}", time.strftime("%Y-%m-%d %H:%M")) } else { format!("{{{end}") }
-    }
+/// The beginning of a line, with the time in this zone.
+pub(super) fn beginning(at: Moment, zone: Option<&TimeZone>) -> String {
+    zone.map_or_else(|| "{".to_owned(), |zone| format!("{{\"at\":\"{}\",", zoned(at, zone).strftime("%Y-%m-%d %H:%M")))
 }
 
 /// A moment on the calendar of a time zone.

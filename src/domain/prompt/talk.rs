@@ -1,10 +1,12 @@
 //! Builds the prompt of a statement: the talk as turns, as models are trained to read it, and at its end everything that changes from one statement
 //! to the next (docs/adr/0013-statements-as-turns.md).
 
+use jiff::tz::TimeZone;
+
 use super::card::Card;
 use super::data::{char_weight, cut_middle, plain_words, weight};
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
-use super::line::{Reader, STAMP_WEIGHT, Stamps, cut_line, line_end};
+use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
 use super::note::note;
 use super::room::statement_ending_weight;
 use super::texts::{HOW_TO_READ_TURNS, MISSED, NEW, OPENING, REASON, SUMMARY};
@@ -21,7 +23,7 @@ const TURN_WEIGHT: usize = 16;
 /// A message of the talk.
 struct Item<'a> {
     said: &'a Said,
-    /// The end of its line, or the companion's own words.
+    /// Its line, or the companion's own words.
     text: String,
     is_own: bool,
     /// For own words that were cut off: the line that says so.
@@ -30,10 +32,11 @@ struct Item<'a> {
 
 impl<'a> Item<'a> {
     /// It weighs at most `most`. None if that is impossible.
-    fn new(said: &'a Said, reader: Reader<'_>, most: usize) -> Option<Self> {
+    fn new(said: &'a Said, begin: &str, reader: Reader<'_>, most: usize) -> Option<Self> {
         let message = &*said.message;
         if !message.is_by(reader.id) {
-            return Some(Self { said, text: line_end(said, None, most)?, is_own: false, cut: String::new() });
+            let text = [begin, &line_end(said, None, most)?].concat();
+            return Some(Self { said, text, is_own: false, cut: String::new() });
         }
         let cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4)).unwrap_or_default();
         let room = most.checked_sub(weight(&cut))?;
@@ -43,7 +46,7 @@ impl<'a> Item<'a> {
     }
 
     fn weight(&self) -> usize {
-        weight(&self.text) + weight(&self.cut) + if self.is_own { 2 * TURN_WEIGHT } else { STAMP_WEIGHT }
+        weight(&self.text) + weight(&self.cut) + if self.is_own { 2 * TURN_WEIGHT } else { 0 }
     }
 }
 
@@ -62,7 +65,7 @@ pub(super) fn statement(parts: &StatementParts<'_>, card: &Card<'_>, ending: &st
     let is_own = |said: &Said| said.message.is_by(parts.character.id);
     let new_from = talk.iter().rposition(|said| is_own(said)).map_or(0, |own| own + 1).max(parts.recent.len());
     let has_missed = talk[parts.recent.len()..new_from].iter().any(|said| !is_own(said));
-    let shown = shown(&talk, new_from, reader, left - changing);
+    let shown = shown(&talk, new_from, reader, &parts.scene.zone, left - changing);
     let begin = talk.len() - shown.len();
     let new_from = new_from.saturating_sub(begin);
 
@@ -86,7 +89,7 @@ pub(super) fn statement(parts: &StatementParts<'_>, card: &Card<'_>, ending: &st
         ending,
     ]);
 
-    let turns = turns(&shown, new_from, parts, &situation);
+    let turns = turns(&shown, new_from, &situation);
     let size = |items: &[Item<'_>]| items.iter().map(|item| tokens(&item.text) + tokens(&item.cut)).sum();
     let (before, after) = shown.split_at(new_from);
     let talk = [("earlier_messages", size(before)), ("messages", size(after))].into_iter().filter(|(_, tokens)| *tokens > 0);
@@ -95,10 +98,15 @@ pub(super) fn statement(parts: &StatementParts<'_>, card: &Card<'_>, ending: &st
 }
 
 /// The newest messages of a talk that are shown, oldest first.
-fn shown<'a>(talk: &[&'a Said], new_from: usize, reader: Reader<'_>, room: usize) -> Vec<Item<'a>> {
-    let (mut items, mut left) = (Vec::new(), room.saturating_sub(TURN_WEIGHT + OPENING.len()));
+fn shown<'a>(talk: &[&'a Said], new_from: usize, reader: Reader<'_>, zone: &TimeZone, room: usize) -> Vec<Item<'a>> {
+    let is_own = |said: &Said| said.message.is_by(reader.id);
+    let times = talk.iter().filter(|said| !is_own(said)).map(|said| said.at);
+    let mut begins = beginnings(times, Some(zone)).into_iter().rev();
+    let (mut items, mut left) = (Vec::new(), room.saturating_sub(TURN_WEIGHT + OPENING.len() + STAMP_WEIGHT));
     for said in talk.iter().rev() {
-        let Some(item) = Item::new(said, reader, room / 2).filter(|item| item.weight() <= left) else { break };
+        let begin = if is_own(said) { String::new() } else { begins.next().unwrap_or_default() };
+        let item = Item::new(said, &begin, reader, room / 2).filter(|item| item.weight() <= left);
+        let Some(item) = item else { break };
         left -= item.weight();
         items.push(item);
     }
@@ -108,13 +116,18 @@ fn shown<'a>(talk: &[&'a Said], new_from: usize, reader: Reader<'_>, room: usize
     let numbers: Vec<_> = items.iter().map(|item| item.said.seq).collect();
     let weights: Vec<_> = items.iter().map(Item::weight).collect();
     let first = first_shown(before, &numbers, &weights, room, new_from.saturating_sub(missing));
-    items.split_off(first)
+    let mut shown = items.split_off(first);
+    // The first line that is shown has its time in any case.
+    if let Some(line) = shown.iter_mut().find(|item| !item.is_own) {
+        let end = line_end(line.said, None, room / 2).unwrap_or_default();
+        line.text = beginning(line.said.at, Some(zone)) + &end;
+    }
+    shown
 }
 
 /// The talk as turns that alternate, from a user's turn to the last, which ends with the situation.
-fn turns(shown: &[Item<'_>], new_from: usize, parts: &StatementParts<'_>, situation: &str) -> Vec<Turn> {
+fn turns(shown: &[Item<'_>], new_from: usize, situation: &str) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    let mut stamps = Stamps::new(Some(&parts.scene.zone));
     let mut user = String::new();
     for (at, item) in shown.iter().enumerate() {
         if item.is_own {
@@ -138,7 +151,7 @@ fn turns(shown: &[Item<'_>], new_from: usize, parts: &StatementParts<'_>, situat
                 user.push_str(NEW);
                 user.push('\n');
             }
-            user.push_str(&stamps.line(item.said.at, &item.text));
+            user.push_str(&item.text);
         }
     }
     user.push_str(if user.is_empty() { "" } else { "\n" });

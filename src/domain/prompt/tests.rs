@@ -20,7 +20,10 @@ fn user(prompt: &Prompt) -> String {
 
 /// The messages in a prompt, as a JSON reader sees them.
 fn lines(user: &str) -> Vec<Value> {
-    user.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect()
+    user.lines()
+        .filter(|line| line.starts_with('{') && line.contains("\"text\":\""))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// The number of characters that could pass for the end of a line.

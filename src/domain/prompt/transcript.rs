@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 
 use super::Said;
 use super::data::weight;
-use super::line::{Reader, STAMP_WEIGHT, Stamps, line_end};
+use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, line_end};
 
 /// An upper bound of the weight of the line about messages left out.
 const MARK_WEIGHT: usize = 60;
@@ -19,22 +19,27 @@ pub(super) fn transcript<const N: usize>(
     zone: Option<&TimeZone>,
     room: usize,
 ) -> [String; N] {
-    let room = room.saturating_sub(N * MARK_WEIGHT);
+    let room = room.saturating_sub(N * MARK_WEIGHT + STAMP_WEIGHT);
     let mut left = room;
-    let mut ends: Vec<(usize, &Said, String)> = Vec::new();
-    let newest_first = blocks.iter().enumerate().rev().flat_map(|(at, block)| block.iter().rev().map(move |said| (at, *said)));
-    for (at, said) in newest_first {
-        let end = line_end(said, reader, room / 2).filter(|end| weight(end) + STAMP_WEIGHT <= left);
+    let all: Vec<(usize, &Said)> =
+        blocks.iter().enumerate().flat_map(|(block, messages)| messages.iter().map(move |said| (block, *said))).collect();
+    let begins = beginnings(all.iter().map(|(_, said)| said.at), zone);
+    let mut ends = Vec::new();
+    for ((_, said), begin) in all.iter().zip(&begins).rev() {
+        let end = line_end(said, reader, room / 2).filter(|end| weight(begin) + weight(end) <= left);
         let Some(end) = end else { break };
-        left -= weight(&end) + STAMP_WEIGHT;
-        ends.push((at, said, end));
+        left -= weight(begin) + weight(&end);
+        ends.push(end);
     }
-    let mut stamps = Stamps::new(zone);
+    let first = all.len() - ends.len();
     let mut lines = blocks.map(|_| String::new());
     let mut missing = blocks.map(<[_]>::len);
-    for (at, said, end) in ends.iter().rev() {
-        missing[*at] -= 1;
-        lines[*at].push_str(&stamps.line(said.at, end));
+    for (at, end) in ends.iter().rev().enumerate() {
+        let (block, said) = all[first + at];
+        missing[block] -= 1;
+        // The first line that is shown has its time in any case.
+        let begin = if at == 0 { &beginning(said.at, zone) } else { &begins[first + at] };
+        lines[block].extend([begin.as_str(), end.as_str()]);
     }
     for (block, missing) in lines.iter_mut().zip(missing) {
         block.insert_str(0, &left_out(missing));

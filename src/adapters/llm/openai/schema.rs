@@ -58,4 +58,14 @@ mod tests {
         assert_eq!(written, r#"{"properties":{"c":{},"a":{},"b":{}},"required":["c","a"],"type":"object"}"#);
         assert_eq!(serde_json::to_value(Ordered(&json!(true))).expect("it is JSON"), json!(true));
     }
+
+    #[test]
+    fn a_schema_is_strict_if_it_requires_all_that_it_knows_and_knows_nothing_else() {
+        let schema = |required: &[&str], others: bool| json!({ "type": "object", "properties": { "a": {}, "b": {} }, "required": required, "additionalProperties": others });
+
+        assert!(is_strict(&schema(&["b", "a"], false)));
+        for schema in [schema(&["a"], false), schema(&["a", "b"], true), json!({ "type": "object" }), json!(true)] {
+            assert!(!is_strict(&schema), "{schema}");
+        }
+    }
 }

@@ -299,7 +299,7 @@ fn median(numbers: impl IntoIterator<Item = usize>) -> usize {
 #[test]
 fn most_of_a_statements_prompt_is_that_of_the_one_before_byte_for_byte() {
     let persona = "You keep a table in the corner of every conversation, and you listen with one ear. ".repeat(25);
-    for (messages, statement_tokens) in [(100, 6_000), (100, 3_000), (400, 6_000)] {
+    for (messages, statement_tokens) in [(100, 6_000), (400, 6_000), (400, 20_000)] {
         let words = settings::prompt::Prompt { statement_tokens, ..words() };
         let prompts = prompts(&talk(messages, |number| format!("{number}: {TEXT}")), &persona, &words);
 
@@ -318,7 +318,7 @@ fn more_tokens_show_more_of_the_talk() {
     let shown = [3_000, 6_000, 20_000].map(|statement_tokens| {
         let words = settings::prompt::Prompt { statement_tokens, ..words() };
         let prompts = prompts(&talk, &persona, &words);
-        let counts: Vec<usize> = prompts[prompts.len() / 2..]
+        let counts: Vec<usize> = prompts[prompts.len() - 12..]
             .iter()
             .map(|prompt| {
                 assert!(prompt.tokens() <= statement_tokens, "{} of {statement_tokens}", prompt.tokens());
@@ -332,7 +332,7 @@ fn more_tokens_show_more_of_the_talk() {
     });
 
     for (fewer, more) in [(shown[0], shown[1]), (shown[1], shown[2])] {
-        assert!(fewer.iter().zip(more).all(|(fewer, more)| more > fewer * 3 / 2), "{shown:?}");
+        assert!(fewer.iter().zip(more).all(|(fewer, more)| more > fewer * 5 / 4), "{shown:?}");
     }
     assert_eq!(shown[2][2], talk.last().map_or(0, |(recent, snapshot)| recent.len() + snapshot.len()), "everything fits");
 }
@@ -345,7 +345,7 @@ fn a_full_prompt_moves_by_a_part_of_its_room_and_stays_the_same_in_between() {
     let first = |prompt: &Prompt| prompt.turns[0].text().lines().next().unwrap().to_owned();
     let moves = prompts.windows(2).filter(|pair| first(&pair[0]) != first(&pair[1])).count();
 
-    assert!((3..=12).contains(&moves), "{moves} moves in {} statements", prompts.len());
+    assert!((5..=24).contains(&moves), "{moves} moves in {} statements", prompts.len());
 }
 
 #[test]
