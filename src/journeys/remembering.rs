@@ -1,4 +1,4 @@
-//! What a companion still knows of a conversation when it speaks: the summary, and everything since its end.
+//! What a companion still knows of a conversation when it speaks: the summary, and as much of the talk as fits.
 
 use std::collections::BTreeSet;
 

@@ -232,6 +232,6 @@ mod tests {
         assert_eq!(text["required"], json!(["reason", "decision", "importance", "selected", "closing"]));
         assert!(properties.get("mood").is_none(), "{properties}");
         assert_eq!(call["properties"]["mood"], json!({ "type": "number", "minimum": -0.2, "maximum": 0.2 }));
-        assert_eq!(call["required"].as_array().map(Vec::len), call["properties"].as_object().map(|properties| properties.len()));
+        assert_eq!(call["required"].as_array().map(Vec::len), call["properties"].as_object().map(serde_json::Map::len));
     }
 }
