@@ -31,6 +31,7 @@ mod strict;
 pub mod telemetry;
 pub mod turn_taking;
 pub mod voice;
+pub mod zone;
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
+use jiff::tz::TimeZone;
 use tertulia::adapters::llm::rehearsal::Rehearsal;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::conversation::Conversation;
@@ -13,11 +14,12 @@ use tertulia::domain::event::Evaluated;
 use tertulia::domain::id::{CompanionId, Seq};
 use tertulia::domain::message::Message;
 use tertulia::domain::model_role::ModelRole;
-use tertulia::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
+use tertulia::domain::prompt::{self, Character, DecisionParts, Other, Prompt, Said, Scene, StatementParts};
 use tertulia::domain::question_context::{Line, Purpose, QuestionContext};
 use tertulia::domain::statement::clean_statement;
 use tertulia::domain::trigger::Trigger;
-use tertulia::ports::language_model::{self, AnswerFormat, Asker, LanguageModel as _, Request, Usage};
+use tertulia::domain::window::Entry;
+use tertulia::ports::language_model::{AnswerFormat, Asker, LanguageModel as _, Request, Usage};
 use tertulia::replay::{Answer, Question, Responder};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
@@ -100,20 +102,22 @@ impl<'a> Rehearsed<'a> {
         let companion = self.cast.get(&evaluated.companion)?;
         let recent = said_until(conversation, conversation.gate(&companion.id)?.cursor);
         let buffer = said(conversation, &evaluated.messages);
+        let scene = self.scene(companion, conversation);
         let parts = DecisionParts {
             character: character(companion),
+            scene: &scene,
             trigger: evaluated.trigger,
             stage: conversation.gate(&companion.id)?.stage,
             message_count: evaluated.message_count,
             minutes: conversation.minutes_of_silence(),
-            speaker: buffer.last().map(|message| &*message.from.name),
+            speaker: buffer.last().map(|said| &*said.message.from.name),
             summary: None,
             recent: &recent,
             buffer: &buffer,
-            notes: &self.warning(conversation),
+            is_repetitive: conversation.tally().detections > 0,
         };
         let (worded, purpose) = (prompt::vote(&parts, &self.settings.prompt), Purpose::Vote { trigger: evaluated.trigger });
-        Some(request(ModelRole::Side, purpose, Some(companion), worded, recent.iter().chain(&buffer).copied()))
+        Some(request(ModelRole::Side, purpose, Some(companion), worded, messages(recent.iter().chain(&buffer))))
     }
 
     fn statement(
@@ -128,37 +132,39 @@ impl<'a> Rehearsed<'a> {
         let before = messages.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
         let recent = said_until(conversation, before);
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
-        let mut notes = self.warning(conversation);
-        notes.extend(prompt::closing_note(closing, &self.settings.prompt));
+        let scene = self.scene(companion, conversation);
         let parts = StatementParts {
             character: character(companion),
+            scene: &scene,
             trigger,
+            stage: closing,
             message_count: snapshot.len() as u64,
             minutes: conversation.minutes_of_silence(),
-            speaker: snapshot.last().map(|message| &*message.from.name),
+            speaker: snapshot.last().map(|said| &*said.message.from.name),
             reason: conversation.floor().and_then(|floor| floor.why.as_deref()),
             summary: None,
+            summary_upto: Seq::NONE,
             recent: &recent,
             left_out: 0,
             snapshot: &snapshot,
-            notes: &notes,
+            is_repetitive: conversation.tally().detections > 0,
             is_spoken: false,
         };
         let worded = prompt::statement(&parts, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };
-        Some(request(ModelRole::Main, purpose, Some(companion), worded, recent.iter().chain(&snapshot).copied()))
+        Some(request(ModelRole::Main, purpose, Some(companion), worded, messages(recent.iter().chain(&snapshot))))
     }
 
-    /// The note for prompts when the conversation repeats itself.
-    fn warning(&self, conversation: &Conversation) -> Vec<&str> {
-        let warning = Some(self.settings.prompt.repetition.as_str());
-        warning.filter(|warning| conversation.tally().detections > 0 && !warning.is_empty()).into_iter().collect()
+    fn scene(&self, asked: &Companion, conversation: &Conversation) -> Scene {
+        let others = self.cast.values().filter(|companion| companion.id != asked.id);
+        let others = others.map(|other| Other { name: other.name.clone(), chattiness: Some(other.chattiness.clone()) });
+        Scene { now: conversation.clock(), zone: TimeZone::UTC, others: others.collect(), is_call: false }
     }
 
     fn judgement(&self, conversation: &Conversation) -> Request {
-        let newest: Vec<_> = conversation.judged_statements().map(|message| &**message).collect();
+        let newest: Vec<_> = conversation.judged_statements().cloned().collect();
         let worded = prompt::judgement(&newest, &self.settings.prompt);
-        request(ModelRole::Side, Purpose::Judgement, None, worded, newest.iter().copied())
+        request(ModelRole::Side, Purpose::Judgement, None, worded, newest.iter().map(|message| &**message))
     }
 }
 
@@ -185,12 +191,16 @@ impl Responder for Rehearsed<'_> {
     }
 }
 
-fn said<'a>(conversation: &'a Conversation, messages: &[Seq]) -> Vec<&'a Message> {
-    messages.iter().filter_map(|seq| conversation.window().get(*seq)).map(|entry| &*entry.message).collect()
+fn said(conversation: &Conversation, messages: &[Seq]) -> Vec<Said> {
+    messages.iter().filter_map(|seq| conversation.window().get(*seq)).map(Entry::said).collect()
 }
 
-fn said_until(conversation: &Conversation, cursor: Seq) -> Vec<&Message> {
-    conversation.window().recent(cursor).map(|entry| &*entry.message).collect()
+fn said_until(conversation: &Conversation, cursor: Seq) -> Vec<Said> {
+    conversation.window().recent(cursor).map(Entry::said).collect()
+}
+
+fn messages<'a>(said: impl DoubleEndedIterator<Item = &'a Said>) -> impl DoubleEndedIterator<Item = &'a Message> {
+    said.map(|said| &*said.message)
 }
 
 fn character(companion: &Companion) -> Character<'_> {
@@ -214,11 +224,9 @@ fn request<'a>(
 ) -> Request {
     let request = Request {
         companion: companion.map(|companion| Asker { id: companion.id.clone(), name: companion.name.clone() }),
-        messages: language_model::Message::prompt(worded.system, worded.user),
         format: if matches!(purpose, Purpose::Vote { .. }) { AnswerFormat::JsonObject } else { AnswerFormat::Text },
-        sizes: worded.sizes,
         ..Request::new(role, "home".into(), u32::MAX)
     };
     let chattiness = companion.map_or_else(|| "".into(), |companion| companion.chattiness.clone());
-    request.with(QuestionContext { purpose, chattiness, newest: Line::newest_of(newest) })
+    request.asking(worded).with(QuestionContext { purpose, chattiness, newest: Line::newest_of(newest) })
 }

@@ -2,12 +2,12 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
+use jiff::tz::TimeZone;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::event::{Event, Recorded};
 use tertulia::domain::id::{CompanionId, Seq, Ward};
-use tertulia::domain::message::Message;
 use tertulia::domain::moment::Moment;
-use tertulia::domain::prompt::{self, Character, DecisionParts, StatementParts};
+use tertulia::domain::prompt::{self, Character, DecisionParts, Said, Scene, StatementParts};
 use tertulia::domain::trigger::Trigger;
 use tertulia::journal::key;
 use tertulia::journal::record::{SnapshotRecord, decode, decode_event, encode_event, encode_snapshot};
@@ -22,20 +22,21 @@ const TEXT: &str = "I thought that the bread would be done by now, but nobody op
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let said = vec![message(TEXT); messages];
-    let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
+    let (buffer, scene) = (said_by_now(messages), scene());
+    let recent = &buffer[..buffer.len().min(5)];
     bencher.bench(|| {
         let parts = DecisionParts {
             character: character(&id, &settings),
+            scene: &scene,
             trigger: Trigger::Interjection,
             stage: Stage::None,
             message_count: 9,
             minutes: 1,
             speaker: None,
             summary: Some("They talk about bread."),
-            recent: &recent,
+            recent,
             buffer: &buffer,
-            notes: &[],
+            is_repetitive: false,
         };
         prompt::vote(&parts, &settings.prompt)
     });
@@ -45,21 +46,24 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let said = vec![message(TEXT); messages];
-    let (recent, snapshot): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
+    let (snapshot, scene) = (said_by_now(messages), scene());
+    let recent = &snapshot[..snapshot.len().min(5)];
     bencher.bench(|| {
         let parts = StatementParts {
             character: character(&id, &settings),
+            scene: &scene,
             trigger: Trigger::DirectAddress,
+            stage: Stage::None,
             message_count: 9,
             minutes: 1,
             speaker: Some("Ana"),
             reason: Some("I know bread."),
             summary: None,
-            recent: &recent,
+            summary_upto: Seq::NONE,
+            recent,
             left_out: 0,
             snapshot: &snapshot,
-            notes: &[],
+            is_repetitive: false,
             is_spoken: false,
         };
         prompt::statement(&parts, &settings.prompt)
@@ -109,6 +113,15 @@ fn talked(companions: usize) -> Room {
 fn said() -> Recorded {
     let event = Event::Said { message: message(TEXT), reply_to: None, reply: None, said_at: None };
     Recorded { seq: Seq(1_000), at: Moment::from_micros(1_790_000_000_000_000), handled: Seq(1_000), turn: None, event }
+}
+
+fn said_by_now(messages: usize) -> Vec<Said> {
+    let said = |number| Said { seq: Seq(number), at: Moment::from_micros(number * 10_000_000), message: message(TEXT).into() };
+    (1..=messages as u64).map(said).collect()
+}
+
+fn scene() -> Scene {
+    Scene { now: Moment::from_micros(3_600_000_000), zone: TimeZone::UTC, others: Vec::new(), is_call: false }
 }
 
 fn settings() -> Settings {

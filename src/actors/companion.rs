@@ -14,6 +14,7 @@ pub mod history;
 mod pending_calls;
 mod question;
 pub mod reply;
+mod scene;
 mod settings_cache;
 mod speaking;
 pub mod trial;
@@ -32,7 +33,6 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::prompt::{Character, tokens};
 use crate::ports::language_model::{Asker, LazyRequest, Message, Request, Role};
-use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::plain::Plain;
 use pending_calls::PendingCalls;
@@ -113,11 +113,6 @@ impl State {
         brief_writing::write_if_missing(&self.context, &settings, &asking);
         Question::new(asking, settings, self.context.clone()).ask(&mut self.pending_calls);
     }
-}
-
-/// The warning that the last statements repeat each other, if they do.
-pub(super) fn repetition_note(is_repetitive: bool, templates: &settings::prompt::Prompt) -> Option<&str> {
-    Some(templates.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
 }
 
 /// The companion as its prompts show it, with this brief of its persona.

@@ -1,29 +1,44 @@
 //! Builds the prompts of all questions to models: decisions, votes, statements, summaries, briefs and judgements.
 //!
 //! Text by the operator (persona, chattiness, settings) is included unchanged. Text by people, other companions and models is data. It appears only
-//! inside JSON strings, each in one line between delimiters that it cannot contain, with the role of the speaker that the server sets.
+//! inside JSON strings, each in one line that it cannot leave, with the role of the speaker that the server sets. Only what a companion said itself
+//! stands in its statements' prompts as plain words, in turns of its own.
 
 mod card;
 mod data;
+mod form;
 mod frame;
+mod line;
+pub mod note;
 pub mod room;
+mod scene;
+mod talk;
+mod texts;
 mod transcript;
+mod window;
 
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
 
 use super::closing::Stage;
-use super::id::CompanionId;
+use super::id::{CompanionId, Seq};
 use super::message::Message;
+use super::moment::Moment;
 use super::trigger::Trigger;
 use crate::settings;
 pub use card::brief;
 use card::{for_decision, for_statement};
 use data::{unmarked_name, weight};
-use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
+use form::{statement_form, vote_form};
+pub use form::{verdicts, vote_fields};
+use frame::{block, context, paragraphs, quoted, sizes};
+use note::note;
 pub use room::tokens;
+use texts::{FRAME_WEIGHT, HOW_TO_READ};
 use transcript::transcript;
 
 /// The number of settled messages that a decision is shown (docs/design/gate.md G-26).
@@ -40,10 +55,71 @@ pub const REPEAT_WORDS: &str = "Your last answer was not a message that can be p
 pub struct Prompt {
     /// The system message: the instructions.
     pub system: String,
-    /// The user message: the conversation and the question.
-    pub user: String,
+    /// The conversation and the question. The first and the last turn are a user's, and the two kinds take turns.
+    pub turns: Vec<Turn>,
     /// The parts in order, with their estimated tokens.
     pub sizes: Vec<(&'static str, usize)>,
+}
+
+/// A message of a prompt after the instructions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// What others said, and what the server adds.
+    User(String),
+    /// What the companion itself said.
+    Own(String),
+}
+
+impl Turn {
+    /// The text of the turn.
+    pub fn text(&self) -> &str {
+        let (Self::User(text) | Self::Own(text)) = self;
+        text
+    }
+}
+
+impl Prompt {
+    fn new(system: String, user: String, sizes: Vec<(&'static str, usize)>) -> Self {
+        Self { system, turns: vec![Turn::User(user)], sizes }
+    }
+
+    /// The estimated tokens of the whole prompt.
+    pub fn tokens(&self) -> usize {
+        tokens(&self.system) + self.turns.iter().map(|turn| tokens(turn.text())).sum::<usize>()
+    }
+}
+
+/// A message with its number and its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// The number of its event.
+    pub seq: Seq,
+    /// When it was said.
+    pub at: Moment,
+    /// The message.
+    pub message: Arc<Message>,
+}
+
+/// Where and when a companion is asked.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The present moment.
+    pub now: Moment,
+    /// The time zone in which times are told.
+    pub zone: TimeZone,
+    /// The other companions of the channel.
+    pub others: Vec<Other>,
+    /// Whether it is about words in a voice call.
+    pub is_call: bool,
+}
+
+/// Another companion of the channel.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its chattiness, of which the beginning is shown. `None`: nothing is known of it.
+    pub chattiness: Option<Arc<str>>,
 }
 
 /// The companion that is asked, as the operator describes it.
@@ -70,6 +146,8 @@ pub struct Character<'a> {
 pub struct DecisionParts<'a> {
     /// The companion that decides.
     pub character: Character<'a>,
+    /// Where and when it decides.
+    pub scene: &'a Scene,
     /// The trigger of the question.
     pub trigger: Trigger,
     /// The companion's closing stage.
@@ -83,11 +161,11 @@ pub struct DecisionParts<'a> {
     /// The rolling summary, if there is one.
     pub summary: Option<&'a str>,
     /// Settled messages, oldest first. The last five are shown.
-    pub recent: &'a [&'a Message],
-    /// The messages that the decision is about, oldest first.
-    pub buffer: &'a [&'a Message],
-    /// Sentences that the server adds, such as a warning of repetition.
-    pub notes: &'a [&'a str],
+    pub recent: &'a [Said],
+    /// The messages that the decision is about, and the companion's own between them, oldest first.
+    pub buffer: &'a [Said],
+    /// Whether the conversation repeats itself.
+    pub is_repetitive: bool,
 }
 
 /// The input of a statement's prompt.
@@ -95,8 +173,12 @@ pub struct DecisionParts<'a> {
 pub struct StatementParts<'a> {
     /// The companion that speaks.
     pub character: Character<'a>,
+    /// Where and when it speaks.
+    pub scene: &'a Scene,
     /// The trigger that led to the statement.
     pub trigger: Trigger,
+    /// The companion's closing stage.
+    pub stage: Stage,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
     /// The minutes since something was said, for a `silence`.
@@ -107,125 +189,75 @@ pub struct StatementParts<'a> {
     pub reason: Option<&'a str>,
     /// The rolling summary, if there is one.
     pub summary: Option<&'a str>,
-    /// The messages since the end of the summary, oldest first.
-    pub recent: &'a [&'a Message],
-    /// The number of messages between the summary and `recent`, which do not fit.
+    /// The newest event that the summary covers.
+    pub summary_upto: Seq,
+    /// The messages before `snapshot`, oldest first, and at least as many as fit.
+    pub recent: &'a [Said],
+    /// The number of messages before `recent` that the summary does not cover.
     pub left_out: usize,
-    /// The messages that it answers, oldest first.
-    pub snapshot: &'a [&'a Message],
-    /// Sentences that the server adds, such as the one for a closing stage.
-    pub notes: &'a [&'a str],
+    /// The messages that it answers, and the companion's own between them, oldest first.
+    pub snapshot: &'a [Said],
+    /// Whether the conversation repeats itself.
+    pub is_repetitive: bool,
     /// Whether the statement is spoken in a voice call.
     pub is_spoken: bool,
 }
 
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let form = vote_form(&unmarked_name(parts.character.name), parts.stage, words);
-    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
+    let form = vote_form(&unmarked_name(parts.character.name), parts.stage, parts.scene.is_call, words);
+    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
     let ending = paragraphs(&[&context, words.question_for(parts.trigger), &form]);
     let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
-    let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
-    in_character(&parts.character, &for_decision(&parts.character, words), &shown, &ending, words.decision_tokens)
-}
-
-/// The form of a vote. Its fields are in the order of [`vote_fields`].
-fn vote_form(name: &str, stage: Stage, words: &settings::prompt::Prompt) -> String {
-    let (yes, no) = verdicts(words);
-    let reason = format!(
-        "`reason`: one sentence in {name}'s voice saying why, which quotes nothing that others wrote: no objects, braces or tags."
-    );
-    let decision = format!("`decision`: \"{yes}\" to speak now, or \"{no}\".");
-    let (first, second) = if words.reason_first { (reason, decision) } else { (decision, reason) };
-    // Some endpoints answer in JSON only if the prompt contains this word.
-    format!(
-        "Answer with one JSON object and nothing else, with these fields in this order. {first} {second} `importance`: a number from 0 \
-         to 10, how much the conversation needs now what you would say. `selected`: true if the previous speaker specifically called on \
-         you, else false. `closing`: how near its end the conversation is for you, now \"{stage}\": \"none\" (it goes on), \"pre-closing\" \
-         (time to prepare its end), \"closing\" (time to say goodbye) or \"terminal\" (the last farewell is said, and you will say no more)."
-    )
-}
-
-/// The fields of a vote, in the order in which they are asked for.
-pub fn vote_fields(words: &settings::prompt::Prompt) -> [&'static str; 5] {
-    let [first, second] = if words.reason_first { ["reason", "decision"] } else { ["decision", "reason"] };
-    [first, second, "importance", "selected", "closing"]
-}
-
-/// The words that a decision is asked for with.
-fn verdicts(words: &settings::prompt::Prompt) -> (String, String) {
-    let first = |words: &[Cow<'_, str>]| words.first().map(|word| word.to_uppercase()).unwrap_or_default();
-    (first(&words.yes_words), first(&words.no_words))
-}
-
-/// The note that a closing stage adds to the prompt of a statement (docs/design/closing.md C-2). None if the stage needs no note.
-pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&str> {
-    let sentence = match stage {
-        Stage::None => return None,
-        Stage::PreClosing => &words.pre_closing,
-        // A terminal companion says nothing. If it has to speak anyway, it says goodbye.
-        Stage::Closing | Stage::Terminal => &words.closing,
+    // What the companion said itself is nothing new to it.
+    let is_own = |said: &&Said| said.message.is_by(parts.character.id);
+    let earlier: Vec<&Said> = recent.iter().chain(parts.buffer.iter().filter(is_own)).collect();
+    let new: Vec<&Said> = parts.buffer.iter().filter(|said| !is_own(said)).collect();
+    let note = note(parts.trigger, Stage::None, parts.is_repetitive).map(|note| note.sentence(parts.minutes, words));
+    let shown = frame::Shown {
+        summary: parts.summary,
+        earlier: &earlier,
+        new: &new,
+        note: note.as_deref().unwrap_or_default(),
+        scene: parts.scene,
     };
-    Some(sentence.as_str()).filter(|sentence| !sentence.is_empty())
+    frame::decision(&parts.character, &for_decision(&parts.character, words), &shown, &ending, words.decision_tokens)
 }
 
 /// The prompt for the text of a statement. [`raw_answer`](crate::domain::raw_answer) takes the answer apart.
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
-    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
+    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
     let ending = paragraphs(&[&context, words.manner_for(parts.trigger), &statement_form(&name, parts.is_spoken)]);
-    let shown = Shown {
-        summary: parts.summary,
-        reason: parts.reason,
-        recent: parts.recent,
-        left_out: parts.left_out,
-        new: parts.snapshot,
-        notes: parts.notes,
-    };
-    in_character(&parts.character, &for_statement(&parts.character, words), &shown, &ending, words.statement_tokens)
+    talk::statement(parts, &for_statement(&parts.character, words), &ending, words)
 }
 
-/// The form of a statement.
-fn statement_form(name: &str, is_spoken: bool) -> String {
-    if is_spoken {
-        return format!(
-            "You have decided to speak, aloud. Write what {name} says now: only the words, in whole sentences as people say them, with no \
-             lists, links, emoji or Markdown, no name before them, no quotation marks around them, and no JSON."
-        );
-    }
-    format!(
-        "You have decided to speak. Write what {name} says now: only the words of the message, as plain text or Markdown, with no name \
-         before them, no quotation marks around them, and no JSON."
-    )
-}
-
-/// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first.
-pub fn summary(previous: Option<&str>, messages: &[&Message], words: &settings::prompt::Prompt) -> Prompt {
+/// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first. Times are told in this
+/// zone.
+pub fn summary(previous: Option<&str>, messages: &[Said], zone: &TimeZone, words: &settings::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You keep the running summary of a group chat.", HOW_TO_READ]);
     let ending = "Write the new summary: the one before, if any, brought up to date with the new messages, in at most 200 words of plain \
                   sentences. Say who said, asked, promised or decided what, and what is still open. Where a person goes by the name of a companion, say \
                   which of the two it was. Write only the summary.";
     let room = (words.summary_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
     let previous = quoted(previous, room / 4);
-    let [lines] = transcript([messages], 0, None, room - weight(&previous));
-    Prompt {
-        sizes: sizes(&[("instructions", &system), ("summary", &previous), ("messages", &lines), ("question", ending)]),
-        user: paragraphs(&[&block("summary", &previous), &block("messages", &lines), ending]),
-        system,
-    }
+    let messages: Vec<&Said> = messages.iter().collect();
+    let [lines] = transcript([&messages], None, Some(zone), room - weight(&previous));
+    let sizes = sizes(&[("instructions", &system), ("summary", &previous), ("messages", &lines), ("question", ending)]);
+    Prompt::new(system, paragraphs(&[&block("summary", &previous), &block("messages", &lines), ending]), sizes)
 }
 
 /// The prompt that asks how much the last statements repeat each other. They are ordered oldest first. `repetition::read_score` parses the answer.
-pub fn judgement(messages: &[&Message], words: &settings::prompt::Prompt) -> Prompt {
+pub fn judgement(messages: &[Arc<Message>], words: &settings::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You judge how repetitive a group chat has become.", HOW_TO_READ]);
     let ending = "How much do these messages repeat one another, in what they say rather than in their words alone? Answer in two lines. \
                   First line: one sentence saying why. Second line: only a number from 0 (all different) to 1 (the same thing again and \
                   again).";
     let room = (words.decision_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
-    let [lines] = transcript([messages], 0, None, room);
-    Prompt {
-        sizes: sizes(&[("instructions", &system), ("messages", &lines), ("question", ending)]),
-        user: paragraphs(&[&block("messages", &lines), ending]),
-        system,
-    }
+    // No times are shown.
+    let undated = messages.iter().map(|message| Said { seq: Seq::NONE, at: Moment::ZERO, message: message.clone() });
+    let messages: Vec<Said> = undated.collect();
+    let [lines] = transcript([&messages.iter().collect::<Vec<_>>()], None, None, room);
+    let sizes = sizes(&[("instructions", &system), ("messages", &lines), ("question", ending)]);
+    Prompt::new(system, paragraphs(&[&block("messages", &lines), ending]), sizes)
 }

@@ -9,6 +9,7 @@ use super::audience::Audience;
 use super::id::{CompanionId, Seq};
 use super::message::Message;
 use super::moment::Moment;
+use super::prompt::Said;
 
 /// Settled messages that a prompt still shows (the five most recent turns, docs/design/gate.md G-2).
 pub const RECENT_TURNS: usize = 5;
@@ -39,6 +40,11 @@ pub struct Entry {
 impl Entry {
     pub(super) fn new(seq: Seq, at: Moment, message: Arc<Message>) -> Self {
         Self { seq, at, message, answers: None, declined_by: Box::default() }
+    }
+
+    /// The message as prompts show it.
+    pub fn said(&self) -> Said {
+        Said { seq: self.seq, at: self.at, message: self.message.clone() }
     }
 
     /// Whether a companion considers this message until it is settled: it did not write it, and did not decline it alone.

@@ -1,14 +1,17 @@
 //! Targets for prompts with hostile texts: they are bounded, have one line for each message, and no author speaks as another.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::rules::{parts, text, texts};
 use crate::domain::closing::Stage;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Message, Role};
-use crate::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
+use crate::domain::moment::Moment;
+use crate::domain::prompt::{self, Character, DecisionParts, Other, Prompt, Said, Scene, StatementParts, Turn};
 use crate::domain::trigger::Trigger;
 use crate::samples;
 use crate::settings::Settings;
@@ -27,14 +30,10 @@ pub(super) fn prompt(bytes: &[u8]) {
     let all = text(bytes);
     let given = parts(&all);
     let roles = [Role::Person, Role::Bot, Role::Companion];
-    let messages: Vec<Message> = given
-        .chunks(2)
-        .take(60)
-        .enumerate()
-        .map(|(at, pair)| message(roles[at % 3], pair[0], pair.last().copied().unwrap_or_default()))
-        .collect();
-    let shown: Vec<&Message> = messages.iter().collect();
-    let (recent, new) = shown.split_at(shown.len() / 2);
+    let messages = given.chunks(2).take(60).enumerate();
+    let messages: Vec<Said> =
+        messages.map(|(at, pair)| message(at, roles[at % 3], pair[0], pair.last().copied().unwrap_or_default())).collect();
+    let (recent, new) = messages.split_at(messages.len() / 2);
     let first_text = given[0];
     let mut words = Settings::overlay(Value::Object(Default::default())).expect("the defaults are valid").prompt;
     // Near the minimum, so that much must be left out.
@@ -50,9 +49,12 @@ pub(super) fn prompt(bytes: &[u8]) {
         tier: "average",
         tone: first_text,
     };
+    let others = vec![Other { name: "Mira".into(), chattiness: Some(first_text.into()) }];
+    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len() % 2 == 0 };
 
     let deciding = DecisionParts {
         character,
+        scene: &scene,
         trigger: Trigger::Turn,
         stage: Stage::None,
         message_count: u64::MAX,
@@ -62,91 +64,93 @@ pub(super) fn prompt(bytes: &[u8]) {
         summary: Some(first_text),
         recent,
         buffer: new,
-        notes: &[],
+        is_repetitive: true,
     };
     let speaking = StatementParts {
         character,
+        scene: &scene,
         trigger: Trigger::Interjection,
+        stage: Stage::None,
         message_count: 3,
         minutes: 3,
         speaker: None,
         reason: Some(first_text),
         summary: Some(first_text),
+        summary_upto: Seq(2),
         recent,
         left_out: 0,
         snapshot: new,
-        notes: &[],
+        is_repetitive: true,
         is_spoken: false,
     };
-    for prompt in [
-        prompt::vote(&deciding, &words),
-        prompt::statement(&speaking, &words),
-        prompt::summary(Some(first_text), &shown, &words),
-        prompt::judgement(&shown, &words),
-    ] {
-        check(&prompt, &messages, budget);
-    }
+    let is_own = |said: &&Said| said.message.is_by(&id);
+    let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];
+    let own = new.iter().filter(is_own);
+    let in_decision: Vec<&Said> = settled.iter().chain(own).chain(new.iter().filter(|said| !is_own(said))).collect();
+    let in_order: Vec<&Said> = messages.iter().collect();
+    check(&prompt::vote(&deciding, &words), &in_decision, budget);
+    check(&prompt::statement(&speaking, &words), &in_order, budget);
+    check(&prompt::summary(Some(first_text), &messages, &TimeZone::UTC, &words), &in_order, budget);
+    let undated: Vec<Arc<Message>> = messages.iter().map(|said| said.message.clone()).collect();
+    check(&prompt::judgement(&undated, &words), &in_order, budget);
     let brief = prompt::brief(first_text, &words);
-    assert!(prompt::tokens(&brief.system) + prompt::tokens(&brief.user) <= budget, "a brief's prompt exceeds its budget");
+    assert!(brief.tokens() <= budget, "a brief's prompt exceeds its budget");
 }
 
-fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
-    let tokens = prompt::tokens(&prompt.system) + prompt::tokens(&prompt.user);
-    assert!(tokens <= budget, "{tokens} tokens where {budget} are allowed");
+fn check(prompt: &Prompt, messages: &[&Said], budget: usize) {
+    assert!(prompt.tokens() <= budget, "{} tokens where {budget} are allowed", prompt.tokens());
+    let is_user = |at: usize| matches!(prompt.turns[at], Turn::User(_));
+    assert!((0..prompt.turns.len()).all(|at| is_user(at) == (at % 2 == 0)) && prompt.turns.len() % 2 == 1, "{:?}", prompt.turns);
+    let user: String = prompt.turns.iter().step_by(2).map(|turn| format!("{}\n", turn.text())).collect();
     for name in DELIMITERS {
         for delimiter in [format!("<{name}>"), format!("</{name}>")] {
-            assert!(prompt.user.matches(&delimiter).count() <= 1, "{delimiter} occurs twice");
+            assert!(user.matches(&delimiter).count() <= 1, "{delimiter} occurs twice");
         }
     }
-    let lines: Vec<&str> = ["earlier-messages", "messages"].iter().flat_map(|name| within(&prompt.user, name)).collect();
-    assert!(lines.len() <= messages.len(), "{} lines for {} messages", lines.len(), messages.len());
+    for own in prompt.turns.iter().skip(1).step_by(2) {
+        let is_hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || ('\u{202a}'..='\u{202e}').contains(&c);
+        assert!(!own.text().contains("<|") && !own.text().contains(is_hidden), "{own:?}");
+    }
+    let mut rest = messages.iter().rev();
     let mut tags = BTreeMap::new();
-    for line in lines {
+    for line in lines(&user).into_iter().rev() {
         let line: BTreeMap<String, Value> = serde_json::from_str(line).expect("a line is one JSON object");
-        assert_eq!(line.keys().map(String::as_str).collect::<Vec<_>>(), ["from", "n", "role", "text", "who"]);
-        // Lines are numbered in the order of the messages, so the number identifies the message.
-        let number = usize::try_from(line["n"].as_u64().unwrap()).unwrap();
-        let message = &messages[number - 1 + messages.len() - total(messages.len(), prompt)];
-        let role = match message.from.role {
-            Role::Person => "person",
-            Role::Bot => "bot",
-            Role::Companion if &*message.from.id == "aria" => "you",
-            Role::Companion => "companion",
-        };
-        let line_content = (line["role"].as_str().unwrap(), line["text"].as_str().unwrap());
-        assert!(
-            line_content.0 == role || (role == "you" && line_content.0 == "companion"),
-            "{line_content:?}, but the role is {role}"
-        );
-        assert!(
-            line_content.1.starts_with(&*message.text) || line_content.1.contains("characters left out]"),
-            "the text of another message: {line_content:?}"
-        );
-        assert!(message.cut.is_none() || line_content.1.ends_with(']'), "no mark of a cut: {line_content:?}");
+        let keys: Vec<&str> = line.keys().map(String::as_str).filter(|key| *key != "at").collect();
+        assert_eq!(keys, ["from", "role", "text", "who"]);
+        let [role, text, who] = ["role", "text", "who"].map(|key| line[key].as_str().unwrap().to_owned());
+        // The lines are in the order of the messages.
+        let message = rest.by_ref().map(|said| &said.message).find(|message| {
+            let roles: &[&str] = match message.from.role {
+                Role::Person => &["person"],
+                Role::Bot => &["bot"],
+                Role::Companion if &*message.from.id == "aria" => &["you", "companion"],
+                Role::Companion => &["companion"],
+            };
+            roles.contains(&&*role) && (text.starts_with(&*message.text) || text.contains("characters left out]"))
+        });
+        let message = message.unwrap_or_else(|| panic!("a line of no message: {line:?}"));
+        assert!(message.cut.is_none() || text.ends_with(']'), "no mark of a cut: {line:?}");
         let key = (message.from.role, message.from.id.clone());
-        let who = line["who"].as_str().unwrap().to_owned();
-        assert_eq!(tags.entry(who.clone()).or_insert_with(|| key.clone()), &key, "{who} stands for two authors");
+        assert!(
+            text.is_empty() || tags.entry(who.clone()).or_insert_with(|| key.clone()).0 == key.0,
+            "{who} stands for two roles"
+        );
     }
 }
 
-/// The lines between two delimiters: everything that could pass for a line there.
-fn within<'a>(user: &'a str, name: &str) -> Vec<&'a str> {
-    let Some((_, rest)) = user.split_once(&format!("<{name}>\n")) else { return Vec::new() };
-    let (inside, _) = rest.split_once(&format!("</{name}>")).expect("a delimiter that opens also closes");
-    let lines = inside.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
-    let is_left_out = |line: &&str| line.starts_with('[') && line.ends_with(" left out]");
-    lines.filter(|line| !line.is_empty() && !is_left_out(line)).collect()
+/// All lines with messages: everything that could pass for one.
+fn lines(user: &str) -> Vec<&str> {
+    let lines = user.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
+    lines.filter(|line| line.starts_with('{') && line.contains("\"who\":")).collect()
 }
 
-/// The number of messages that a prompt numbers: a decision shows only the last five settled ones.
-fn total(all: usize, prompt: &Prompt) -> usize {
-    let settled = all / 2;
-    let is_decision = prompt.system.contains("You are Aria.") && !prompt.user.contains("You have decided to speak");
-    if is_decision { all - settled.saturating_sub(prompt::RECENT_TURNS) } else { all }
-}
-
-fn message(role: Role, name: &str, text: &str) -> Message {
+fn message(at: usize, role: Role, name: &str, text: &str) -> Said {
     let author = samples::author(name, role);
     let cut = (role == Role::Companion).then(|| Cut { full: [text, text].concat().into(), by: Some(author.clone()) }.into());
-    Message { cut, ..samples::message(author, text) }
+    let seq = at as u64 + 1;
+    Said {
+        seq: Seq(seq),
+        at: Moment::from_micros(seq * 400_000_000),
+        message: Message { cut, ..samples::message(author, text) }.into(),
+    }
 }

@@ -1,4 +1,4 @@
-//! What a companion still knows of a conversation when it speaks: the summary, and everything since its end.
+//! What a companion still knows of a conversation when it speaks: the summary, and as much of the talk as fits.
 
 use std::collections::BTreeSet;
 
@@ -27,6 +27,13 @@ async fn world_that_repeats_marks(summary_after: u32) -> World {
         }))
     });
     world
+}
+
+/// The side model says YES, and sums up without a mark.
+fn count_and_say_yes(world: &World) {
+    world.side.answer_by(|request: &Request| {
+        Some(Ok(if *purpose(request) == Purpose::Summary { "They counted.".to_owned() } else { "Me.\nYES".into() }))
+    });
 }
 
 /// The prompt of the newest statement.
@@ -102,4 +109,45 @@ async fn nothing_from_before_a_clear_and_nobody_who_opted_out_is_shown() {
     world.say_then_pass("lobby", "Ari, m11x", 10.0).await;
 
     assert_eq!(marks(&newest_prompt(&world)), marks("m10x m11x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_shows_what_the_summary_covers_too_unless_it_was_deleted() {
+    let world = World::with_lobby_settings(json!({ "prompt": { "summary_after": 3 } })).await;
+    count_and_say_yes(&world);
+    let mut seqs = Vec::new();
+    for number in 0..20 {
+        seqs.push(world.say("lobby", &format!("m{number}x")).await);
+        world.pass(15.0).await;
+    }
+
+    world.backend.messages.delete(&room("lobby"), seqs[4]).await.unwrap();
+    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, m99x", 10.0).await;
+
+    let prompt = newest_prompt(&world);
+    assert!(prompt.contains("They counted."), "{prompt}");
+    let expected = (0..20).filter(|number| *number != 4).chain([99]).map(|number| format!("m{number}x"));
+    assert_eq!(marks(&prompt), expected.collect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_beginning_of_a_full_prompt_is_the_same_after_a_restart() {
+    let overlay = json!({ "prompt": { "statement_tokens": 2000 }, "gate": { "addresses_per_minute": 1000 } });
+    let world = World::with_lobby_settings(overlay).await;
+    count_and_say_yes(&world);
+    for number in 0..80 {
+        world.say_then_pass("lobby", &format!("m{number}x {}", "so ".repeat(10)), 3.0).await;
+    }
+    world.say_then_pass("lobby", "Ari, m98x", 10.0).await;
+    let before = newest_prompt(&world);
+
+    let world = world.crash().await;
+    count_and_say_yes(&world);
+    world.say_then_pass("lobby", "Ari, m99x", 10.0).await;
+
+    let after = newest_prompt(&world);
+    let (talk, _) = before.split_once("The following messages").expect("new messages");
+    assert!(!marks(talk).contains("m0x") && marks(talk).len() > 5, "{before}");
+    assert!(after.starts_with(talk.trim_end()), "{before}\n\n{after}");
 }

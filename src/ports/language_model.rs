@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::domain::answer_end::AnswerEnd;
 use crate::domain::id::{CompanionId, GuildId, ModelName};
+use crate::domain::prompt::{Prompt, Turn};
 
 pub use http::Extensions;
 
@@ -98,6 +99,17 @@ impl Request {
         }
     }
 
+    /// Adds a prompt.
+    pub fn asking(self, prompt: Prompt) -> Self {
+        let Prompt { system, turns, sizes } = prompt;
+        let turns = turns.into_iter().map(|turn| match turn {
+            Turn::User(text) => Message::text(Role::User, text),
+            Turn::Own(text) => Message::text(Role::Assistant { tool_calls: Vec::new() }, text),
+        });
+        let messages = [Message::text(Role::System, system)].into_iter().chain(turns).collect();
+        Self { messages, sizes, ..self }
+    }
+
     /// Adds an extension, replacing one of the same type.
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, extension: T) -> Self {
         self.extensions.insert(extension);
@@ -115,7 +127,8 @@ impl Request {
     }
 
     fn text_of(&self, matches_role: impl Fn(&Role) -> bool) -> Cow<'_, str> {
-        joined(self.messages.iter().filter(|message| matches_role(&message.role)).flat_map(|message| &message.parts))
+        let texts = self.messages.iter().filter(|message| matches_role(&message.role)).map(Message::words);
+        texts.reduce(|joined, text| format!("{joined}\n{text}").into()).unwrap_or_default()
     }
 }
 
@@ -143,6 +156,11 @@ impl Message {
         Self { role, parts: vec![Part::Text(text)] }
     }
 
+    /// Its whole text.
+    pub fn words(&self) -> Cow<'_, str> {
+        joined(&self.parts)
+    }
+
     /// The usual prompt: one system message and one user message.
     pub fn prompt(system: String, user: String) -> Vec<Self> {
         vec![Self::text(Role::System, system), Self::text(Role::User, user)]
@@ -166,6 +184,18 @@ pub enum Role {
         /// The id of the call that this is the result of.
         call_id: String,
     },
+}
+
+impl Role {
+    /// Its name in the protocols of models.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant { .. } => "assistant",
+            Self::Tool { .. } => "tool",
+        }
+    }
 }
 
 /// A part of a message or of an answer.

@@ -15,11 +15,13 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::switchboard::replace_models;
 use crate::adapters::llm;
 use crate::adapters::llm::openai::OpenAi;
+use crate::adapters::system::SystemClock;
 use crate::domain::answer::Verdict;
 use crate::domain::priority::Priority;
 use crate::domain::statement::clean_statement;
 use crate::domain::vote;
 use crate::ports::backend::Refused;
+use crate::ports::clock::Clock as _;
 use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, Request};
 use crate::ports::model_setup::{
     ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, Source, Trial, Tried,
@@ -75,7 +77,7 @@ impl Setup {
             let deadline = pool.deadline(request.role);
             pool.answer(Arc::new(request.into()), Priority::Lull, deadline, None)
         };
-        let [decision, statement] = trial::requests(&companion, &self.context.settings.prompt);
+        let [decision, statement] = trial::requests(&companion, &self.context.settings.prompt, self.context.clock.now());
         // The pool logs failures, and the page shows them.
         let (decision, statement) = tokio::join!(ask(decision), ask(statement));
         let words = self.context.settings.prompt.verdict_words();
@@ -264,7 +266,7 @@ async fn try_models(
     companion: &crate::settings::companion::Companion,
     shared: &llm::Shared,
 ) -> Result<Trial, Problem> {
-    let [decision, statement] = trial::requests(companion, &settings.prompt);
+    let [decision, statement] = trial::requests(companion, &settings.prompt, SystemClock.now());
     let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| llm::shared(models, role, &role.into(), shared));
     let (side, main) = (side?, main?);
     let words = settings.prompt.verdict_words();

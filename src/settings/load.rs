@@ -19,6 +19,7 @@ use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
 use super::roster::{Origin, Roster};
 use super::speech::Speech;
+use super::zone::Zone;
 use super::{stray, strict};
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
@@ -150,6 +151,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     if !problems.is_empty() {
         return Err(Problems::sorted(problems));
     }
+    notes.extend(take_zone_of_machine(&sources.environment, &mut settings));
     notes.extend(exposure::notes(&settings));
     notes.extend(settings.models.notes());
     notes.extend(roster.persona_notes(&settings));
@@ -179,6 +181,19 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         sources: titles,
         notes,
         merged: Hidden(merged),
+    })
+}
+
+/// Without a time zone in the settings, that of the variable `TZ` counts. Returns a hint if it names none.
+fn take_zone_of_machine(environment: &[(String, String)], settings: &mut Settings) -> Option<String> {
+    let (_, value) = environment.iter().find(|(name, value)| name == "TZ" && !value.is_empty())?;
+    if settings.prompt.time_zone.is_some() {
+        return None;
+    }
+    settings.prompt.time_zone = Zone::parse(value.trim_start_matches(':'));
+    settings.prompt.time_zone.is_none().then(|| {
+        "TZ: it names no time zone that this machine knows, so companions are told the time in UTC; set prompt.time_zone"
+            .to_owned()
     })
 }
 

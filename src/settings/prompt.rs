@@ -1,11 +1,15 @@
 //! Section `prompt`: the texts and sizes of prompts.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use super::Problem;
+use super::zone::Zone;
 use crate::domain::answer::Words;
+use crate::domain::id::GuildId;
 use crate::domain::trigger::Trigger;
 
 /// Section `prompt`. Each text is one line of at most 300 characters.
@@ -56,6 +60,10 @@ pub struct Prompt {
     pub max_side_answer_tokens: u32,
     /// The maximum size of the main model's answer in tokens, 16 to 100,000.
     pub max_main_answer_tokens: u32,
+    /// The time zone in which companions are told the time. `None`: UTC.
+    pub time_zone: Option<Zone>,
+    /// The same for single guilds, by id.
+    pub guild_time_zones: BTreeMap<GuildId, Zone>,
     /// The rolling summary is updated after this number of newly settled messages, 1 to 100,000.
     pub summary_after: u64,
 }
@@ -91,6 +99,12 @@ impl Tone {
 }
 
 impl Prompt {
+    /// The time zone of a guild.
+    pub fn zone_of(&self, guild: &GuildId) -> TimeZone {
+        let zone = self.guild_time_zones.get(guild).or(self.time_zone.as_ref());
+        zone.map_or(TimeZone::UTC, Zone::time_zone)
+    }
+
     /// The words that say YES and NO in answers.
     pub fn verdict_words(&self) -> Words<'_> {
         Words { yes: &self.yes_words, no: &self.no_words, verdict_first: !self.reason_first }

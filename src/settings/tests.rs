@@ -67,6 +67,28 @@ fn each_source_overrides_earlier_ones() {
 }
 
 #[test]
+fn the_time_zone_is_that_of_the_guild_or_of_the_settings_or_of_the_machine_or_utc() {
+    let own = "[prompt]\ntime_zone = \"+02:00\"\nguild_time_zones = { \"far\" = \"-05:00\" }\n";
+    let zone = |folder: &Folder, guild: &str| {
+        let zone = folder.load().expect("nothing is wrong").settings.prompt.zone_of(&guild.into());
+        zone.to_offset(jiff::Timestamp::UNIX_EPOCH).seconds() / 3_600
+    };
+
+    let configured = Folder::with(&[("default.toml", own)]).variable("TZ", "+09:00");
+    assert_eq!([zone(&configured, "far"), zone(&configured, "home")], [-5, 2]);
+    assert_eq!(zone(&Folder::with(&[]).variable("TZ", "+09:00"), "home"), 9);
+    assert_eq!(zone(&Folder::with(&[]).variable("TZ", ""), "home"), 0);
+    let unknown = Folder::with(&[]).variable("TZ", "Mars/Olympus");
+    assert_eq!(zone(&unknown, "home"), 0);
+    assert!(unknown.load().unwrap().notes.iter().any(|note| note.starts_with("TZ: ")));
+    let problems = Folder::with(&[("default.toml", "[prompt]\ntime_zone = \"Mars\"\n")]).problems();
+    assert!(
+        problems[0].starts_with("default.toml:2: prompt.time_zone") && problems[0].contains("is no time zone"),
+        "{problems:?}"
+    );
+}
+
+#[test]
 fn what_is_wrong_in_a_file_is_reported_with_its_line_and_what_is_known() {
     for (what, written, expected) in [
         ("an unknown key", "# mine\n[gate]\nmax_bufer = 5\n", "3: gate.max_bufer is not a known key; did you mean max_buffer?"),

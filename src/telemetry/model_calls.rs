@@ -141,12 +141,14 @@ fn answer_attributes(answer: &Answer) -> impl Iterator<Item = KeyValue> {
 
 fn content(facts: &CallFacts<'_>) -> Vec<KeyValue> {
     let message = |role: &str, text: &str| json!({ "role": role, "parts": [{ "type": "text", "content": text }] });
-    let (system, user) = (facts.request.system(), facts.request.user());
-    let input = json!([message("system", &system), message("user", &user)]);
+    let messages = &facts.request.messages;
+    let input: Vec<_> = messages.iter().map(|prompt| message(prompt.role.as_str(), &prompt.words())).collect();
     // The prompt of a question that never left the queue was never built.
-    let is_built = !user.is_empty();
-    let mut content: Vec<_> =
-        is_built.then(|| KeyValue::new(name::GEN_AI_INPUT_MESSAGES, input.to_string())).into_iter().collect();
+    let is_built = !messages.is_empty();
+    let mut content: Vec<_> = is_built
+        .then(|| KeyValue::new(name::GEN_AI_INPUT_MESSAGES, serde_json::Value::from(input).to_string()))
+        .into_iter()
+        .collect();
     if let Ok(answer) = facts.outcome {
         content.push(KeyValue::new(name::GEN_AI_OUTPUT_MESSAGES, json!([message("assistant", &answer.text())]).to_string()));
     }

@@ -9,6 +9,8 @@
 
 use std::collections::BTreeSet;
 
+use jiff::tz::TimeZone;
+
 use super::channel_context::ChannelContext;
 use super::folded::fold_all;
 use super::world::ChannelWorld;
@@ -17,9 +19,8 @@ use crate::domain::closing::Stage;
 use crate::domain::conversation::{Conversation, World};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::Message;
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{self, Character, DecisionParts};
+use crate::domain::prompt::{self, Character, DecisionParts, Said, Scene};
 use crate::domain::trigger::Trigger;
 use crate::domain::window;
 use crate::journal::reader::Restored;
@@ -55,11 +56,13 @@ pub(super) fn build_prompts(conversation: &Conversation, in_flight: &InFlight, t
     let no_companion = CompanionId::from("");
     let character = Character { id: &no_companion, name: "", persona: "", brief: None, chattiness: "", tier: "", tone: "" };
     let entries: Vec<&window::Entry> = conversation.window().entries().collect();
-    let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
+    let messages: Vec<Said> = entries.iter().map(|entry| entry.said()).collect();
+    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others: Vec::new(), is_call: false };
     for (at, entry) in entries.iter().enumerate() {
         in_flight.mark(entry.seq);
         let parts = DecisionParts {
             character,
+            scene: &scene,
             trigger: Trigger::Lull,
             stage: Stage::None,
             message_count: 0,
@@ -68,7 +71,7 @@ pub(super) fn build_prompts(conversation: &Conversation, in_flight: &InFlight, t
             summary: None,
             recent: &[],
             buffer: &messages[..=at],
-            notes: &[],
+            is_repetitive: false,
         };
         drop(prompt::vote(&parts, templates));
     }

@@ -1,7 +1,6 @@
 //! The replies that are being written: their actors, and how often those died.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use ractor::{ActorCell, ActorId};
 
@@ -11,8 +10,8 @@ use crate::actors::messages::companion::{HistoryRange, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::{Conversation, Floor};
 use crate::domain::id::{Seq, Ticket};
-use crate::domain::message::Message;
 use crate::domain::priority::Priority;
+use crate::domain::prompt::Said;
 use crate::domain::trigger::Trigger;
 use crate::domain::window;
 
@@ -104,10 +103,10 @@ fn statement(owed: &Floor, conversation: &Conversation) -> Statement {
     let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question: the prompt also shows what the companion itself said in between.
     let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(&owed.companion);
-    let snapshot: Vec<Arc<Message>> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
+    let snapshot: Vec<Said> = window.after(before).filter(is_shown).map(window::Entry::said).collect();
     // Of what led to the statement, only what is still true is said.
     let trigger = match owed.trigger {
-        Trigger::Event if !snapshot.iter().any(|message| message.is_event()) => Trigger::Lull,
+        Trigger::Event if !snapshot.iter().any(|said| said.message.is_event()) => Trigger::Lull,
         Trigger::Silence if !owed.messages.is_empty() => Trigger::Lull,
         trigger => trigger,
     };
@@ -124,9 +123,10 @@ fn statement(owed: &Floor, conversation: &Conversation) -> Statement {
         speaker: newest.map(|message| message.from.name.clone()),
         is_repetitive: conversation.warns_of_repetition(owed.trigger, &owed.messages),
         summary: conversation.summary().text.clone(),
-        recent: window.recent(before).map(|entry| entry.message.clone()).collect(),
+        summary_upto: conversation.summary().upto,
+        recent: window.recent(before).map(window::Entry::said).collect(),
         left_out: 0,
-        history: HistoryRange { after: conversation.summary().upto, before: before.next() },
+        history: HistoryRange { after: conversation.summary().begins_after(), before: before.next() },
         snapshot,
     }
 }

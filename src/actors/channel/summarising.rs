@@ -13,13 +13,12 @@ use crate::actors::messages::companion::HistoryRange;
 use crate::actors::messages::models::Outcome;
 use crate::domain::conversation::SummaryLimits;
 use crate::domain::id::Seq;
-use crate::domain::message::Message;
 use crate::domain::priority::Priority;
-use crate::domain::prompt;
+use crate::domain::prompt::{self, Said};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::prose;
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
+use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::settings::prompt::Prompt;
 
 /// When the rolling summary is due: after `prompt.summary_after` messages, or when they take a quarter of a statement's prompt.
@@ -85,7 +84,7 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
 }
 
 /// The messages to summarise, the last event that they cover, and the summary before.
-async fn read(range: &HistoryRange, channel: &ChannelContext) -> Option<(Vec<Message>, Seq, Option<Arc<str>>)> {
+async fn read(range: &HistoryRange, channel: &ChannelContext) -> Option<(Vec<Said>, Seq, Option<Arc<str>>)> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let _lock = history::lock(context, channel_key).await?;
     let previous = channel.source(|conversation| Some(conversation.summary().text.clone()))().await?;
@@ -95,13 +94,9 @@ async fn read(range: &HistoryRange, channel: &ChannelContext) -> Option<(Vec<Mes
     Some((messages, upto, previous))
 }
 
-fn summary_request(messages: &[Message], previous: Option<&str>, channel_key: &ChannelKey, templates: &Prompt) -> Request {
-    let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), templates);
-    let newest = Line::newest_of(messages.iter());
-    let request = Request {
-        messages: language_model::Message::prompt(prompt.system, prompt.user),
-        sizes: prompt.sizes,
-        ..Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens)
-    };
-    request.with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
+fn summary_request(messages: &[Said], previous: Option<&str>, channel_key: &ChannelKey, templates: &Prompt) -> Request {
+    let prompt = prompt::summary(previous, messages, &templates.zone_of(&channel_key.guild), templates);
+    let newest = Line::newest_of(messages.iter().map(|said| &*said.message));
+    let request = Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens);
+    request.asking(prompt).with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
 }

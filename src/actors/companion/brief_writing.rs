@@ -22,7 +22,7 @@ use crate::domain::statement::clean_brief;
 use crate::journal::key;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{BriefRecord, encode};
-use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
+use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::ports::store::Write;
 use crate::ports::store::key::Key;
 use crate::settings::companion::{Companion as Settings, MAX_BRIEF_BYTES};
@@ -96,12 +96,10 @@ async fn ask(context: &ActorContext, companion: &Settings, guild: GuildId, tell:
     let request = Request {
         model: companion.model.side.clone(),
         companion: Some(asker(companion)),
-        messages: language_model::Message::prompt(prompt.system, prompt.user),
-        sizes: prompt.sizes,
         ..Request::new(ModelRole::Side, guild, templates.max_side_answer_tokens)
     };
     let context_of_question = QuestionContext { purpose: Purpose::Brief, chattiness: "".into(), newest: Vec::new() };
-    let asked = Arc::new(LazyRequest::from(request.with(context_of_question)));
+    let asked = Arc::new(LazyRequest::from(request.asking(prompt).with(context_of_question)));
     let outcome = context.pool.answer(asked.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
     let text = outcome.result.as_ref().ok().and_then(|answer| clean_brief(&answer.text(), MAX_BRIEF_BYTES));
     tell(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) });

@@ -1,13 +1,14 @@
 //! Reads what was said in a channel from its journal, as far as a prompt may show it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::messages::companion::HistoryRange;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::{Message, Role};
-use crate::domain::prompt::tokens;
+use crate::domain::message::Role;
+use crate::domain::prompt::{Said, tokens};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
@@ -25,8 +26,8 @@ const MAX_EVENTS: usize = 8_192;
 #[derive(Debug, Default)]
 pub struct History {
     /// The newest messages that fit, oldest first.
-    pub messages: Vec<Message>,
-    /// The number of older messages in the range.
+    pub messages: Vec<Said>,
+    /// The number of older messages that are counted.
     pub left_out: usize,
 }
 
@@ -36,9 +37,15 @@ pub async fn lock(context: &ActorContext, channel_key: &ChannelKey) -> Option<im
     tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()
 }
 
-/// Reads the newest messages of a range that take at most `max_tokens`, and counts the others. A `clear` ends the range. The caller holds the
-/// [`lock`]. `None` if the record cannot be read now.
-pub async fn read(context: &ActorContext, channel_key: &ChannelKey, range: &HistoryRange, max_tokens: usize) -> Option<History> {
+/// Reads the newest messages of a range that take at most `max_tokens`, and one more, and counts the others after `counted_after`. A `clear` ends the
+/// range. The caller holds the [`lock`]. `None` if the record cannot be read now.
+pub async fn read(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    range: &HistoryRange,
+    counted_after: Seq,
+    max_tokens: usize,
+) -> Option<History> {
     let reader = Reader::new(&*context.store);
     let (mut history, mut before, mut used, mut looked_at) = (History::default(), range.before, 0, 0);
     'pages: while looked_at < MAX_EVENTS {
@@ -51,12 +58,15 @@ pub async fn read(context: &ActorContext, channel_key: &ChannelKey, range: &Hist
             if matches!(recorded.event, Event::Cleared) {
                 break 'pages;
             }
-            let Some(message) = shown_message(recorded, context, channel_key) else { continue };
-            used += tokens(&message.text);
-            if history.left_out > 0 || used > max_tokens {
+            if used > max_tokens && recorded.seq <= counted_after {
+                break 'pages;
+            }
+            let Some(said) = shown_message(recorded, context, channel_key) else { continue };
+            if used > max_tokens {
                 history.left_out += 1;
             } else {
-                history.messages.push(message);
+                used += tokens(&said.message.text);
+                history.messages.push(said);
             }
         }
         if is_last {
@@ -74,7 +84,7 @@ pub async fn read_oldest(
     channel_key: &ChannelKey,
     range: &HistoryRange,
     max_tokens: usize,
-) -> Option<(Vec<Message>, Seq)> {
+) -> Option<(Vec<Said>, Seq)> {
     let reader = Reader::new(&*context.store);
     let (mut messages, mut upto, mut used) = (Vec::new(), range.after, 0);
     loop {
@@ -84,12 +94,12 @@ pub async fn read_oldest(
         let last = page.last.unwrap_or(upto);
         for recorded in page.events {
             let seq = recorded.seq;
-            if let Some(message) = shown_message(recorded, context, channel_key) {
-                used += tokens(&message.text);
+            if let Some(said) = shown_message(recorded, context, channel_key) {
+                used += tokens(&said.message.text);
                 if used > max_tokens && !messages.is_empty() {
                     return Some((messages, upto));
                 }
-                messages.push(message);
+                messages.push(said);
             }
             upto = seq;
         }
@@ -108,9 +118,10 @@ fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option
 }
 
 /// The message of an event, unless it was deleted, or its author opted out.
-fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Message> {
-    let Event::Said { message, .. } = recorded.event else { return None };
+fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Said> {
+    let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
     let has_opted_out =
         message.from.role == Role::Person && context.opt_outs.holds(&channel_key.guild, &PersonId::from(&*message.from.id));
-    (!has_opted_out && !is_redacted(&message)).then_some(message)
+    let at = said_at.unwrap_or(at).min(at);
+    (!has_opted_out && !is_redacted(&message)).then(|| Said { seq, at, message: Arc::new(message) })
 }

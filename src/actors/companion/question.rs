@@ -1,12 +1,14 @@
 //! A decision's question on its way: builds its prompt, hands it to the pool, and asks once more if the answer cannot be read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::pending_calls::{CallEnd, PendingCalls};
-use super::{asker, brief_writing, character, repeated, repetition_note};
+use super::scene::scene;
+use super::{asker, brief_writing, character, repeated};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Source, Tell};
 use crate::actors::messages::models::{CallFacts, CallId, Outcome};
@@ -19,11 +21,11 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer::Verdict;
 use crate::domain::closing::Stage;
 use crate::domain::id::{GuildId, Ticket};
-use crate::domain::message::Message;
+use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, DecisionParts, Prompt};
+use crate::domain::prompt::{self, DecisionParts, Scene};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::domain::vote;
+use crate::domain::vote::{self, MOST_IMPORTANCE, MOST_MOOD};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{self, Answer, AnswerFormat, LazyRequest, ModelRole, NoAnswer, Request, Usage};
 use crate::settings;
@@ -126,17 +128,20 @@ const fn is_refused(outcome: &Outcome) -> bool {
 }
 
 /// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
-fn vote_format(words: &settings::prompt::Prompt) -> AnswerFormat {
+fn vote_format(is_call: bool, words: &settings::prompt::Prompt) -> AnswerFormat {
+    let fields = prompt::vote_fields(is_call, words);
+    let property = |field: &str| match field {
+        "decision" => json!({ "type": "string", "enum": prompt::verdicts(words) }),
+        "importance" => json!({ "type": "number", "minimum": 0, "maximum": MOST_IMPORTANCE }),
+        "selected" => json!({ "type": "boolean" }),
+        "closing" => json!({ "type": "string", "enum": Stage::ALL }),
+        "mood" => json!({ "type": "number", "minimum": -MOST_MOOD, "maximum": MOST_MOOD }),
+        _ => json!({ "type": "string" }),
+    };
     let schema = json!({
         "type": "object",
-        "properties": {
-            "reason": { "type": "string" },
-            "decision": { "type": "string" },
-            "importance": { "type": "number" },
-            "selected": { "type": "boolean" },
-            "closing": { "type": "string", "enum": Stage::ALL },
-        },
-        "required": prompt::vote_fields(words),
+        "properties": fields.iter().map(|field| (*field, property(field))).collect::<BTreeMap<_, _>>(),
+        "required": fields,
         "additionalProperties": false,
     });
     AnswerFormat::JsonSchema { name: "vote".to_owned(), schema }
@@ -160,7 +165,8 @@ fn lazy_request(
             let _at_work =
                 at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
             let brief = brief_writing::brief_of(&context, &settings);
-            Some(request(&input, &settings, channel_key.guild.clone(), brief.as_deref(), &context.settings.prompt))
+            let scene = scene(&context, &channel_key, companion, input.modality == Modality::Voice);
+            Some(request(&input, &settings, &scene, channel_key.guild.clone(), brief.as_deref(), &context.settings.prompt))
         }
     })
 }
@@ -169,32 +175,33 @@ fn lazy_request(
 pub(super) fn request(
     input: &DecisionInput,
     settings: &Settings,
+    scene: &Scene,
     guild: GuildId,
     brief: Option<&str>,
     words: &settings::prompt::Prompt,
 ) -> Request {
-    let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
-    let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
         character: character(settings, brief),
+        scene,
         trigger: input.trigger,
         stage: input.stage,
         message_count: input.message_count,
         minutes: input.minutes,
         speaker: input.speaker.as_deref(),
         summary: input.summary.as_deref(),
-        recent: &recent,
-        buffer: &buffer,
-        notes: &repetition_note(input.is_repetitive && settings.repetition, words).into_iter().collect::<Vec<_>>(),
+        recent: &input.recent,
+        buffer: &input.buffer,
+        is_repetitive: input.is_repetitive && settings.repetition,
     };
-    let Prompt { system, user, sizes } = prompt::vote(&parts, words);
+    let prompt = prompt::vote(&parts, words);
+    let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
     let context = QuestionContext {
         purpose: Purpose::Vote { trigger: input.trigger },
         chattiness: settings.chattiness.clone(),
-        newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
+        newest: Line::newest_of(shown),
     };
     let base_request = base_request(settings, guild, words);
-    Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
+    Request { format: vote_format(scene.is_call, words), ..base_request.asking(prompt) }.with(context)
 }
 
 /// A question without its prompt.
@@ -202,7 +209,32 @@ fn base_request(settings: &Settings, guild: GuildId, words: &settings::prompt::P
     Request {
         model: settings.model.side.clone(),
         companion: Some(asker(settings)),
-        format: vote_format(words),
+        format: vote_format(false, words),
         ..Request::new(ModelRole::Side, guild, words.max_side_answer_tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::defaults;
+
+    #[test]
+    fn the_schema_of_a_vote_binds_what_the_prompt_asks_for() {
+        let words = settings::prompt::Prompt { yes_words: vec!["ja".into(), "yes".into()], ..defaults().prompt.clone() };
+        let schema = |is_call| match vote_format(is_call, &words) {
+            AnswerFormat::JsonSchema { schema, .. } => schema,
+            format => panic!("{format:?}"),
+        };
+
+        let (text, call) = (schema(false), schema(true));
+
+        let properties = &text["properties"];
+        assert_eq!(properties["decision"]["enum"], json!(["JA", "NO"]));
+        assert_eq!((&properties["importance"]["minimum"], &properties["importance"]["maximum"]), (&json!(0), &json!(10.0)));
+        assert_eq!(text["required"], json!(["reason", "decision", "importance", "selected", "closing"]));
+        assert!(properties.get("mood").is_none(), "{properties}");
+        assert_eq!(call["properties"]["mood"], json!({ "type": "number", "minimum": -0.2, "maximum": 0.2 }));
+        assert_eq!(call["required"].as_array().map(Vec::len), call["properties"].as_object().map(serde_json::Map::len));
     }
 }

@@ -9,9 +9,10 @@ use tokio::time::Instant;
 
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history::{self, History};
+use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
-use crate::actors::companion::{asker, character, repeated, repetition_note};
+use crate::actors::companion::{asker, character, repeated};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Source, Statement};
 use crate::actors::models::pause_before_asking_again;
@@ -21,13 +22,15 @@ use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
-use crate::domain::message::Message;
+use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, StatementParts};
+use crate::domain::prompt::{self, Scene, StatementParts};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Nothing, Speakers};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, Answer, LazyRequest, ModelRole, NoAnswer, Request};
+use crate::ports::backend::stamp::rfc3339;
+use crate::ports::clock::Clock;
+use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
@@ -183,33 +186,32 @@ fn lazy_request(reply: &Arguments, settings: Arc<Settings>, speakers: Arc<Mutex<
             *speakers.lock() = known_speakers(&statement, &settings, &context, &channel_key);
             let address = Address::Reply(channel_key.channel.clone(), ticket);
             let _at_work = at_work(address).about(&channel_key, &settings.id);
-            Some(statement_request(&statement, &settings, channel_key.guild.clone(), &context.settings.prompt))
+            let scene = scene(&context, &channel_key, &settings.id, statement.is_spoken || statement.modality == Modality::Voice);
+            Some(statement_request(&statement, &settings, &scene, channel_key.guild.clone(), &context.settings.prompt))
         }
     })
 }
 
 /// Who may be named in the answer: everybody who wrote what is shown, and the companions of the channel.
 fn known_speakers(statement: &Statement, settings: &Settings, context: &ActorContext, channel_key: &ChannelKey) -> Speakers {
-    let shown = statement.recent.iter().chain(&statement.snapshot).map(|message| message.from.name.clone());
+    let shown = statement.recent.iter().chain(&statement.snapshot).map(|said| said.message.from.name.clone());
     let (memberships, channel) = (&context.memberships, &channel_key.channel);
     let present = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
     Speakers::new(&settings.name, shown.chain(present.map(|companion| companion.name)))
 }
 
-/// The inputs of the prompt with all that was said since the end of the summary, as far as the prompt has room. If it cannot be read, with the
+/// The inputs of the prompt with all that was said before, as far as the prompt has room. If it cannot be read, with the
 /// most recent messages only. `None`: the reply is no longer owed.
 async fn with_history(context: &ActorContext, channel_key: &ChannelKey, source: &Source<Statement>) -> Option<Statement> {
     let lock = history::lock(context, channel_key).await;
     let statement = source().await?;
     let max_tokens = context.settings.prompt.statement_tokens;
     let read = match lock {
-        Some(_) => history::read(context, channel_key, &statement.history, max_tokens).await,
+        Some(_) => history::read(context, channel_key, &statement.history, statement.summary_upto, max_tokens).await,
         None => None,
     };
     Some(match read {
-        Some(History { messages, left_out }) => {
-            Statement { recent: messages.into_iter().map(Arc::new).collect(), left_out, ..statement }
-        }
+        Some(History { messages, left_out }) => Statement { recent: messages, left_out, ..statement },
         None => statement,
     })
 }
@@ -218,39 +220,35 @@ async fn with_history(context: &ActorContext, channel_key: &ChannelKey, source: 
 pub(super) fn statement_request(
     statement: &Statement,
     settings: &Settings,
+    scene: &Scene,
     guild: GuildId,
     templates: &settings::prompt::Prompt,
 ) -> Request {
-    let recent: Vec<&Message> = statement.recent.iter().map(|message| &**message).collect();
-    let snapshot: Vec<&Message> = statement.snapshot.iter().map(|message| &**message).collect();
-    let is_repetitive = statement.is_repetitive && settings.repetition;
-    let notes = [prompt::closing_note(statement.closing, templates), repetition_note(is_repetitive, templates)];
     let prompt = prompt::statement(
         &StatementParts {
             character: character(settings, None),
+            scene,
             trigger: statement.trigger,
+            stage: statement.closing,
             message_count: statement.message_count,
             minutes: statement.minutes,
             speaker: statement.speaker.as_deref(),
             reason: statement.why.as_deref(),
             summary: statement.summary.as_deref(),
-            recent: &recent,
+            summary_upto: statement.summary_upto,
+            recent: &statement.recent,
             left_out: statement.left_out,
-            snapshot: &snapshot,
-            notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
+            snapshot: &statement.snapshot,
+            is_repetitive: statement.is_repetitive && settings.repetition,
             is_spoken: statement.is_spoken,
         },
         templates,
     );
-    let request = Request {
-        messages: language_model::Message::prompt(prompt.system, prompt.user),
-        sizes: prompt.sizes,
-        ..base_request(settings, guild, templates)
-    };
-    request.with(QuestionContext {
+    let shown = statement.recent.iter().chain(&statement.snapshot).map(|said| &*said.message);
+    base_request(settings, guild, templates).asking(prompt).with(QuestionContext {
         purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing, tries: statement.tries },
         chattiness: settings.chattiness.clone(),
-        newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
+        newest: Line::newest_of(shown),
     })
 }
 

@@ -6,8 +6,10 @@ use super::question;
 use super::reply::statement_request;
 use crate::actors::messages::companion::{DecisionInput, HistoryRange, Statement};
 use crate::domain::closing::Stage;
-use crate::domain::id::Seq;
+use crate::domain::id::{GuildId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::domain::prompt::{Said, Scene};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::Request;
 use crate::settings::companion::Companion as Settings;
@@ -19,11 +21,13 @@ const GUILD: &str = "trial";
 const PERSON: &str = "Ana";
 
 /// The question whether the companion wants to answer, and the request for its answer.
-pub fn requests(companion: &Settings, prompt: &Prompt) -> [Request; 2] {
+pub fn requests(companion: &Settings, prompt: &Prompt, now: Moment) -> [Request; 2] {
     let from = Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person };
     let text = format!("Good morning, {}! How does one begin a rainy day well?", companion.name);
     let address = Address { companions: [companion.id.clone()].into(), others: false };
-    let said = Arc::new(Message { address, ..Message::new(from, text.into()) });
+    let said = Said { seq: Seq(1), at: now, message: Arc::new(Message { address, ..Message::new(from, text.into()) }) };
+    let guild = GuildId::from(GUILD);
+    let scene = Scene { now, zone: prompt.zone_of(&guild), others: Vec::new(), is_call: false };
     let decision = DecisionInput {
         trigger: Trigger::DirectAddress,
         stage: Stage::None,
@@ -48,13 +52,14 @@ pub fn requests(companion: &Settings, prompt: &Prompt) -> [Request; 2] {
         speaker: Some(PERSON.into()),
         is_repetitive: false,
         summary: None,
+        summary_upto: Seq::NONE,
         recent: Vec::new(),
         left_out: 0,
         history: HistoryRange { after: Seq::NONE, before: Seq::NONE },
         snapshot: vec![said],
     };
     [
-        question::request(&decision, companion, GUILD.into(), None, prompt),
-        statement_request(&statement, companion, GUILD.into(), prompt),
+        question::request(&decision, companion, &scene, guild.clone(), None, prompt),
+        statement_request(&statement, companion, &scene, guild, prompt),
     ]
 }

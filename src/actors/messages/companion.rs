@@ -9,8 +9,9 @@ use super::channel::ChannelMessage;
 use super::reply::{Dropped, Reply};
 use crate::domain::closing::Stage;
 use crate::domain::id::{ChannelId, Seq, Ticket};
-use crate::domain::message::{Message, Modality};
+use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
+use crate::domain::prompt::Said;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::settings::companion::Companion as Settings;
@@ -44,9 +45,9 @@ pub struct DecisionInput {
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent settled turns, oldest first.
-    pub recent: Vec<Arc<Message>>,
+    pub recent: Vec<Said>,
     /// The unsettled messages and the companion's own statements between them, oldest first.
-    pub buffer: Vec<Arc<Message>>,
+    pub buffer: Vec<Said>,
 }
 
 /// The input of a statement.
@@ -72,14 +73,16 @@ pub struct Statement {
     pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
+    /// The newest event that the summary covers.
+    pub summary_upto: Seq,
     /// The messages before the snapshot, oldest first: the most recent ones, until the history is read from the journal.
-    pub recent: Vec<Arc<Message>>,
+    pub recent: Vec<Said>,
     /// The number of messages between the summary and `recent` that do not fit.
     pub left_out: usize,
-    /// Where `recent` is read from: everything since the end of the rolling summary.
+    /// Where `recent` is read from: everything since the newest `clear`.
     pub history: HistoryRange,
     /// The messages that are answered and the companion's own statements between them, oldest first.
-    pub snapshot: Vec<Arc<Message>>,
+    pub snapshot: Vec<Said>,
 }
 
 /// A stretch of a journal: the events after one number and before another.

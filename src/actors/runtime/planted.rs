@@ -69,7 +69,7 @@ pub fn is_planted(bug: Bug) -> bool {
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub struct Leak {
-    message: std::sync::Arc<parking_lot::Mutex<Option<std::sync::Arc<crate::domain::message::Message>>>>,
+    message: std::sync::Arc<parking_lot::Mutex<Option<crate::domain::prompt::Said>>>,
     summary: std::sync::Arc<parking_lot::Mutex<Option<std::sync::Arc<str>>>>,
 }
 

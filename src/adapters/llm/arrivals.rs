@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::domain::moment::Moment;
+use crate::domain::question_context::{Line, QuestionContext};
 use crate::ports::language_model::{Identity, Request};
 
 /// The name of the folder in the data folder.
@@ -41,7 +42,17 @@ impl Fingerprint {
         let mut hasher = DefaultHasher::new();
         let companion = request.companion.as_ref().map(|companion| companion.id.as_str());
         (&*identity.endpoint, &*identity.model, request.guild.as_str(), companion).hash(&mut hasher);
-        (&request.messages, &request.tools, &request.format).hash(&mut hasher);
+        (&request.tools, &request.format).hash(&mut hasher);
+        match request.extensions.get::<QuestionContext>().filter(|context| !context.newest.is_empty()) {
+            // Its text tells the time, which is another one after a restart.
+            Some(context) => {
+                (request.messages.len(), format!("{:?}", context.purpose)).hash(&mut hasher);
+                for Line { from, text } in &context.newest {
+                    (&from.id, &from.name, text).hash(&mut hasher);
+                }
+            }
+            None => request.messages.hash(&mut hasher),
+        }
         Self(hasher.finish())
     }
 }

@@ -62,6 +62,11 @@ impl Summary {
         }
     }
 
+    /// Nothing up to this event is shown to a model: the newest `clear`, and what has expired.
+    pub fn begins_after(&self) -> Seq {
+        self.from
+    }
+
     /// The messages to summarise next, as the events after the first number up to the second, if a summary is due.
     pub(super) fn due(&self, limits: SummaryLimits) -> Option<(Seq, Seq)> {
         let is_due = self.behind >= limits.messages || self.tokens > limits.tokens || self.remade_upto.is_some();

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::data::{beginning, weight};
-use super::frame::{FRAME_WEIGHT, block, paragraphs, sizes};
+use super::frame::{block, paragraphs, sizes};
 use super::room::{persona_room, tokens};
+use super::texts::FRAME_WEIGHT;
 use super::{Character, Prompt};
 use crate::settings::prompt::Prompt as Words;
 
@@ -45,9 +46,6 @@ pub fn brief(persona: &str, words: &Words) -> Prompt {
                   conversation. Add nothing. Write only the new description.";
     let room = (words.summary_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
     let persona = format!("{}\n", beginning(persona.trim(), room));
-    Prompt {
-        sizes: sizes(&[("instructions", &system), ("persona", &persona), ("question", ending)]),
-        user: paragraphs(&[&block("description", &persona), ending]),
-        system,
-    }
+    let sizes = sizes(&[("instructions", &system), ("persona", &persona), ("question", ending)]);
+    Prompt::new(system, paragraphs(&[&block("description", &persona), ending]), sizes)
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::domain::marks::begins_mark;
-use crate::domain::text::{is_hidden, is_invisible, is_joining, one_line};
+use crate::domain::text::{is_hidden, is_invisible, is_joining, one_line, seen};
 
 /// The maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 64;
@@ -102,6 +102,21 @@ pub(super) fn unmarked_name(name: &str) -> String {
         unmarked.remove(at);
     }
     if unmarked.trim().is_empty() { "somebody".into() } else { unmarked }
+}
+
+/// What a companion said, as its own turn: without hidden characters, and with a space in each [mark](begins_mark) of a model, so that it is none.
+pub(super) fn plain_words(text: &str) -> String {
+    #[cfg(test)]
+    crate::domain::conversation::poison::check_prompt_text(text);
+    let visible: String = seen(text).filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    let mut words = String::with_capacity(visible.len());
+    for (at, c) in visible.char_indices() {
+        words.push(c);
+        if begins_mark(c, &visible[at + c.len_utf8()..]) {
+            words.push(' ');
+        }
+    }
+    if words.trim().is_empty() { "…".into() } else { words }
 }
 
 /// The number of bytes of the first characters that together weigh at most `most`.

@@ -1,16 +1,14 @@
 //! Decides how long a persona may be to be shown in full. The settings are checked by it, so it imports no file that imports them as a whole.
 
 use super::data::weight;
-use super::{FRAME_WEIGHT, HOW_TO_READ, statement_form, vote_form};
+use super::form::{statement_form, vote_form};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS, MAX_SENTENCE_WEIGHT, statement_texts_weight};
 use crate::domain::closing::Stage;
 use crate::domain::trigger::Trigger;
 use crate::settings::prompt::Prompt as Words;
 
 /// The weight of the longest name, twice that of its 64 characters.
 const NAME_WEIGHT: usize = 128;
-/// The most that the context of a trigger weighs (`frame::context`).
-const MAX_CONTEXT_WEIGHT: usize = 800;
-
 /// The longest persona that is shown in full, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersonaRoom {
@@ -22,20 +20,32 @@ pub struct PersonaRoom {
 
 /// The room for personas. It depends on the settings alone, so a companion is shown in the same way in all its decisions.
 pub fn persona_room(words: &Words) -> PersonaRoom {
-    let longest = |texts: &[&str]| texts.iter().map(|text| weight(text)).max().unwrap_or_default();
     let tones = ["very_quiet", "quiet", "average", "eager", "very_eager"].map(|tier| words.tone.of(tier));
-    let frame = weight("You are .") + 2 * NAME_WEIGHT + longest(&tones) + weight(HOW_TO_READ) + FRAME_WEIGHT;
-    let context = |sentence: &String| (weight(sentence) + NAME_WEIGHT * sentence.matches('{').count()).min(MAX_CONTEXT_WEIGHT);
-    let contexts = [&words.direct_address, &words.interjection, &words.turn].map(context);
-    let frame = frame + contexts.into_iter().max().unwrap_or_default();
+    let frame = weight("You are .") + NAME_WEIGHT + longest(&tones) + FRAME_WEIGHT;
     let questions = longest(&Trigger::ALL.map(|trigger| words.question_for(trigger)));
-    let decision = questions + weight(&vote_form("", Stage::PreClosing, words));
-    let manners = longest(&Trigger::ALL.map(|trigger| words.manner_for(trigger)));
-    let statement = manners + weight(&statement_form("", false)).max(weight(&statement_form("", true)));
+    let form = weight(&vote_form("", Stage::PreClosing, true, words)) + NAME_WEIGHT;
+    let decision = frame + weight(HOW_TO_READ) + longest_context(words) + questions + form;
+    let statement = frame + weight(HOW_TO_READ_TURNS) + statement_ending_weight(words);
     PersonaRoom {
-        decision: (words.decision_tokens * 4).saturating_sub(frame + decision) / 8,
-        statement: (words.statement_tokens * 4).saturating_sub(frame + statement) / 5,
+        decision: (words.decision_tokens * 4).saturating_sub(decision) / 8,
+        statement: (words.statement_tokens * 4).saturating_sub(statement) / 5,
     }
+}
+
+/// The most that the fixed texts at the end of a statement's prompt weigh, whatever led to the statement.
+pub(super) fn statement_ending_weight(words: &Words) -> usize {
+    let manners = longest(&Trigger::ALL.map(|trigger| words.manner_for(trigger)));
+    let form = weight(&statement_form("", false)).max(weight(&statement_form("", true))) + NAME_WEIGHT;
+    longest_context(words) + manners + form + statement_texts_weight()
+}
+
+fn longest_context(words: &Words) -> usize {
+    let weight = |sentence: &String| (weight(sentence) + NAME_WEIGHT * sentence.matches('{').count()).min(MAX_SENTENCE_WEIGHT);
+    [&words.direct_address, &words.interjection, &words.turn].map(weight).into_iter().max().unwrap_or_default()
+}
+
+fn longest(texts: &[&str]) -> usize {
+    texts.iter().map(|text| weight(text)).max().unwrap_or_default()
 }
 
 /// The estimated tokens of a text: one for four ASCII characters, or for two other characters.

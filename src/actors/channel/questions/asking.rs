@@ -1,14 +1,11 @@
 //! Asks a companion whether it wants to speak.
 
-use std::sync::Arc;
-
 use super::super::channel_context::ChannelContext;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, DecisionInput, DecisionRequest};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::message::Message;
 use crate::domain::priority::Priority;
 use crate::domain::window;
 
@@ -51,7 +48,7 @@ fn input(ticket: Ticket, conversation: &Conversation) -> Option<DecisionInput> {
     let is_shown = |entry: &&window::Entry| {
         entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
     };
-    let buffer: Vec<Arc<Message>> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
+    let buffer = window.after(gate.cursor).filter(is_shown).map(window::Entry::said).collect();
     let considered: Vec<Seq> =
         conversation.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
     let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
@@ -64,7 +61,7 @@ fn input(ticket: Ticket, conversation: &Conversation) -> Option<DecisionInput> {
         speaker: triggered_by.map(|message| message.from.name.clone()),
         is_repetitive: conversation.warns_of_repetition(evaluation.trigger, &considered),
         summary: conversation.summary().text.clone(),
-        recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
+        recent: window.recent(gate.cursor).map(window::Entry::said).collect(),
         buffer,
     })
 }

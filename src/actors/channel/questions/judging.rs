@@ -13,10 +13,10 @@ use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, Prompt};
+use crate::domain::prompt;
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
+use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 
 /// Asks how much the last statements repeat each other.
 pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> CallId {
@@ -37,11 +37,10 @@ pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &Channel
         async move {
             let statements = statements.await?;
             let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
-            let messages: Vec<&Message> = statements.iter().map(|message| &**message).collect();
-            let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
-            let newest = Line::newest_of(messages.into_iter());
+            let prompt = prompt::judgement(&statements, &context.settings.prompt);
+            let newest = Line::newest_of(statements.iter().map(|message| &**message));
             let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
-            Some(Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context))
+            Some(base_request.asking(prompt).with(context))
         }
     });
     let (actor, asked) = (channel.actor.clone(), request.clone());

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::dialect::{Form, Parameters};
-use super::schema::Ordered;
+use super::schema::{Ordered, is_strict};
 use crate::adapters::endpoint::failure::Broken;
 use crate::ports::language_model::{AnswerFormat, Media, Message, Part, Request, Role, Tool, ToolCall};
 
@@ -109,6 +109,9 @@ enum ResponseFormat<'a> {
 #[derive(Serialize)]
 struct Schema<'a> {
     name: &'a str,
+    /// Whether the answer must follow the schema to the letter. Endpoints ask for more of such a schema.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
     schema: Ordered<'a>,
 }
 
@@ -134,9 +137,9 @@ impl<'a> Body<'a> {
             temperature: temperature.filter(|_| parameters.temperature),
             response_format: match (parameters.form, &request.format) {
                 (Form::Text, _) | (_, AnswerFormat::Text) => None,
-                (Form::Schema, AnswerFormat::JsonSchema { name, schema }) => {
-                    Some(ResponseFormat::JsonSchema { json_schema: Schema { name, schema: Ordered(schema) } })
-                }
+                (Form::Schema, AnswerFormat::JsonSchema { name, schema }) => Some(ResponseFormat::JsonSchema {
+                    json_schema: Schema { name, strict: is_strict(schema), schema: Ordered(schema) },
+                }),
                 (Form::Object | Form::Schema, _) => Some(ResponseFormat::JsonObject),
             },
             tools: request.tools.iter().map(offered_tool).collect(),

@@ -23,6 +23,13 @@ impl Serialize for Ordered<'_> {
     }
 }
 
+/// Whether a schema can be followed strictly: it knows no other properties, and requires all that it knows (OpenAI, Structured Outputs).
+pub(super) fn is_strict(schema: &Value) -> bool {
+    let names = |key: &str| schema.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+    let properties = schema.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+    schema.get("additionalProperties") == Some(&Value::Bool(false)) && properties > 0 && names("required") == properties
+}
+
 struct Properties<'a> {
     properties: &'a Map<String, Value>,
     required: &'a [&'a str],
@@ -50,5 +57,15 @@ mod tests {
 
         assert_eq!(written, r#"{"properties":{"c":{},"a":{},"b":{}},"required":["c","a"],"type":"object"}"#);
         assert_eq!(serde_json::to_value(Ordered(&json!(true))).expect("it is JSON"), json!(true));
+    }
+
+    #[test]
+    fn a_schema_is_strict_if_it_requires_all_that_it_knows_and_knows_nothing_else() {
+        let schema = |required: &[&str], others: bool| json!({ "type": "object", "properties": { "a": {}, "b": {} }, "required": required, "additionalProperties": others });
+
+        assert!(is_strict(&schema(&["b", "a"], false)));
+        for schema in [schema(&["a"], false), schema(&["a", "b"], true), json!({ "type": "object" }), json!(true)] {
+            assert!(!is_strict(&schema), "{schema}");
+        }
     }
 }

@@ -1,0 +1,74 @@
+//! The forms of answers: the fields of a vote, and the words of a statement.
+
+use std::borrow::Cow;
+
+use crate::domain::closing::Stage;
+use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
+use crate::settings::prompt::Prompt as Words;
+
+/// The form of a vote: two examples, one with each decision so that neither is suggested, and a line for each of its [fields](vote_fields).
+pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {
+    let [yes, no] = verdicts(words);
+    let example = |reason: &str, decision: &str, importance: u32| {
+        let fields = vote_fields(is_call, words).into_iter().map(|field| match field {
+            "reason" => format!("\"reason\": \"{reason}\""),
+            "decision" => format!("\"decision\": \"{decision}\""),
+            "importance" => format!("\"importance\": {importance}"),
+            "selected" => "\"selected\": false".to_owned(),
+            "closing" => format!("\"closing\": \"{stage}\""),
+            _ => "\"mood\": 0".to_owned(),
+        });
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+    };
+    let lines = vote_fields(is_call, words).into_iter().map(|field| match field {
+        "reason" => format!(
+            "`reason`: one short sentence in {name}'s voice that says why. It quotes nothing that others wrote, and has no braces and no tags."
+        ),
+        "decision" => format!("`decision`: \"{yes}\" to speak now, \"{no}\" to stay silent."),
+        "importance" => {
+            format!("`importance`: a number from 0 to {MOST_IMPORTANCE}. How much does the conversation need now what you would say?")
+        }
+        "selected" => "`selected`: true if the last speaker called on you, else false.".to_owned(),
+        "closing" => format!(
+            "`closing`: how near its end the conversation is for you. \"none\": it goes on. \"pre-closing\": it is time to prepare the end. \
+             \"closing\": it is time to say goodbye. \"terminal\": the last farewell is said, and you will say no more. Until now it is \
+             \"{stage}\"."
+        ),
+        _ => format!(
+            "`mood`: a number from -{MOST_MOOD} to {MOST_MOOD}. How much more than usual would you go on talking if somebody interrupts you? \
+             0 is as usual."
+        ),
+    });
+    // Some endpoints answer in JSON only if the prompt contains this word.
+    let intro = "Answer with one JSON object and nothing else. Two examples of its form:";
+    let examples = [example("I can help with that.", &yes, 6), example("They are talking to each other.", &no, 2)].join("\n");
+    format!("{intro}\n{examples}\n\nIts fields:\n{}", lines.map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n"))
+}
+
+/// The fields of a vote, in the order in which they are asked for. Only in a call a mood is asked for: it decides about interruptions.
+pub fn vote_fields(is_call: bool, words: &Words) -> Vec<&'static str> {
+    let [first, second] = if words.reason_first { ["reason", "decision"] } else { ["decision", "reason"] };
+    [first, second, "importance", "selected", "closing"].into_iter().chain(is_call.then_some("mood")).collect()
+}
+
+/// The words for YES and NO that a decision is asked for with.
+pub fn verdicts(words: &Words) -> [String; 2] {
+    let first = |words: &[Cow<'_, str>]| words.first().map(|word| word.to_uppercase()).unwrap_or_default();
+    [first(&words.yes_words), first(&words.no_words)]
+}
+
+/// The form of a statement.
+pub(super) fn statement_form(name: &str, is_spoken: bool) -> String {
+    let form = if is_spoken {
+        format!(
+            "You have decided to speak, aloud. Write what {name} says now, in whole sentences as people say them. Write only the words: no \
+             lists, links, emoji or Markdown, no name before them, no quotation marks around them, no JSON."
+        )
+    } else {
+        format!(
+            "You have decided to speak. Write what {name} says now, as plain text or Markdown. Write only the words: no name before them, no \
+             quotation marks around them, no JSON."
+        )
+    };
+    format!("{form} Use the language of the last message, unless your character says otherwise.")
+}

@@ -1,0 +1,114 @@
+//! Writes one message as one line of JSON. The line depends on the message, and not on the prompt: the same message is the same line in each.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+use super::Said;
+use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
+use crate::domain::id::CompanionId;
+use crate::domain::message::{Author, Cut, Role};
+use crate::domain::moment::Moment;
+
+/// The silence before a message after which it is shown with its time. The first message of a day is, too.
+const GAP: Duration = Duration::from_secs(600);
+/// The weight of the beginning of a line with a time.
+pub(super) const STAMP_WEIGHT: usize = 32;
+
+/// The companion that reads a line. Its own messages have the role `you`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a> {
+    pub(super) id: &'a CompanionId,
+    pub(super) name: &'a str,
+}
+
+/// A message as the end of a line, which [`beginning`] begins. It weighs at most `most`. None if that is impossible.
+pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> Option<String> {
+    let message = &*said.message;
+    let own = reader.filter(|reader| message.is_by(reader.id));
+    let role = match (own, message.from.role) {
+        (Some(_), _) => "you",
+        (None, Role::Companion) => "companion",
+        _ if message.is_event() => "event",
+        (None, Role::Person) => "person",
+        (None, Role::Bot) => "bot",
+    };
+    let mut line = format!("\"who\":\"#{}\",\"role\":\"{role}\",", tag(&message.from));
+    if let Some(kind) = &message.kind {
+        line.push_str("\"kind\":\"");
+        escape_into(&mut line, &plain_name(kind));
+        line.push_str("\",");
+    }
+    line.push_str("\"from\":\"");
+    escape_into(&mut line, &plain_name(own.map_or(&message.from.name, |reader| reader.name)));
+    line.push_str("\",\"text\":\"");
+    let end = "\"}\n";
+    let room = most.checked_sub(weight(&line) + weight(end))?;
+    let mark = message.cut.as_deref().map(|cut| cut_mark(cut, &message.text, own.is_some(), room / 4)).unwrap_or_default();
+    let room = room.checked_sub(mark.chars().map(escaped_weight).sum())?;
+    escape_into(&mut line, &cut_middle(&message.text, room, escaped_weight));
+    escape_into(&mut line, &mark);
+    line.push_str(end);
+    Some(line)
+}
+
+/// The mark after the words of a statement that was cut off. To its author it tells the words that nobody heard, which weigh at most `room`.
+fn cut_mark(cut: &Cut, heard: &str, is_own: bool, room: usize) -> String {
+    let by = cut.by.as_ref().map(|by| format!(" by {}", plain_name(&by.name))).unwrap_or_default();
+    match unheard(cut, heard, room).filter(|_| is_own) {
+        Some(unheard) => format!(" — [cut off{by} here; nobody heard the rest: {unheard}]"),
+        None => format!(" — [cut off{by} here]"),
+    }
+}
+
+/// A line that tells a companion that its words before were cut off. The unheard words in it weigh at most `room`.
+pub(super) fn cut_line(cut: &Cut, heard: &str, room: usize) -> String {
+    let by = cut.by.as_ref().map(|by| format!(" by {}", plain_name(&by.name))).unwrap_or_default();
+    let rest = unheard(cut, heard, room).map(|unheard| format!(" Nobody heard the rest: {unheard}")).unwrap_or_default();
+    let mut line = "{\"role\":\"event\",\"kind\":\"cut off\",\"text\":\"".to_owned();
+    escape_into(&mut line, &format!("You were cut off{by} there.{rest}"));
+    line.push_str("\"}\n");
+    line
+}
+
+fn unheard(cut: &Cut, heard: &str, room: usize) -> Option<String> {
+    let unheard = cut.full.strip_prefix(heard.trim_end()).map(str::trim)?;
+    Some(cut_middle(unheard, room, escaped_weight).into_owned()).filter(|unheard| !unheard.is_empty())
+}
+
+/// A short name for a speaker, so that two with the same name can be told apart. It depends on the speaker alone, so it is the same in every prompt.
+fn tag(author: &Author) -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    // 64-bit FNV-1a, whose upper bits are the better ones.
+    let bytes = author.role.as_str().bytes().chain([0]).chain(author.id.bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    (0..6).map(|letter| char::from(LETTERS[(hash >> (59 - 5 * letter)) as usize % 32])).collect()
+}
+
+/// The beginnings of the lines of messages that were said at these moments, in their order. They hold times: after a [gap](GAP), and with the first
+/// message of each day. Without a zone there are none.
+pub(super) fn beginnings(times: impl Iterator<Item = Moment>, zone: Option<&TimeZone>) -> Vec<String> {
+    let mut before: Option<Moment> = None;
+    let beginning = |at: Moment| {
+        let before = before.replace(at);
+        let has_time = |zone: &&TimeZone| {
+            before.is_none_or(|before| at.since(before) >= GAP || zoned(before, zone).date() != zoned(at, zone).date())
+        };
+        self::beginning(at, zone.filter(has_time))
+    };
+    times.map(beginning).collect()
+}
+
+/// The beginning of a line, with the time in this zone.
+pub(super) fn beginning(at: Moment, zone: Option<&TimeZone>) -> String {
+    zone.map_or_else(|| "{".to_owned(), |zone| format!("{{\"at\":\"{}\",", zoned(at, zone).strftime("%Y-%m-%d %H:%M")))
+}
+
+/// A moment on the calendar of a time zone.
+pub(super) fn zoned(at: Moment, zone: &TimeZone) -> Zoned {
+    let micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
+    // A time beyond the calendar's end.
+    let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX);
+    time.to_zoned(zone.clone())
+}

@@ -1,0 +1,130 @@
+//! Tells a companion where it is: the time, who is there, and how old the messages are.
+
+use std::collections::BTreeSet;
+
+use super::data::{escape_into, plain_name, unmarked_name, weight};
+use super::line::zoned;
+use super::{Other, Said, Scene};
+use crate::domain::id::CompanionId;
+use crate::domain::message::Role;
+use crate::domain::moment::Moment;
+use crate::domain::text::{one_line, shortened};
+
+/// The most names of each kind.
+const MAX_NAMES: usize = 12;
+/// The most characters that are told of another companion.
+const MAX_ABOUT_CHARS: usize = 80;
+/// The age in seconds from which it is said when something was said.
+const OLD_SECS: u64 = 600;
+/// The silence in seconds before the new messages that is spoken of.
+const GAP_SECS: u64 = 3_600;
+
+impl Scene {
+    /// Sentences about the place, the time and who is there. The time is always told; the rest weighs at most `room`.
+    ///
+    /// `earlier` and `new` are the messages that the prompt shows, oldest first.
+    pub(super) fn sentences(&self, reader: &CompanionId, earlier: &[&Said], new: &[&Said], room: usize) -> String {
+        let spoken = earlier.iter().chain(new).copied();
+        let newest = spoken.clone().next_back().map_or(self.now, |said| said.at);
+        // Clocks can go back.
+        let now = self.now.max(newest);
+        let time = zoned(now, &self.zone).strftime("%A, %Y-%m-%d, %H:%M").to_string();
+        let place = if self.is_call { "You are in a voice call, where everybody hears you." } else { "You are in a group chat." };
+        let mut text = format!("{place} It is {time} ({}).", self.zone_name(now));
+        let mut left = room;
+        let mut add = |sentence: Option<String>| {
+            let sentence = sentence.filter(|sentence| weight(sentence) < left);
+            if let Some(sentence) = sentence {
+                left -= weight(&sentence) + 1;
+                text.push(' ');
+                text.push_str(&sentence);
+            }
+        };
+        add(self.gap(earlier, new));
+        add((now.since(newest).as_secs() >= OLD_SECS).then(|| format!("The last message is from {}.", self.when(newest, now))));
+        add(list(&companions(&self.others), room * 2 / 3).map(|companions| format!("Other companions here: {companions}.")));
+        add(list(&people(spoken, reader), room / 3).map(|people| format!("Who spoke lately: {people}.")));
+        text
+    }
+
+    /// Tells of a long silence before the new messages.
+    fn gap(&self, earlier: &[&Said], new: &[&Said]) -> Option<String> {
+        let (before, first) = (earlier.last()?, new.first()?);
+        let is_long = first.at.since(before.at).as_secs() >= GAP_SECS;
+        is_long.then(|| format!("Before what was just said, nothing was said since {}.", self.when(before.at, first.at)))
+    }
+
+    /// A moment in the words of somebody who looks back at it.
+    fn when(&self, then: Moment, now: Moment) -> String {
+        let (then, now) = (zoned(then, &self.zone), zoned(now, &self.zone));
+        let time = then.strftime("%H:%M");
+        if then.date() == now.date() {
+            format!("today {time}")
+        } else if Some(then.date()) == now.date().yesterday().ok() {
+            format!("yesterday {time}")
+        } else {
+            then.strftime("%A, %Y-%m-%d %H:%M").to_string()
+        }
+    }
+
+    /// The name of the zone, or how far it is from UTC.
+    fn zone_name(&self, now: Moment) -> String {
+        match self.zone.iana_name() {
+            Some(name) => name.to_owned(),
+            None => format!("UTC{}", zoned(now, &self.zone).strftime("%:z")),
+        }
+    }
+}
+
+/// The names of those who spoke lately, the latest first, as JSON strings. Companions are listed apart.
+fn people<'a>(spoken: impl DoubleEndedIterator<Item = &'a Said>, reader: &CompanionId) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let authors = spoken.rev().filter(|said| !said.message.is_by(reader)).map(|said| &said.message.from);
+    let others = authors.filter(|author| author.role != Role::Companion);
+    let new = others.filter(|author| seen.insert((author.role, &*author.id)));
+    new.map(|author| {
+        let mut name = "\"".to_owned();
+        escape_into(&mut name, &plain_name(&author.name));
+        name + "\""
+    })
+    .collect()
+}
+
+/// Each companion by its name and the first words of its chattiness.
+fn companions(others: &[Other]) -> Vec<String> {
+    let about = |chattiness: &str| {
+        let line = one_line(chattiness, usize::MAX);
+        let ends = [";", ". ", " — ", " - "].map(|end| line.find(end));
+        let clause = line[..ends.into_iter().flatten().min().unwrap_or(line.len())].trim_end_matches('.');
+        unmarked(&shortened(clause, MAX_ABOUT_CHARS))
+    };
+    let shown = others.iter().map(|other| {
+        let name = unmarked_name(&other.name);
+        match other.chattiness.as_deref().map(about).filter(|about| !about.is_empty()) {
+            Some(about) => format!("{name} ({about})"),
+            None => name,
+        }
+    });
+    shown.collect()
+}
+
+/// A text of an operator that stands between brackets.
+fn unmarked(text: &str) -> String {
+    let plain: String = text.chars().filter(|c| !matches!(c, '(' | ')' | '<' | '>' | '[' | ']')).collect();
+    plain.trim().to_owned()
+}
+
+/// As many of the names as weigh at most `room`, and how many more there are. None if there is none.
+fn list(names: &[String], room: usize) -> Option<String> {
+    const MORE_WEIGHT: usize = 20;
+    let mut left = room.saturating_sub(MORE_WEIGHT);
+    let fits = |name: &&String| {
+        let is_fitting = weight(name) + 2 <= left;
+        left = left.saturating_sub(weight(name) + 2);
+        is_fitting
+    };
+    let shown: Vec<&str> = names.iter().take(MAX_NAMES).take_while(fits).map(String::as_str).collect();
+    let more = names.len() - shown.len();
+    let rest = (more > 0).then(|| format!("{more} more"));
+    (!shown.is_empty()).then(|| shown.into_iter().map(str::to_owned).chain(rest).collect::<Vec<_>>().join(", "))
+}

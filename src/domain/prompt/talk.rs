@@ -1,0 +1,161 @@
+//! Builds the prompt of a statement: the talk as turns, as models are trained to read it, and at its end everything that changes from one statement
+//! to the next (docs/adr/0013-statements-as-turns.md).
+
+use jiff::tz::TimeZone;
+
+use super::card::Card;
+use super::data::{char_weight, cut_middle, plain_words, weight};
+use super::frame::{System, block, paragraphs, quoted, sizes, system};
+use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
+use super::note::note;
+use super::room::statement_ending_weight;
+use super::texts::{HOW_TO_READ_TURNS, MISSED, NEW, OPENING, REASON, SUMMARY};
+use super::transcript::left_out;
+use super::window::first_shown;
+use super::{Prompt, Said, StatementParts, Turn, tokens};
+use crate::settings::prompt::Prompt as Words;
+
+/// The most that everything weighs which changes from one statement to the next.
+const MAX_CHANGING_WEIGHT: usize = 4_000;
+/// What the marks of a turn weigh in a model's own template.
+const TURN_WEIGHT: usize = 16;
+
+/// A message of the talk.
+struct Item<'a> {
+    said: &'a Said,
+    /// Its line, or the companion's own words.
+    text: String,
+    is_own: bool,
+    /// For own words that were cut off: the line that says so.
+    cut: String,
+}
+
+impl<'a> Item<'a> {
+    /// It weighs at most `most`. None if that is impossible.
+    fn new(said: &'a Said, begin: &str, reader: Reader<'_>, most: usize) -> Option<Self> {
+        let message = &*said.message;
+        if !message.is_by(reader.id) {
+            let text = [begin, &line_end(said, None, most)?].concat();
+            return Some(Self { said, text, is_own: false, cut: String::new() });
+        }
+        let cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4)).unwrap_or_default();
+        let room = most.checked_sub(weight(&cut))?;
+        // A space may be put into each mark.
+        let text = plain_words(&cut_middle(&message.text, room / 2, char_weight));
+        Some(Self { said, text, is_own: true, cut })
+    }
+
+    fn weight(&self) -> usize {
+        weight(&self.text) + weight(&self.cut) + if self.is_own { 2 * TURN_WEIGHT } else { 0 }
+    }
+}
+
+/// The prompt of a statement within its token budget.
+///
+/// The room of the talk depends on the character and the settings alone: what changes from one statement to the next has a part of its own, so that
+/// the talk begins with the same message as long as possible.
+pub(super) fn statement(parts: &StatementParts<'_>, card: &Card<'_>, ending: &str, words: &Words) -> Prompt {
+    let reserved = statement_ending_weight(words);
+    let System { text: system, sizes: system_sizes, left } =
+        system(&parts.character, card, HOW_TO_READ_TURNS, reserved, words.statement_tokens);
+    let changing = (left / 3).min(MAX_CHANGING_WEIGHT);
+    let reader = Reader { id: parts.character.id, name: parts.character.name };
+
+    let talk: Vec<&Said> = parts.recent.iter().chain(parts.snapshot).collect();
+    let is_own = |said: &Said| said.message.is_by(parts.character.id);
+    let new_from = talk.iter().rposition(|said| is_own(said)).map_or(0, |own| own + 1).max(parts.recent.len());
+    let has_missed = talk[parts.recent.len()..new_from].iter().any(|said| !is_own(said));
+    let shown = shown(&talk, new_from, reader, &parts.scene.zone, left - changing);
+    let begin = talk.len() - shown.len();
+    let new_from = new_from.saturating_sub(begin);
+
+    let note = note(parts.trigger, parts.stage, parts.is_repetitive).map(|note| note.sentence(parts.minutes, words));
+    let note = cut_middle(note.as_deref().unwrap_or_default(), changing / 8, char_weight);
+    let missing = parts.left_out + talk[..begin].iter().filter(|said| said.seq > parts.summary_upto).count();
+    let summary = quoted(parts.summary, changing / 2);
+    let reason = quoted(parts.reason, changing / 8);
+    let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
+    let scene = parts.scene.sentences(parts.character.id, earlier, new, changing / 4);
+    let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
+    let situation = paragraphs(&[
+        heading(&summary, SUMMARY),
+        &block("summary", &summary),
+        left_out(missing).trim_end(),
+        &scene,
+        if has_missed { MISSED } else { "" },
+        heading(&reason, REASON),
+        &block("your-reason-to-speak", &reason),
+        &note,
+        ending,
+    ]);
+
+    let turns = turns(&shown, new_from, &situation);
+    let size = |items: &[Item<'_>]| items.iter().map(|item| tokens(&item.text) + tokens(&item.cut)).sum();
+    let (before, after) = shown.split_at(new_from);
+    let talk = [("earlier_messages", size(before)), ("messages", size(after))].into_iter().filter(|(_, tokens)| *tokens > 0);
+    let rest = [("summary", &*summary), ("scene", &scene), ("reason", &reason), ("notes", &note), ("question", ending)];
+    Prompt { system, turns, sizes: system_sizes.into_iter().chain(talk).chain(sizes(&rest)).collect() }
+}
+
+/// The newest messages of a talk that are shown, oldest first.
+fn shown<'a>(talk: &[&'a Said], new_from: usize, reader: Reader<'_>, zone: &TimeZone, room: usize) -> Vec<Item<'a>> {
+    let is_own = |said: &Said| said.message.is_by(reader.id);
+    let times = talk.iter().filter(|said| !is_own(said)).map(|said| said.at);
+    let mut begins = beginnings(times, Some(zone)).into_iter().rev();
+    let (mut items, mut left) = (Vec::new(), room.saturating_sub(TURN_WEIGHT + OPENING.len() + STAMP_WEIGHT));
+    for said in talk.iter().rev() {
+        let begin = if is_own(said) { String::new() } else { begins.next().unwrap_or_default() };
+        let item = Item::new(said, &begin, reader, room / 2).filter(|item| item.weight() <= left);
+        let Some(item) = item else { break };
+        left -= item.weight();
+        items.push(item);
+    }
+    items.reverse();
+    let missing = talk.len() - items.len();
+    let before = missing.checked_sub(1).map(|last| talk[last].seq);
+    let numbers: Vec<_> = items.iter().map(|item| item.said.seq).collect();
+    let weights: Vec<_> = items.iter().map(Item::weight).collect();
+    let first = first_shown(before, &numbers, &weights, room, new_from.saturating_sub(missing));
+    let mut shown = items.split_off(first);
+    // The first line that is shown has its time in any case.
+    if let Some(line) = shown.iter_mut().find(|item| !item.is_own) {
+        let end = line_end(line.said, None, room / 2).unwrap_or_default();
+        line.text = beginning(line.said.at, Some(zone)) + &end;
+    }
+    shown
+}
+
+/// The talk as turns that alternate, from a user's turn to the last, which ends with the situation.
+fn turns(shown: &[Item<'_>], new_from: usize, situation: &str) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut user = String::new();
+    for (at, item) in shown.iter().enumerate() {
+        if item.is_own {
+            match turns.last_mut() {
+                Some(Turn::Own(own)) if user.is_empty() => {
+                    own.push_str("\n\n");
+                    own.push_str(&item.text);
+                }
+                before => {
+                    if before.is_none() && user.is_empty() {
+                        user.push_str(OPENING);
+                    }
+                    turns.push(Turn::User(std::mem::take(&mut user)));
+                    turns.push(Turn::Own(item.text.clone()));
+                }
+            }
+            user.push_str(&item.cut);
+        } else {
+            if at == new_from {
+                user.push_str(if user.is_empty() { "" } else { "\n" });
+                user.push_str(NEW);
+                user.push('\n');
+            }
+            user.push_str(&item.text);
+        }
+    }
+    user.push_str(if user.is_empty() { "" } else { "\n" });
+    user.push_str(situation);
+    turns.push(Turn::User(user));
+    turns
+}
