@@ -27,7 +27,7 @@ use crate::domain::prompt::{self, DecisionParts, Scene};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote::{self, MOST_IMPORTANCE, MOST_MOOD};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, Answer, AnswerFormat, LazyRequest, ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Answer, AnswerFormat, LazyRequest, ModelRole, NoAnswer, Request, Usage};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 

@@ -28,8 +28,6 @@ use crate::domain::prompt::{self, Scene, StatementParts};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Nothing, Speakers};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::backend::stamp::rfc3339;
-use crate::ports::clock::Clock;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
