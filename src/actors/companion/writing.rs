@@ -38,7 +38,7 @@ pub(super) struct Writing {
 
 impl Writing {
     /// Before the first word.
-    pub(super) const fn new(speakers: Arc<Mutex<Speakers>>, begins_in_thought: bool, view: View) -> Self {
+    pub(super) fn new(speakers: Arc<Mutex<Speakers>>, begins_in_thought: bool, view: View) -> Self {
         let (pieces, raw, reader) = (None, String::new(), None);
         Self { speakers, begins_in_thought, view, pieces, raw, reader, passed: 0, restarts: 0, has_lost: false }
     }
