@@ -26,6 +26,7 @@ mod keeping;
 mod measuring;
 pub(crate) mod mouth;
 mod noting;
+mod raw_answers;
 mod remembering;
 mod retaining;
 mod rooms;

@@ -132,7 +132,7 @@ pub(super) const STARTS: [&str; 39] = [
 ];
 
 /// What stands between tags such as `<think>` and `</think>` (with spaces or attributes, in any case), by the name of the tag.
-pub(super) const TAGS: [(&str, Trimmed); 21] = [
+pub(super) const TAGS: [(&str, Trimmed); 24] = [
     ("think", Trimmed::Thought),
     ("thinking", Trimmed::Thought),
     ("thought", Trimmed::Thought),
@@ -154,6 +154,10 @@ pub(super) const TAGS: [(&str, Trimmed); 21] = [
     ("function_call", Trimmed::ToolCall),
     ("function_calls", Trimmed::ToolCall),
     ("invoke", Trimmed::ToolCall),
+    // What is between these is said, if the first one begins the answer.
+    ("answer", Trimmed::Form),
+    ("final_answer", Trimmed::Form),
+    ("response", Trimmed::Form),
 ];
 
 /// Pairs of marks of other shapes, and what stands between them. Without a closing mark it reaches to the end of the answer.

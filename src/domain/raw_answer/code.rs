@@ -7,6 +7,9 @@ const MAX_SPAN: usize = 1_000;
 /// What may follow a fence in its line is at most this long, in bytes.
 const MAX_INFO: usize = 200;
 
+/// Code begins with at most this many signs.
+const MAX_RUN: usize = 100;
+
 /// The fence that opened a block of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
@@ -18,10 +21,10 @@ impl Fence {
     /// The fence that a line begins with, and the length of the line with its end.
     pub(super) fn open(line: &str, is_end: bool) -> Look<(Self, usize)> {
         let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { return Look::No };
-        let info = line.trim_start_matches(mark);
-        let length = line.len() - info.len();
+        let length = run(line, mark);
+        let info = &line[length..];
         let (info, has_end) = info.split_once('\n').map_or((info, is_end), |(info, _)| (info, true));
-        if mark == '`' && info.contains('`') || info.len() > MAX_INFO {
+        if length > MAX_RUN || mark == '`' && info.contains('`') || info.len() > MAX_INFO {
             return Look::No;
         }
         match has_end {
@@ -51,6 +54,9 @@ impl Fence {
 /// The length of the code in backticks that a text begins with. It ends in the same line.
 pub(super) fn span(text: &str, is_end: bool) -> Look<usize> {
     let run = ticks(text);
+    if run > MAX_RUN {
+        return Look::No;
+    }
     if run == text.len() {
         return if is_end { Look::No } else { Look::More };
     }
@@ -72,9 +78,13 @@ pub(super) fn span(text: &str, is_end: bool) -> Look<usize> {
     if is_end || text.len() > MAX_SPAN { Look::No } else { Look::More }
 }
 
-/// How many backticks a text begins with.
+/// How many backticks a text begins with, up to one more than code may begin with.
 pub(super) fn ticks(text: &str) -> usize {
-    text.len() - text.trim_start_matches('`').len()
+    run(text, '`')
+}
+
+fn run(text: &str, mark: char) -> usize {
+    text.chars().take(MAX_RUN + 1).take_while(|c| *c == mark).count()
 }
 
 /// A JSON object that grows.

@@ -115,6 +115,6 @@ fn plain(text: &str) -> String {
 
 /// Whether a line may become such a mark.
 pub(super) fn may_become_mark(line: &str) -> bool {
-    let line = line.trim_start_matches(['*', '`', '[']);
-    MARKS.iter().any(|mark| mark.contains('_') && mark.starts_with(line))
+    let words = line.trim_start_matches(['*', '`', '[']);
+    line.len() <= MAX_LENGTH && MARKS.iter().any(|mark| mark.contains('_') && mark.starts_with(words))
 }

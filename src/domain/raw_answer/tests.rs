@@ -103,6 +103,7 @@ fn a_statement_about_a_mark_keeps_every_word() {
         "[link](https://a.example) and [INSTALL] it",
         "xs |> List.map f <| y",
         "a < think > b",
+        "Write <answer>5</answer> there.",
         "<think of it",
     ]);
 }
@@ -302,6 +303,7 @@ fn words_are_taken_out_of_a_form_where_they_are_unmistakable() {
             &[Form],
         ),
         ("{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Aria\",\"text\":\"Hello Ana!\"}", "Hello Ana!", &[Form]),
+        ("<think>Hm.</think>\n<answer>Hello Ana!</answer>", "Hello Ana!", &[Trimmed::Thought, Form]),
         (r#"{"text": "Hello Ana! I"#, "Hello Ana! I", &[Form]),
         (&format!("{vote}\n\nHello Ana!"), "Hello Ana!", &[Decision]),
         ("YES\nHello Ana!", "Hello Ana!", &[Decision]),

@@ -332,6 +332,14 @@ impl Visible {
             self.is_struck |= !is_begin;
             return Some(if is_begin { Step::Skip(length) } else { Step::Show(length) });
         }
+        if let Mark::Open(Family::Tag(Trimmed::Form)) | Mark::Close(Family::Tag(Trimmed::Form)) = mark {
+            let is_open = matches!(mark, Mark::Open(_));
+            if is_open && !is_begin || !is_open && !self.trimmed.contains(&Trimmed::Form) {
+                return Some(Step::Show(length));
+            }
+            self.trimmed.insert(Trimmed::Form);
+            return Some(Step::Skip(length));
+        }
         if let Mark::Open(family) = mark
             && family.kind() == Trimmed::Thought
         {

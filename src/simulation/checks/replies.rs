@@ -147,7 +147,9 @@ impl Failure<'_> {
                 // It may have waited for the call of another reply.
                 self.until - self.since >= least && within(BREAKER_OPEN_FOR).any(is_slow)
             }
-            "empty" => meanwhile.any(|what| matches!(what, FaultKind::Wordless { guild, companion } if is_its(guild, companion))),
+            "empty" | "only_thoughts" | "no_statement" => {
+                meanwhile.any(|what| matches!(what, FaultKind::Wordless { guild, companion } if is_its(guild, companion)))
+            }
             // If a post was refused lately, no statement is written.
             "refused" => meanwhile.any(has_failed) || within(UNPOSTABLE_FOR).any(is_platforms),
             "unreachable" => {
