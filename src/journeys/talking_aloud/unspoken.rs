@@ -19,7 +19,9 @@ async fn spoken(answer: &'static str) -> (Vec<String>, Vec<(String, bool)>) {
     ana.line.tell(Told::Say("Aria, how are you?".into()));
     ana.listen(&world, 30.0).await;
 
-    let texts = texts.lock().clone();
+    // The sentences of an answer are made at the same time.
+    let mut texts = texts.lock().clone();
+    texts.sort();
     (texts, answers(&world).await)
 }
 
