@@ -169,8 +169,10 @@ async fn a_companions_own_statement_is_in_its_next_prompt() {
     world.say_then_pass("lobby", "I see.", 60.0).await;
 
     let (side, main) = (world.side.asked.lock(), world.main.asked.lock());
+    assert!(side[1].user().contains("\"role\":\"you\",\"from\":\"Aria\",\"text\":\"Hello!\""), "{}", side[1].user());
+    let roles: Vec<_> = main[1].messages.iter().map(|message| message.role.as_str()).collect();
+    assert_eq!((roles, &*main[1].messages[2].words()), (vec!["system", "user", "assistant", "user"], "Hello!"));
     for second in [&side[1], &main[1]] {
-        assert!(second.user().contains("Hello!"), "{}", second.user());
         assert_eq!(context(second).newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);
     }
 }

@@ -36,8 +36,10 @@ async fn repetition_closes_the_conversation_step_by_step() {
     assert_eq!(forced, 3, "all present");
     let statements = world.main.asked.lock().len();
     assert_eq!(statements, 5, "the first judgement follows the third statement, and the third one ends the talk");
-    let warning = &world.context.settings.prompt.repetition;
-    assert!(world.main.asked.lock().last().unwrap().user().contains(warning));
+    let notes = &world.context.settings.prompt;
+    let last = world.main.asked.lock().last().unwrap().user().into_owned();
+    assert!(last.contains(&notes.closing) && !last.contains(&notes.repetition), "who says goodbye is told nothing else: {last}");
+    assert!(world.side.asked.lock().iter().any(|asked| asked.user().contains(&notes.repetition)), "decisions are warned");
     let spans = world.spans.named("decision.repetition");
     assert_eq!(spans.len(), 3);
     assert_eq!(attribute(&spans[0], "repetition.judge").as_deref(), Some("model"));
