@@ -124,12 +124,12 @@ impl<'a> Rehearsed<'a> {
         &self,
         companion: &CompanionId,
         trigger: Trigger,
-        messages: &[Seq],
+        answered: &[Seq],
         conversation: &Conversation,
     ) -> Option<Request> {
         let companion = self.cast.get(companion)?;
-        let snapshot = said(conversation, messages);
-        let before = messages.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
+        let snapshot = said(conversation, answered);
+        let before = answered.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
         let recent = said_until(conversation, before);
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
         let scene = self.scene(companion, conversation);

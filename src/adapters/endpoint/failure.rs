@@ -326,7 +326,6 @@ mod tests {
         assert!(!error.to_string().contains("sk-"), "{error}");
     }
 
-    #[test]
     #[tokio::test]
     async fn a_connection_that_fails_tells_what_to_do() {
         let untrusted = crate::http_client::tests::untrusted_server();
