@@ -68,7 +68,8 @@ pub fn whole_sentences(text: &str) -> String {
 
 /// Whether a text ends with a whole sentence.
 pub fn is_whole(text: &str) -> bool {
-    open_fence(text).is_none() && is_end_of_sentence(text.trim_end(), " ")
+    let text = text.trim_end();
+    open_fence(text).is_none() && is_end_of_sentence(text, " ") && !ends_with_number(text)
 }
 
 fn whole_sentences_before(text: &str, otherwise: &str) -> String {

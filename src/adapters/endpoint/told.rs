@@ -12,7 +12,7 @@ use super::first::First;
 use crate::domain::text::first_bytes;
 
 /// How deep an error is looked into. Routers wrap the errors of others, whose message is JSON in a string.
-const MAX_DEPTH: u8 = 5;
+const MAX_DEPTH: u8 = 8;
 
 /// How many entries of a list are read, and how many messages are shown.
 const MOST_ENTRIES: usize = 4;

@@ -293,7 +293,7 @@ mod tests {
         let page = refused("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
         let other = refused("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n").await;
 
-        assert_eq!(header.to_string(), "http://there refused: 400 Bad Request: “no such model ***”");
+        assert_eq!(header.to_string(), "http://there refused: 400 Bad Request: “no such model ***” (check base_url and model)");
         assert!(matches!(&body, NoAnswer::Overloaded { retry_after: Some(_), .. }), "{body:?}");
         assert_eq!([key.code(), page.code(), other.code()], ["key_rejected", "refused", "refused"]);
     }

@@ -153,8 +153,8 @@ impl OpenAi {
     /// The time limits of an attempt. An answer in one piece comes when the model has written all of it.
     fn within(&self, attempt: &Attempt, began: Instant) -> Within {
         match attempt.parameters.stream {
-            true => Within { first_token: began + self.first_token_timeout, idle: self.idle_timeout },
-            false => Within { first_token: began + self.timeout, idle: self.timeout },
+            true => Within { began, first_token: self.first_token_timeout, idle: self.idle_timeout },
+            false => Within { began, first_token: self.timeout, idle: self.timeout },
         }
     }
 
@@ -166,18 +166,19 @@ impl OpenAi {
         record: &mut CrashRecord<'_>,
         within: Within,
     ) -> Result<(), Failed> {
-        let mut response = self.send(request, attempt.parameters, within.first_token).await?;
+        let mut response = self.send(request, attempt.parameters, within).await?;
         let status = response.status();
         if !status.is_success() {
             let headers = response.headers().clone();
-            let body = body::of_error(response, within.first_token).await;
+            let body = body::of_error(response, within.first_token_deadline()).await;
             let no_answer = self.failures.of_status(status, &headers, &body);
             let refusal = String::from_utf8_lossy(&body).into_owned();
             return Err(Failed::Told(Some(status.as_u16()), refusal, Box::new(no_answer)));
         }
         let declared = media_type(&response);
-        let begun =
-            timeout_at(within.first_token, body::begin(&mut response, &declared)).await.map_err(|_| self.no_first_token())?;
+        let begun = timeout_at(within.first_token_deadline(), body::begin(&mut response, &declared))
+            .await
+            .map_err(|_| within.no_first_token())?;
         let (content, begin) = begun.map_err(|broke| self.failures.of_connection(broke))?;
         match content {
             Content::Events => self.read_events(begin, response, partial, record, within).await,
@@ -204,20 +205,15 @@ impl OpenAi {
         }
     }
 
-    async fn send(
-        &self,
-        request: &Request,
-        parameters: dialect::Parameters,
-        first_token_deadline: Instant,
-    ) -> Result<Response, NoAnswer> {
+    async fn send(&self, request: &Request, parameters: dialect::Parameters, within: Within) -> Result<Response, NoAnswer> {
         let body = Body::new(&self.identity.model, self.temperature, request, parameters);
         let body = body.map_err(|error| self.failures.in_answer(error))?;
         let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
         let mut headers = self.headers()?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        match timeout_at(first_token_deadline, self.http.post(self.url.clone()).headers(headers).body(body).send()).await {
+        match timeout_at(within.first_token_deadline(), self.http.post(self.url.clone()).headers(headers).body(body).send()).await {
             Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
-            Err(_) => Err(self.no_first_token()),
+            Err(_) => Err(within.no_first_token()),
         }
     }
 
@@ -256,7 +252,7 @@ impl OpenAi {
             let by = match (partial.is_ending(), partial.has_begun()) {
                 (true, _) => Instant::now() + within.idle.min(LAST_GRACE),
                 (false, true) => Instant::now() + within.idle,
-                (false, false) => within.first_token,
+                (false, false) => within.first_token_deadline(),
             };
             next = match timeout_at(by, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
@@ -265,7 +261,7 @@ impl OpenAi {
                 Ok(Err(error)) => return Err(self.failures.of_connection(error).into()),
                 Err(_) if partial.survives_silence() => return Ok(()),
                 Err(_) if partial.has_begun() => return Err(self.failures.stalled(within.idle).into()),
-                Err(_) => return Err(self.no_first_token().into()),
+                Err(_) => return Err(within.no_first_token().into()),
             };
         }
         if let Some(event) = events.last() {
@@ -277,10 +273,6 @@ impl OpenAi {
             }
         }
         if partial.survives_end() { Ok(()) } else { Err(self.failures.cut().into()) }
-    }
-
-    fn no_first_token(&self) -> NoAnswer {
-        NoAnswer::TimedOut { after: self.first_token_timeout }
     }
 }
 
@@ -303,8 +295,20 @@ impl LanguageModel for OpenAi {
 /// The time limits of an attempt.
 #[derive(Clone, Copy)]
 struct Within {
-    first_token: Instant,
+    /// When the question was asked.
+    began: Instant,
+    first_token: Duration,
     idle: Duration,
+}
+
+impl Within {
+    fn first_token_deadline(&self) -> Instant {
+        self.began + self.first_token
+    }
+
+    const fn no_first_token(&self) -> NoAnswer {
+        NoAnswer::TimedOut { after: self.first_token }
+    }
 }
 
 /// Why an attempt gave no answer.

@@ -79,7 +79,7 @@ async fn a_key_a_model_or_a_voice_that_is_wrong_is_named_with_the_way_out() {
     let keys = ["deepgram", "hearing", "cartesia", "elevenlabs", "openai"]
         .map(|name| (format!("{name}.api_key"), "wrong-secret", "key_rejected", "check the key"));
     let models = [
-        ("deepgram", "no-such", "refused", "No such model"),
+        ("deepgram", "no-such", "unknown_model", "No such model"),
         ("hearing", "no-such", "unknown_model", "check base_url"),
         ("cartesia", cartesia::UNKNOWN, "unknown_model", "check base_url"),
         ("elevenlabs", elevenlabs::UNKNOWN, "unknown_model", "check base_url"),

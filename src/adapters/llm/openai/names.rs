@@ -50,7 +50,7 @@ impl OpenAi {
     /// The endpoint cannot be reached, refuses, or has no such list.
     pub async fn names(&self) -> Result<Vec<String>, NoAnswer> {
         let by = Instant::now() + self.first_token_timeout;
-        timeout_at(by, self.names_by(by)).await.unwrap_or_else(|_| Err(self.no_first_token()))
+        timeout_at(by, self.names_by(by)).await.unwrap_or(Err(NoAnswer::TimedOut { after: self.first_token_timeout }))
     }
 
     async fn names_by(&self, by: Instant) -> Result<Vec<String>, NoAnswer> {

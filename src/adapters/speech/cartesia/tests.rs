@@ -156,7 +156,7 @@ async fn an_error_without_a_name_is_that_of_a_sentence_that_has_not_begun() {
 #[tokio::test]
 async fn errors_are_told_apart() {
     for (error, expected) in [
-        (json!({ "status_code": 402, "error_code": "quota_exceeded", "title": "Out of credits" }), "refused"),
+        (json!({ "status_code": 402, "error_code": "quota_exceeded", "title": "Out of credits" }), "no_credit"),
         (
             json!({ "status_code": 429, "error_code": "concurrency_limited", "title": "Too many concurrent requests" }),
             "overloaded",

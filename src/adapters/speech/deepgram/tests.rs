@@ -307,7 +307,7 @@ async fn a_refused_upgrade_says_why() {
     let good = refused(quick(), "nova-3", KEY).await;
     let older = refused(quick(), "nova-2", KEY).await;
 
-    assert_eq!([full.0, model.0, bare.0, key.0], ["overloaded", "refused", "refused", "key_rejected"]);
+    assert_eq!([full.0, model.0, bare.0, key.0], ["overloaded", "unknown_model", "refused", "key_rejected"]);
     assert!(model.1.contains("No such model/language/tier combination found."), "{}", model.1);
     assert_eq!((good, older), (Ok(()), Ok(())));
 }

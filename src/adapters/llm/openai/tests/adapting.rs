@@ -40,15 +40,19 @@ async fn an_endpoint_that_refuses_to_stream_is_asked_for_whole_answers_from_then
     assert_eq!(model.adaptations(), ["answers come in one piece, because the endpoint refuses to stream"]);
 }
 
-#[tokio::test]
-async fn an_answer_in_one_piece_may_take_longer_than_a_first_word() {
-    let fake = Fake::new([error(400, "streaming is not supported", &[]), Does::Hangs]).await;
-    let mut endpoint = endpoint(&fake.url);
-    (endpoint.first_token_timeout_secs, endpoint.timeout_secs) = (0.05, 0.3);
+#[test]
+fn an_answer_in_one_piece_may_take_longer_than_a_first_word() {
+    let mut endpoint = endpoint("http://127.0.0.1:1/v1");
+    (endpoint.first_token_timeout_secs, endpoint.idle_timeout_secs, endpoint.timeout_secs) = (1.0, 2.0, 3.0);
+    let model = model(&endpoint);
+    let mut attempt = model.dialect.first(Form::Text, 50);
 
-    let error = model(&endpoint).ask(&request(), None).await.expect_err("no answer");
+    let streamed = model.within(&attempt, Instant::now());
+    attempt.parameters.stream = false;
+    let whole = model.within(&attempt, Instant::now());
 
-    assert_eq!(error, NoAnswer::TimedOut { after: Duration::from_secs_f64(0.3) });
+    let secs = |within: Within| [within.first_token, within.idle].map(|span| span.as_secs());
+    assert_eq!([secs(streamed), secs(whole)], [[1, 2], [3, 3]]);
 }
 
 #[tokio::test]
