@@ -245,7 +245,7 @@ async fn an_unreadable_answer_shows_what_was_expected() {
 async fn an_endpoint_that_refuses_to_be_asked_again_leaves_the_first_answer_unreadable() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Perhaps, perhaps not."), Err(refusal())]);
-    world.say_then_pass("lobby", "Ari?", 5.0).await;
+    world.say_then_pass("lobby", "Ari?", 8.0).await;
 
     let explanation = why(&world, "lobby", "aria").await;
 
@@ -258,7 +258,7 @@ async fn a_statement_that_was_cut_off_ends_with_its_last_whole_sentence_and_says
     let world = World::with_willing_lobby().await;
     world.main.answers([Ok("There are three ways. First you take the ferry, second you wal")]);
     world.main.cut(1);
-    world.say_then_pass("lobby", "Ari?", 5.0).await;
+    world.say_then_pass("lobby", "Ari?", 8.0).await;
 
     let explanation = why(&world, "lobby", "aria").await;
     let history = world.try_history("lobby").await.unwrap();
