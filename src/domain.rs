@@ -39,6 +39,8 @@ pub mod statement;
 pub mod stop_phrase;
 pub mod text;
 pub mod trigger;
+pub mod trimmed;
 pub mod voice;
 pub mod vote;
+mod vote_fields;
 pub mod window;

@@ -1,4 +1,4 @@
-//! How an answer of a model ended, and what is left of a statement whose end is missing (docs/design/models.md M-20).
+//! How an answer of a model ended, and what is left of a statement whose end is missing (docs/design/models.md M-21).
 
 use super::split::is_end_of_sentence;
 

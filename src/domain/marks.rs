@@ -4,7 +4,7 @@
 //! character of each mark is escaped in prompts (`prompt/data.rs`). A model's answer may contain some, because not every server removes them
 //! (`raw_answer.rs`). A new family of models needs its line here.
 
-use super::raw_answer::Trimmed;
+use super::trimmed::Trimmed;
 
 /// The characters that follow `<` in a tag or a mark. Any letter does, too (`<think>`, `<start_of_turn>` of Gemma, `<s>` and `<<SYS>>` of Llama 2).
 ///

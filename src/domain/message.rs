@@ -39,7 +39,7 @@ pub struct Message {
     /// For a spoken statement of a companion that was cut off: `text` is what was heard of it. None for all other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Box<Cut>>,
-    /// Whether it is a statement whose end was not written, because the model reached its limit of tokens (docs/design/models.md M-20).
+    /// Whether it is a statement whose end was not written, because the model reached its limit of tokens (docs/design/models.md M-21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }

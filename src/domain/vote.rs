@@ -7,7 +7,6 @@ mod tests;
 
 use serde_json::Value;
 
-pub(super) use self::object::begins_without_quotes;
 use self::object::{Found, Object};
 use super::answer::{self, Reading, Verdict, Words, sentence};
 use super::closing::Stage;
@@ -93,8 +92,7 @@ fn is_contradicted_by(before: &str, vote: &Vote, is_object: bool, words: Words<'
     let differs = |earlier: Vote| {
         earlier.verdict != Verdict::Unreadable && (earlier.verdict != vote.verdict || is_object && !vote.agrees_with(&earlier))
     };
-    let seen = raw_answer::decision(before);
-    object::find(&seen.text).objects.iter().any(|object| differs(vote_of(object, words)))
+    object::find(before).objects.iter().any(|object| differs(vote_of(object, words)))
         || answer::is_opposite_decided(before, vote.verdict, words)
 }
 

@@ -211,7 +211,8 @@ impl OpenAi {
         let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
         let mut headers = self.headers()?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        match timeout_at(within.first_token_deadline(), self.http.post(self.url.clone()).headers(headers).body(body).send()).await {
+        match timeout_at(within.first_token_deadline(), self.http.post(self.url.clone()).headers(headers).body(body).send()).await
+        {
             Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
             Err(_) => Err(within.no_first_token()),
         }

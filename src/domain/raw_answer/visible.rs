@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::code::{Fence, Object, span, ticks};
 use super::tags::{FINAL, Family, Mark, bare_channel, closes, mark};
 use super::{Look, Trimmed};
+use crate::domain::vote_fields::begins_without_quotes;
 
 /// Signs around a mark that is only mentioned.
 const QUOTES: [char; 13] = ['"', '\'', '“', '”', '„', '«', '»', '‘', '’', '「', '」', '(', ')'];
@@ -491,7 +492,7 @@ fn begins_object(text: &str, is_decision: bool) -> Look<Object> {
     if inside.starts_with('"') {
         return Look::Yes(Object::default());
     }
-    let is_vote = is_decision && crate::domain::vote::begins_without_quotes(inside);
+    let is_vote = is_decision && begins_without_quotes(inside);
     if is_vote { Look::Yes(Object::endless()) } else { Look::No }
 }
 

@@ -6,8 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-/// The fields of a vote that matter for a contradiction.
-const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
+use crate::domain::vote_fields::{DECIDING, begins_without_quotes};
 
 /// The objects of a text.
 #[derive(Debug, Default)]
@@ -129,16 +128,6 @@ pub(super) fn find(text: &str) -> Found<'_> {
     }
     found.prose.push(&text[from..]);
     found
-}
-
-/// Whether a field of a vote follows a brace, in single quotation marks or in none.
-pub(in crate::domain) fn begins_without_quotes(rest: &str) -> bool {
-    let rest = rest.trim_start();
-    let rest = rest.strip_prefix('\'').unwrap_or(rest);
-    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    let (name, rest) = rest.split_at(end);
-    let is_field = name.eq_ignore_ascii_case("reason") || DECIDING.iter().any(|field| name.eq_ignore_ascii_case(field));
-    is_field && rest.strip_prefix('\'').unwrap_or(rest).trim_start().starts_with(':')
 }
 
 /// One object as strict JSON.

@@ -9,6 +9,8 @@ mod restarting;
 mod sent_out;
 mod silenced;
 
+use axum::Json;
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::commands::{companion, final_answer, rules, sub};
@@ -17,7 +19,7 @@ use super::counterpart::{Id, Permissions, Rules};
 use super::home::Home;
 use crate::harness::call::sentence;
 use crate::harness::model::Model;
-use crate::harness::{Premises, Server, Watch};
+use crate::harness::{Premises, Server, Watch, serve_answer};
 
 /// The frame that stands for silence.
 const SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
@@ -37,6 +39,15 @@ struct Scene {
 struct Away {
     channel: Id,
     zoe: Id,
+}
+
+/// A server with this model, whose ear hears nothing but a question for Aria: without one, what people say is no message for a model.
+pub(super) async fn with_ear(model: &Model) -> impl FnOnce(Premises) -> Premises {
+    let ear = serve_answer(StatusCode::OK, Json(json!({ "text": "hey aria, are you there?" }))).await;
+    move |premises| {
+        let premises = model.serving(premises).with("speech.recognition", r#"["ear"]"#).with("speech.services.ear.api", "openai");
+        premises.with("speech.services.ear.base_url", &format!("{ear}/v1")).with("speech.services.ear.model", "whisper-1")
+    }
 }
 
 impl Scene {
@@ -140,7 +151,7 @@ async fn people_in_a_voice_channel_are_heard_and_answered_aloud() {
 #[tokio::test]
 async fn what_is_typed_is_answered_in_writing_and_what_is_spoken_aloud() {
     let model = Model::holding("nobody").await;
-    let scene = Scene::with(rules(), |premises| model.serving(premises)).await;
+    let scene = Scene::with(rules(), with_ear(&model).await).await;
     let Scene { home, harbour, .. } = &scene;
     let mut watch = scene.watch(*harbour).await;
     let ana = scene.call(home.ana, *harbour).await;

@@ -110,7 +110,7 @@ fn priced(premises: Premises, model: &Model) -> Premises {
 async fn model() -> Model {
     let has_failed = AtomicBool::new(false);
     let answer = move |_: &Value| match has_failed.swap(true, Ordering::SeqCst) {
-        false => Answer::Refused(500, "not yet".to_owned()),
+        false => Answer::Refused(503, "not yet".to_owned()),
         true => "Me.\nYES".into(),
     };
     let model = Model::start(answer).await;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::commands::rules;
-use super::{Scene, sentence, spoken};
+use super::{Scene, sentence, spoken, with_ear};
 use crate::harness::model::Model;
 
 const REPLY: &str = "I have sailed on many a ship. The oldest of them was called the Heron. She leaked, and we loved her.";
@@ -96,7 +96,7 @@ async fn where_there_is_no_companion_the_bot_does_not_stay() {
 #[tokio::test]
 async fn a_reply_goes_on_where_there_was_no_voice_server_for_a_moment() {
     let model = Model::start(|body: &Value| if body["model"] == "main" { REPLY } else { "They call me.\nYES" }).await;
-    let scene = Scene::with(rules(), |premises| model.serving(premises)).await;
+    let scene = Scene::with(rules(), with_ear(&model).await).await;
     let Scene { home, harbour, .. } = &scene;
     let mut watch = scene.watch(*harbour).await;
     let ana = scene.call(home.ana, *harbour).await;

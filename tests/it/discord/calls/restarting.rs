@@ -2,7 +2,7 @@
 
 use super::super::commands::rules;
 use super::super::counterpart::voice::Voice;
-use super::{SILENCE, Scene, sentence, spoken};
+use super::{SILENCE, Scene, sentence, spoken, with_ear};
 use crate::harness::model::Model;
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_server_that_begins_a_new_session_knows_the_names_of_those_in_the_call
 async fn a_server_that_is_stopped_while_a_companion_speaks_writes_the_rest_before_it_ends() {
     let text = "I was in the harbour. The boats came in one after the other, and people talked for hours about the weather. Then it rained.";
     let model = Model::start(move |body| if body["model"] == "main" { text } else { "They call me.\nYES" }).await;
-    let scene = Scene::with(rules(), |premises| model.serving(premises)).await;
+    let scene = Scene::with(rules(), with_ear(&model).await).await;
     let mut watch = scene.watch(scene.harbour).await;
     let ana = scene.call(scene.home.ana, scene.harbour).await;
     ana.talk(&sentence()).await;
@@ -77,7 +77,7 @@ async fn a_server_that_is_stopped_while_a_companion_speaks_writes_the_rest_befor
 #[tokio::test]
 async fn a_server_that_is_killed_while_a_companion_prepares_an_answer_speaks_it_when_it_is_back() {
     let model = Model::losing_the_first("main").await;
-    let scene = Scene::with(rules(), |premises| model.serving(premises)).await;
+    let scene = Scene::with(rules(), with_ear(&model).await).await;
     let ana = scene.call(scene.home.ana, scene.harbour).await;
     ana.talk(&sentence()).await;
     model.wait_for_requests("main", 1).await;

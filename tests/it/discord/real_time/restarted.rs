@@ -16,7 +16,7 @@ async fn restarts_in_a_voice_channel_within_three_seconds_of_a_question_cost_no_
     let model = slow_model("I am here. I have been here all the time, and I listen.").await;
     let (times, mut rng) = (parameter("TIMES", 20), StdRng::seed_from_u64(parameter("SEED", 2)));
     for time in 0..times {
-        let mut call = Call::begin(rules(), model.serving(Premises::shipped())).await;
+        let mut call = Call::begin(rules(), with_ear(&model).await(Premises::shipped())).await;
         let ana = call.enter().await;
         ana.talk(&sentence()).await;
         let asked = call.watch.event_that("message", |event| event["modality"] == "voice").await;
