@@ -4,6 +4,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 
+use super::super::calls::with_ear;
 use super::call::{Call, rules};
 use crate::harness::call::sentence;
 use crate::harness::{Premises, parameter};
