@@ -78,7 +78,7 @@ fn whole_sentences_before(text: &str, otherwise: &str) -> String {
         let (before, after) = text.split_at(*end);
         after.starts_with('\n') && !before.trim().is_empty() || is_end_of_sentence(before, after) && !ends_with_number(before)
     };
-    match ends.filter(is_end).last().filter(|end| *end < text.len() || text.len() < otherwise.len()) {
+    match ends.rev().find(is_end).filter(|end| *end < text.len() || text.len() < otherwise.len()) {
         Some(end) => text[..end].trim_end().to_owned(),
         None => otherwise.to_owned(),
     }

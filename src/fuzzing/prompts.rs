@@ -50,7 +50,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         tone: first_text,
     };
     let others = vec![Other { name: "Mira".into(), chattiness: Some(first_text.into()) }];
-    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len() % 2 == 0 };
+    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2) };
 
     let deciding = DecisionParts {
         character,

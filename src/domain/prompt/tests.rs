@@ -14,7 +14,7 @@ mod statements;
 
 /// All that stands in the user's turns of a prompt.
 fn user(prompt: &Prompt) -> String {
-    let texts = prompt.turns.iter().filter_map(|turn| matches!(turn, Turn::User(_)).then(|| turn.text()));
+    let texts = prompt.turns.iter().filter(|turn| matches!(turn, Turn::User(_))).map(Turn::text);
     texts.collect::<Vec<_>>().join("\n")
 }
 

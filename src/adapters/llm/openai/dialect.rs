@@ -32,7 +32,9 @@ struct Known {
 
 /// The dialects of all models of a process, by base URL and model, so that several users of one model learn together.
 #[derive(Clone, Default)]
-pub struct Dialects(Arc<Mutex<BTreeMap<(String, Arc<str>), Arc<Dialect>>>>);
+pub struct Dialects(Arc<Mutex<ByModel>>);
+
+type ByModel = BTreeMap<(String, Arc<str>), Arc<Dialect>>;
 
 impl Dialects {
     /// The dialect of a model at this URL.
