@@ -17,7 +17,8 @@ const AFTER_ANGLE: [char; 5] = ['/', '!', '?', '|', '\u{ff5c}'];
 ///
 /// * Mistral: `SpecialTokens` in `mistral_common/tokens/tokenizers/base.py` of mistral-common, and `[INST]` of Llama 2.
 /// * GLM and BERT: `gMASK` to `UNK` (`added_tokens` of their `tokenizer_config.json`).
-const BRACKETED: [&str; 31] = [
+const BRACKETED: [&str; 32] = [
+    "EOS",
     "INST",
     "SYSTEM_PROMPT",
     "AVAILABLE_TOOLS",
@@ -63,7 +64,7 @@ const AFTER_BRACKET: [&str; 2] = ["|", "UNUSED_TOKEN_"];
 const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
 
 /// Marks that end a turn. What follows in an answer is not said.
-pub(super) const ENDS: [&str; 22] = [
+pub(super) const ENDS: [&str; 25] = [
     "<|im_end|>",
     "<|eot_id|>",
     "<|eom_id|>",
@@ -86,10 +87,13 @@ pub(super) const ENDS: [&str; 22] = [
     "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
     "[|endofturn|]",
     "[e~[",
+    "[EOS]",
+    "<pad>",
+    "</assistant>",
 ];
 
 /// Marks that begin a turn, or a text. Before the words of an answer they are its header; after them they begin somebody else's turn.
-pub(super) const STARTS: [&str; 39] = [
+pub(super) const STARTS: [&str; 41] = [
     "<|im_start|>",
     "<|im_sep|>",
     "<|im_middle|>",
@@ -97,6 +101,8 @@ pub(super) const STARTS: [&str; 39] = [
     "<|im_assistant|>",
     "<|im_system|>",
     "<|start_header_id|>",
+    "<|header_start|>",
+    "<|header_end|>",
     "<|end_header_id|>",
     "<|start_of_role|>",
     "<|end_of_role|>",
@@ -132,7 +138,7 @@ pub(super) const STARTS: [&str; 39] = [
 ];
 
 /// What stands between tags such as `<think>` and `</think>` (with spaces or attributes, in any case), by the name of the tag.
-pub(super) const TAGS: [(&str, Trimmed); 24] = [
+pub(super) const TAGS: [(&str, Trimmed); 27] = [
     ("think", Trimmed::Thought),
     ("thinking", Trimmed::Thought),
     ("thought", Trimmed::Thought),
@@ -147,6 +153,10 @@ pub(super) const TAGS: [(&str, Trimmed); 24] = [
     ("antml:thinking", Trimmed::Thought),
     ("seed:think", Trimmed::Thought),
     ("mm:think", Trimmed::Thought),
+    ("analysis", Trimmed::Thought),
+    ("internal", Trimmed::Thought),
+    // A part of our own prompts.
+    ("your-reason-to-speak", Trimmed::Thought),
     ("tool_call", Trimmed::ToolCall),
     ("tool_calls", Trimmed::ToolCall),
     ("tool_response", Trimmed::ToolCall),

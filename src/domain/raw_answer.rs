@@ -69,6 +69,8 @@ pub struct Reading {
     pub trimmed: BTreeSet<Trimmed>,
     /// A closing mark of a thought came without an opening one: the endpoint began the thought itself.
     pub began_in_thought: bool,
+    /// The words were over before the answer was: their turn ended, or somebody else spoke.
+    pub is_over: bool,
 }
 
 /// Reads a statement while it grows. It does not matter in which pieces it comes.
@@ -112,8 +114,9 @@ impl Reader {
     /// The answer is whole.
     pub fn finish(mut self) -> Reading {
         self.take("", true);
-        let mut trimmed = self.visible.trimmed;
         let began_in_thought = self.visible.unopened.is_some();
+        let is_over = self.words.is_over || self.visible.is_over();
+        let mut trimmed = self.visible.trimmed;
         trimmed.append(&mut self.words.trimmed);
         let words = self.words.finish();
         let nothing = self.words.nothing.unwrap_or_else(|| match () {
@@ -123,11 +126,11 @@ impl Reader {
             () if trimmed.contains(&Trimmed::OtherSpeaker) => Nothing::Form,
             () => Nothing::Empty,
         });
-        Reading { words: if words.is_empty() { Err(nothing) } else { Ok(words) }, trimmed, began_in_thought }
+        Reading { words: if words.is_empty() { Err(nothing) } else { Ok(words) }, trimmed, began_in_thought, is_over }
     }
 
     const fn is_held(&self) -> bool {
-        self.begins_in_thought && self.visible.unopened.is_none()
+        self.begins_in_thought && self.visible.unopened.is_none() && !self.visible.has_final
     }
 
     fn take(&mut self, piece: &str, is_end: bool) {

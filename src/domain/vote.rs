@@ -42,7 +42,7 @@ pub struct Vote {
 /// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
 /// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, or `true` or `false`.
 /// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
-/// An unknown `closing` counts as none. `mood`, which is not asked for, is read like `importance` and is 0 if there is none.
+/// An unknown `closing` counts as none. `mood`, which is asked for in calls alone, is read like `importance` and is 0 if there is none.
 ///
 /// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if anything contradicts it:
 ///

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::rules::{is_bounded, is_plain_line, text, texts};
 use crate::domain::answer::{self, Verdict, Words};
-use crate::domain::raw_answer::{self, Reader, Speakers};
+use crate::domain::raw_answer::{self, Reader, Speakers, Trimmed};
 use crate::domain::repetition;
 use crate::domain::statement::clean_statement;
 use crate::domain::text::one_line;
@@ -184,7 +184,8 @@ pub(super) fn raw_answer(bytes: &[u8]) {
     let read = reader.finish();
     assert_eq!(read, whole, "the pieces make a difference");
     let words = read.words.unwrap_or_default();
-    assert!(words.starts_with(&last) || read.began_in_thought, "{last:?} was shown, {words:?} is said");
+    let is_taken_back = read.began_in_thought || read.trimmed.contains(&Trimmed::Channel);
+    assert!(words.starts_with(&last) || is_taken_back, "{last:?} was shown, {words:?} is said");
 }
 
 /// Whether nothing in an answer may be a mark.

@@ -18,7 +18,7 @@ use crate::adapters::llm::openai::OpenAi;
 use crate::adapters::system::SystemClock;
 use crate::domain::answer::Verdict;
 use crate::domain::priority::Priority;
-use crate::domain::statement::clean_statement;
+use crate::domain::raw_answer::{self, Nothing, Speakers};
 use crate::domain::vote;
 use crate::ports::backend::Refused;
 use crate::ports::clock::Clock as _;
@@ -280,14 +280,20 @@ async fn try_models(
             }
             vote => Ok(format!("{:?}: {}", vote.verdict, vote.why.unwrap_or_default())),
         }),
-        tried(models, &*main, statement, |answer| match clean_statement(&answer.text(), &companion.name) {
-            Some(text) if answer.is_cut() => {
-                Ok(format!("{text} (cut off at its limit of tokens; prompt.max_main_answer_tokens raises it)"))
+        tried(models, &*main, statement, |answer| {
+            match raw_answer::statement(&answer.text(), Speakers::new(&companion.name, [])).words {
+                Ok(text) if answer.is_cut() => {
+                    Ok(format!("{text} (cut off at its limit of tokens; prompt.max_main_answer_tokens raises it)"))
+                }
+                Err(Nothing::Empty | Nothing::Thoughts) if answer.is_cut() => {
+                    Err("the model used up its limit of tokens before the first word; raise prompt.max_main_answer_tokens"
+                        .to_owned())
+                }
+                Err(Nothing::Empty) => Err("the answer is empty".to_owned()),
+                Err(Nothing::Thoughts) => Err("the model wrote only what it thinks, and no words".to_owned()),
+                Err(_) => Err("the model wrote something else than a statement; take another model for statements".to_owned()),
+                Ok(text) => Ok(text),
             }
-            None if answer.is_cut() => {
-                Err("the model used up its limit of tokens before the first word; raise prompt.max_main_answer_tokens".to_owned())
-            }
-            text => text.ok_or_else(|| "the answer is empty".to_owned()),
         }),
     );
     Ok(Trial { decision, statement })

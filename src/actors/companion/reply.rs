@@ -26,7 +26,7 @@ use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, Scene, StatementParts};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::domain::raw_answer::{Nothing, Speakers};
+use crate::domain::raw_answer::{Nothing, Reading, Speakers};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
@@ -107,10 +107,22 @@ impl Actor for Reply {
                     continue;
                 }
             }
-            let (outcome, reading) = writing.read(outcome, &request.newest());
+            let (mut outcome, reading) = writing.read(outcome, &request.newest());
+            if let (Some(Reading { is_over: true, .. }), Ok(answer)) = (&reading, &mut outcome.result)
+                && answer.is_cut()
+            {
+                // The limit of tokens came after the words.
+                answer.finish_reason = Some("stop".to_owned());
+            }
+            let is_cut = outcome.result.as_ref().is_ok_and(Answer::is_cut);
+            // The thought that the endpoint begins itself did not end before the limit.
+            let is_in_thought =
+                is_cut && writing.begins_in_thought() && reading.as_ref().is_some_and(|reading| !reading.began_in_thought);
             if let Some(reading) = &reading {
                 let (instruments, identity) = (reply.context.recorder.instruments(), &outcome.facts.identity);
-                pool.note_beginning(identity, reading.began_in_thought);
+                if !is_in_thought {
+                    pool.note_beginning(identity, reading.began_in_thought);
+                }
                 model_calls::record_trimmed(instruments, identity, &request.newest(), &reading.trimmed);
             }
             let text = match (reading.map(|reading| reading.words), &outcome.result) {
@@ -120,8 +132,9 @@ impl Actor for Reply {
                     (request, is_repeat) = (repeated(request, prompt::REPEAT_WORDS), true);
                     continue;
                 }
-                (Some(Err(Nothing::Empty | Nothing::Thoughts)), Ok(answer)) if answer.is_cut() => Err("out_of_tokens"),
-                (Some(Ok(words)), Ok(answer)) if answer.is_cut() => Ok(whole_sentences(&words)),
+                (Some(_), _) if is_in_thought => Err("out_of_tokens"),
+                (Some(Err(Nothing::Empty | Nothing::Thoughts)), _) if is_cut => Err("out_of_tokens"),
+                (Some(Ok(words)), _) if is_cut => Ok(whole_sentences(&words)),
                 (Some(words), _) => words.map_err(Nothing::code),
                 // The rest was cancelled because its beginning was lost.
                 (None, Err(NoAnswer::Cancelled)) if writing.has_lost() => Err("unreachable"),
@@ -195,7 +208,8 @@ fn known_speakers(statement: &Statement, settings: &Settings, context: &ActorCon
     let shown = statement.recent.iter().chain(&statement.snapshot).map(|said| said.message.from.name.clone());
     let (memberships, channel) = (&context.memberships, &channel_key.channel);
     let present = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
-    Speakers::new(&settings.name, shown.chain(present.map(|companion| companion.name)))
+    let speakers = Speakers::new(&settings.name, shown.chain(present.map(|companion| companion.name)));
+    speakers.also_called(settings.aliases.iter().cloned())
 }
 
 /// The inputs of the prompt with all that was said before, as far as the prompt has room. If it cannot be read, with the
@@ -231,7 +245,8 @@ pub(super) fn statement_request(
             message_count: statement.message_count,
             minutes: statement.minutes,
             speaker: statement.speaker.as_deref(),
-            reason: statement.why.as_deref(),
+            // Of a vote that could not be read, its text may be on record as the reason.
+            reason: statement.why.as_deref().filter(|why| !why.contains(['{', '“']) && !why.to_lowercase().contains("decision")),
             summary: statement.summary.as_deref(),
             summary_upto: statement.summary_upto,
             recent: &statement.recent,

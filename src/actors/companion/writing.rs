@@ -94,6 +94,11 @@ impl Writing {
         !matches!(&self.view, View::Spoken(Speaking { has_begun: true, .. }))
     }
 
+    /// Whether the endpoint begins the thoughts of this model itself, as far as is known.
+    pub(super) const fn begins_in_thought(&self) -> bool {
+        self.begins_in_thought
+    }
+
     /// Whether the answer was lost after a sentence of it was spoken.
     pub(super) const fn has_lost(&self) -> bool {
         self.has_lost

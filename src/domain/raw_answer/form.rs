@@ -74,6 +74,7 @@ pub(super) fn of_line(object: &str) -> Option<Trimmed> {
 pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Form {
     let text = text.trim();
     let Some((introduction, body)) = without_introduction(text) else { return Form::Other };
+    let is_fenced = body.starts_with("```");
     let (body, after) = without_fence(body);
     let (values, rest) = values(body);
     let after = [rest, after].map(str::trim).join("\n").trim().to_owned();
@@ -85,6 +86,8 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Form {
         Part::Vote if is_announced => rest_or_nothing(after, Trimmed::Decision),
         Part::Call if is_announced => rest_or_nothing(after, Trimmed::ToolCall),
         Part::Nothing if introduction.is_empty() => rest_or_nothing(after, Trimmed::Form),
+        // JSON in a block, with words about it after that, was asked for.
+        Part::Words { is_line: false, .. } if is_fenced && !after.is_empty() => Form::Other,
         Part::Words { is_line, .. } if is_line || is_announced => {
             let mut words: Vec<String> = Vec::new();
             for value in &values {
@@ -169,12 +172,12 @@ fn values(text: &str) -> (Vec<Value>, &str) {
     let mut stream = Deserializer::from_str(text).into_iter::<Value>();
     let mut end = 0;
     while let Some(Ok(value)) = stream.next() {
-        end = stream.byte_offset();
         match value {
             Value::Array(inner) if inner.iter().all(Value::is_object) => values.extend(inner),
             value @ Value::Object(_) => values.push(value),
             _ => break,
         }
+        end = stream.byte_offset();
     }
     if values.is_empty() {
         let mended = ["\"}", "}", "\"}]", "}]"].iter().find_map(|ending| serde_json::from_str(&[text, ending].concat()).ok());

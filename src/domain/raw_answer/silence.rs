@@ -3,7 +3,7 @@
 use super::Look;
 
 /// What stands between brackets or asterisks, in any case. `*stays silent*` may also name the companion.
-const SILENT: [&str; 44] = [
+const SILENT: [&str; 43] = [
     "silence",
     "silent",
     "stays silent",
@@ -23,7 +23,6 @@ const SILENT: [&str; 44] = [
     "no answer",
     "no message",
     "no output",
-    "no comment",
     "no statement",
     "no text",
     "no words",

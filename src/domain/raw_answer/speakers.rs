@@ -135,9 +135,7 @@ impl<'a> Cursor<'a> {
     /// `### `
     fn heading(&mut self) -> Result<(), Stop> {
         if self.peek()? == '#' {
-            while self.peek()? == '#' {
-                self.next()?;
-            }
+            self.marks(&['#'])?;
             if self.spaces()? == 0 {
                 return Err(Stop::Differs);
             }

@@ -6,6 +6,8 @@ use crate::domain::text::first_bytes;
 
 /// At most this many bytes of attributes are in a tag, and of a header in one of Harmony's channels.
 const MAX_HEADER: usize = 256;
+/// The longest name of a mark that is not known, in bytes.
+const MAX_NAME: usize = 40;
 /// The name that introduces a channel of Harmony (OpenAI, "OpenAI harmony response format").
 const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
@@ -65,7 +67,22 @@ pub(super) fn mark(text: &str, is_end: bool) -> Look<(Mark, usize)> {
         let of = |marks: &[&str], what| marks.iter().fold(Look::No, |found, mark| found.or(|| literal(text, mark, what)));
         of(&ENDS, Mark::End).or(|| of(&STARTS, Mark::Start)).or(|| literal(text, "<s>", Mark::Strike))
     });
-    if is_end { found.at_end() } else { found }
+    let found = if is_end { found.at_end() } else { found };
+    if found == Look::No { unknown(text, is_end) } else { found }
+}
+
+/// A mark of a family that is not known, which ends the turn: `<|word|>`. It may be cut off at the end of the answer.
+fn unknown(text: &str, is_end: bool) -> Look<(Mark, usize)> {
+    let Some(inside) = text.strip_prefix("<|") else { return Look::No };
+    let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
+    let length = end + "<||>".len();
+    match &inside[end..] {
+        _ if end > MAX_NAME => Look::No,
+        rest if end > 0 && rest.starts_with("|>") => Look::Yes((Mark::End, length)),
+        "" | "|" if is_end && end > 0 => Look::Yes((Mark::End, text.len())),
+        "" | "|" => Look::More,
+        _ => Look::No,
+    }
 }
 
 /// Whether a text begins with the mark that closes this, and the length of it. What closes a channel may belong to what follows.
@@ -103,8 +120,8 @@ pub(super) fn bare_channel(text: &str, is_end: bool) -> Look<(Mark, usize)> {
         Look::No => Look::No,
     };
     let [thoughts, calls] = [Mark::Open(Family::Bare), Mark::Open(Family::Channel(Trimmed::ToolCall))];
-    let found = joined("analysis", char::is_alphanumeric, thoughts)
-        .or(|| joined("commentary", char::is_alphanumeric, calls))
+    let found = joined("analysis", |c| c.is_ascii_alphanumeric(), thoughts)
+        .or(|| joined("commentary", |c| c.is_ascii_alphanumeric(), calls))
         .or(|| joined("final", char::is_uppercase, Mark::Final))
         .or(|| exactly(text, FINAL).map(|length| (Mark::Final, length)))
         .or(|| exactly(text, "assistantanalysis").map(|length| (thoughts, length)));
@@ -144,7 +161,7 @@ fn tag(text: &str) -> Look<(Mark, usize)> {
     if before.len() > 4 {
         return Look::No;
     }
-    let end = name.find(|c: char| !(c.is_ascii_alphabetic() || matches!(c, '_' | ':'))).unwrap_or(name.len());
+    let end = name.find(|c: char| !(c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '-'))).unwrap_or(name.len());
     let (name, attributes) = name.split_at(end);
     let is_call = name.eq_ignore_ascii_case("function") && attributes.starts_with('=');
     let known = TAGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind);

@@ -559,7 +559,8 @@ proptest! {
             }
             let read = reader.finish();
             let words = read.words.clone().unwrap_or_default();
-            prop_assert!(words.starts_with(&shown) || read.began_in_thought, "{shown:?} became {words:?}");
+            let is_taken_back = read.began_in_thought || read.trimmed.contains(&Trimmed::Channel);
+            prop_assert!(words.starts_with(&shown) || is_taken_back, "{shown:?} became {words:?}");
             prop_assert_eq!(&read, &whole);
         }
     }
@@ -572,4 +573,29 @@ proptest! {
             prop_assert!(!words.contains(|c: char| ('n'..='z').contains(&c)), "{}", words);
         }
     }
+}
+
+#[test]
+fn answers_of_weak_templates_are_read_as_they_are_meant() {
+    use Trimmed::{Decision, EndOfTurn, Form, OtherSpeaker, Thought};
+    check(&[
+        ("{\"text\":\"<think>Hm.</think>Hi.\"}", "Hi.", &[Form]),
+        ("Hello.<|eos|>", "Hello.", &[EndOfTurn]),
+        ("Hello.<|im_end", "Hello.", &[EndOfTurn]),
+        ("<|message|>Hi.<|end|>", "Hi.", &[EndOfTurn]),
+        ("I will say \"Hi!\"</think>\"Hi Ana!\"", "Hi Ana!", &[Thought]),
+        ("so i greet them. </think> hey there", "hey there", &[Thought]),
+        ("<your-reason-to-speak>\n\"They asked.\"\n</your-reason-to-speak>\n\nHi.", "Hi.", &[Thought]),
+        ("{\"decision\":\"YES\"}\n42 is the answer.", "42 is the answer.", &[Decision]),
+        ("Of course!\n\nAna: Thank you!", "Of course!", &[OtherSpeaker]),
+        ("Of course!\n\nAna: Thank you!\nAria: Welcome.", "Of course!", &[OtherSpeaker]),
+    ]);
+    check_whole(&[
+        "analysisの結果は明日です。",
+        "Use these.\nHost: db\nUser: tertulia\nPort: 5432",
+        "```json\n{\"text\":\"hi\"}\n```\nThat has one field.",
+        "Sure, here you go!\n\nAna: Is it late?\nBob: It is.\nAna: Then go.",
+        "*A pier at dusk.*\n\nAna: Is it late?\nBob: It is.",
+    ]);
+    assert!(read("Bye.<|im_end|>\n<|im_start|>user\nand").is_over && !read("Bye, and").is_over);
 }

@@ -66,6 +66,8 @@ pub(super) struct Visible {
     is_line_start: bool,
     /// The last character before the undecided text.
     last: Option<char>,
+    /// The last character is a quotation mark that opens.
+    is_quote_open: bool,
     /// Words were shown since the last restart.
     has_words: bool,
     /// A mark that begins a turn was the last thing before the words.
@@ -76,7 +78,7 @@ pub(super) struct Visible {
     is_struck: bool,
     /// Families of marks whose next closing mark does not exist.
     unclosed: Vec<Family>,
-    has_final: bool,
+    pub(super) has_final: bool,
     /// It begins with a word that may be what is left of a channel's header.
     may_be_channel: bool,
     /// The end of the text before the last closing mark without an opening one, in bytes of the whole text.
@@ -96,6 +98,7 @@ impl Visible {
             object: None,
             is_line_start: true,
             last: None,
+            is_quote_open: false,
             has_words: false,
             is_after_start: false,
             has_mentioned: false,
@@ -106,6 +109,11 @@ impl Visible {
             unopened: None,
             trimmed: BTreeSet::new(),
         }
+    }
+
+    /// Whether the turn has ended.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.place, Place::After)
     }
 
     fn is_decision(&self) -> bool {
@@ -127,7 +135,12 @@ impl Visible {
                     length
                 }
             };
-            self.last = self.raw[..self.at + length].chars().next_back();
+            let mut before = self.raw[..self.at + length].chars().rev();
+            let last = before.next();
+            // A quotation mark after a word or a sentence closes. What was before it may have been dropped.
+            let previous = before.next().or(if length == 1 { self.last } else { None });
+            self.is_quote_open = last.is_some_and(|last| QUOTES.contains(&last)) && previous.is_none_or(char::is_whitespace);
+            self.last = last;
             self.at += length;
         }
         let keep = match self.place {
@@ -159,7 +172,6 @@ impl Visible {
         if self.has_words {
             show(Piece::Restart);
         }
-        self.unopened = Some(self.dropped + self.at);
         (self.place, self.fence, self.object) = (Place::Words, None, None);
         (self.is_line_start, self.has_words, self.has_mentioned, self.is_struck) = (true, false, false, false);
     }
@@ -358,7 +370,7 @@ impl Visible {
         if mark == Mark::Empty && !self.is_line_start {
             return Some(Step::Show(length));
         }
-        match self.is_mention(length, is_end) {
+        match self.is_mention(mark, length, is_end) {
             Look::More => return None,
             Look::Yes(()) => return Some(Step::Show(length)),
             Look::No => {}
@@ -383,6 +395,7 @@ impl Visible {
             }
             Mark::Close(_) => {
                 self.trimmed.insert(Trimmed::Thought);
+                self.unopened = Some(self.dropped + self.at);
                 Step::Restart(length)
             }
             Mark::Final if self.has_final => self.end_turn(length),
@@ -402,6 +415,11 @@ impl Visible {
         })
     }
 
+    /// Whether this closes a thought of which no opening mark was read or mentioned.
+    fn is_unopened(&self, mark: Mark) -> bool {
+        matches!(mark, Mark::Close(family) if family.kind() == Trimmed::Thought) && !self.has_mentioned
+    }
+
     fn end_turn(&mut self, length: usize) -> Step {
         self.trimmed.insert(Trimmed::EndOfTurn);
         self.place = Place::After;
@@ -409,10 +427,10 @@ impl Visible {
     }
 
     /// Whether a mark is only mentioned: between quotation marks, or within a sentence that goes on after it.
-    fn is_mention(&self, length: usize, is_end: bool) -> Look<()> {
+    fn is_mention(&self, mark: Mark, length: usize, is_end: bool) -> Look<()> {
         let after = &self.raw[self.at + length..];
         let last = if self.is_line_start { None } else { self.last };
-        let is_quoted = self.last.is_some_and(|last| QUOTES.contains(&last));
+        let is_quoted = self.is_quote_open;
         let is_spaced = last.is_some_and(char::is_whitespace);
         if !is_quoted && !is_spaced {
             return Look::No;
@@ -426,7 +444,8 @@ impl Visible {
         let goes_on = is_spaced
             && !self.is_decision()
             && (first.is_some_and(|first| PUNCTUATION.contains(&first))
-                || first == Some(' ') && second.is_some_and(char::is_lowercase));
+                // Many write in small letters after a thought that the endpoint began itself.
+                || !self.is_unopened(mark) && first == Some(' ') && second.is_some_and(char::is_lowercase));
         if is_closed || goes_on { Look::Yes(()) } else { Look::No }
     }
 
@@ -450,10 +469,10 @@ impl Visible {
             Look::Yes(length) => {
                 let after = rest[length..].chars().next();
                 let is_quoted = |c: Option<char>| c.is_some_and(|c| QUOTES.contains(&c));
-                if is_quoted(self.last) && after.is_none() && !is_end {
+                if self.is_quote_open && after.is_none() && !is_end {
                     return None;
                 }
-                if length > 0 && is_quoted(self.last) && is_quoted(after) {
+                if length > 0 && self.is_quote_open && is_quoted(after) {
                     return Some(Step::Skip(length));
                 }
                 self.trimmed.insert(family.kind());

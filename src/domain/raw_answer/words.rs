@@ -9,7 +9,7 @@ use super::form::{self, Form};
 use super::silence::{is_mark, silence};
 use super::speakers::{is_score, role, speaker};
 use super::{Look, Nothing, Trimmed};
-use crate::domain::text::{is_invisible, is_joining};
+use crate::domain::text::{first_bytes, is_invisible, is_joining};
 
 /// The maximum length of a statement, in characters.
 pub(in crate::domain) const MAX_CHARS: usize = 20_000;
@@ -19,6 +19,15 @@ const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), (
 const MAX_NAMES: u8 = 3;
 /// A JSON object at the beginning of a line is read up to this length, in bytes.
 const MAX_OBJECT: usize = 4_000;
+/// What a line begins with after which a scene may follow, and how long it may be, in bytes.
+const INTRODUCTIONS: [&str; 10] = ["sure", "of course", "certainly", "okay", "ok", "here", "scene", "act ", "int.", "ext."];
+const MAX_LINE: usize = 100;
+/// What surrounds a stage direction.
+const BRACKETS: [(char, char); 4] = [('*', '*'), ('_', '_'), ('(', ')'), ('[', ']')];
+/// How far the answer of another speaker is looked for, in bytes.
+const MAX_DIALOGUE: usize = 1_000;
+/// The longest label of a line in a list, in bytes.
+const MAX_LABEL: usize = 40;
 /// Others than the people and companions of the room whose turns a model may write.
 const ROLES: [&str; 3] = ["User", "Human", "Assistant"];
 
@@ -46,6 +55,13 @@ impl Speakers {
         others.sort_unstable();
         others.dedup();
         Self { own: own.into(), own_forms, others }
+    }
+
+    /// Adds the other names that the companion answers to.
+    #[must_use]
+    pub fn also_called(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.own_forms.extend(names);
+        self
     }
 
     /// Whether a line begins with somebody else's name, and the length of that.
@@ -111,6 +127,8 @@ pub(super) struct Words {
     line: String,
     /// All lines before that one are headings.
     is_heading: bool,
+    /// Only words that lead to a scene were said before the line.
+    is_introduction: bool,
     words: String,
     /// White space and hidden characters that belong to the words only if others follow.
     gap: String,
@@ -145,6 +163,7 @@ impl Words {
             is_after_name: false,
             line: String::new(),
             is_heading: true,
+            is_introduction: true,
             words: String::new(),
             gap: String::new(),
             chars: 0,
@@ -286,7 +305,7 @@ impl Words {
         match form::read(&self.head, |name| self.speakers.is_own(name)) {
             Form::Words(words, kind) => {
                 self.trimmed.insert(kind);
-                self.head = words;
+                self.head = super::prose(&words).text.into_owned();
                 self.names = MAX_NAMES;
                 true
             }
@@ -423,7 +442,16 @@ impl Words {
                 Look::More if !is_end => return None,
                 Look::Yes(length) => match is_score(&rest[length..], is_end) {
                     Look::More => return None,
-                    Look::No if !self.is_announced() && !self.is_headed() => return Some(self.end(Trimmed::OtherSpeaker)),
+                    Look::No if self.is_introduced() && !self.is_announced() && !self.is_headed() => {
+                        match self.is_dialogue(rest, &rest[..length], is_end) {
+                            Look::More => return None,
+                            Look::Yes(()) => self.is_scene = true,
+                            Look::No => return Some(self.end(Trimmed::OtherSpeaker)),
+                        }
+                    }
+                    Look::No if !self.is_announced() && !self.is_headed() && !self.is_listed(rest) => {
+                        return Some(self.end(Trimmed::OtherSpeaker));
+                    }
                     _ => self.is_scene = true,
                 },
                 _ => {}
@@ -484,8 +512,43 @@ impl Words {
         self.is_heading && (is_bold || line.starts_with('#') || line.chars().all(|c| matches!(c, '-' | '=' | '*')))
     }
 
+    /// Whether only words that lead to a scene were said so far: an assent, a stage direction.
+    fn is_introduced(&self) -> bool {
+        let line = self.line.trim();
+        let is_direction =
+            BRACKETS.iter().any(|(open, close)| line.len() > 2 && line.starts_with(*open) && line.ends_with(*close));
+        let begins = |begin: &str| line.get(..begin.len()).is_some_and(|start| start.eq_ignore_ascii_case(begin));
+        let is_short = line.len() <= MAX_LINE;
+        self.is_introduction && (line.is_empty() || is_direction || is_short && INTRODUCTIONS.iter().any(|begin| begins(begin)))
+    }
+
+    /// Whether two others speak in turn in the lines that begin here, and the companion does not.
+    fn is_dialogue(&self, text: &str, first: &str, is_end: bool) -> Look<()> {
+        let seen = first_bytes(text, MAX_DIALOGUE);
+        for line in seen.lines().skip(1) {
+            if matches!(self.speakers.own(line), Look::Yes(_)) {
+                return Look::No;
+            }
+            if let Look::Yes(length) = self.speakers.other(line)
+                && line.get(..length) != Some(first)
+            {
+                return Look::Yes(());
+            }
+        }
+        if is_end || seen.len() < text.len() { Look::No } else { Look::More }
+    }
+
+    /// Whether a line with the name of a role goes on with a list of such lines: "Host: db", "User: tertulia".
+    fn is_listed(&self, line: &str) -> bool {
+        let is_labelled = self.line.trim_start().split_once(": ").is_some_and(|(label, value)| {
+            !label.is_empty() && label.len() <= MAX_LABEL && !label.contains(['.', '!', '?']) && !value.trim().is_empty()
+        });
+        is_labelled && ROLES.iter().any(|name| matches!(role(line, name), Look::Yes(_)))
+    }
+
     /// A line with words begins.
     fn begin_line(&mut self) {
+        self.is_introduction = self.is_introduced();
         self.is_heading = self.is_headed();
         self.line.clear();
     }
@@ -515,10 +578,11 @@ impl Words {
 
 /// What a JSON object at the beginning of a line is. `No`: words.
 fn object(text: &str, is_end: bool) -> Look<Trimmed> {
-    match Object::default().take(text) {
-        Some(end) => form::of_line(&text[..end]).map_or(Look::No, Look::Yes),
+    let read = first_bytes(text, MAX_OBJECT);
+    match Object::default().take(read) {
+        Some(end) => form::of_line(&read[..end]).map_or(Look::No, Look::Yes),
+        None if read.len() < text.len() => Look::No,
         None if is_end => form::of_line(text).map_or(Look::No, Look::Yes),
-        None if text.len() <= MAX_OBJECT => Look::More,
-        None => Look::No,
+        None => Look::More,
     }
 }

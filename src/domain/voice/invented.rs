@@ -14,7 +14,7 @@ const FEWEST_TIMES: usize = 4;
 /// The longest phrase that is looked for, in words.
 const LONGEST_PHRASE: usize = 12;
 /// The most words, or characters of scripts without spaces, that anybody speaks in a second.
-const MOST_A_SECOND: (f64, f64) = (6.0, 15.0);
+const MOST_A_SECOND: (f64, f64) = (7.0, 15.0);
 /// A shorter time counts as this one, because its ends are not exact.
 const SHORTEST: Duration = Duration::from_millis(500);
 

@@ -9,6 +9,8 @@ use super::unspoken::{ends_in_code, ends_in_direction};
 
 /// A link that is not closed after this many characters is read as written.
 const MOST_HELD_CHARS: usize = 200;
+/// Text of which nothing is spoken goes with the sentence after it up to this length.
+const MOST_SILENT_BYTES: usize = 2_000;
 /// The number before an item of a list has at most this many digits.
 const MOST_DIGITS: usize = 3;
 
@@ -57,7 +59,8 @@ impl SpokenSentences {
         // The number begins what comes next.
         let next = self.held.split_off(item_number(&self.held).unwrap_or(self.held.len()));
         let shown = spoken(&self.held);
-        if shown.as_ref().is_some_and(|shown| next.is_empty() && Pronounced::plain(shown).is_silent()) {
+        let is_short = self.held.len() <= MOST_SILENT_BYTES;
+        if shown.as_ref().is_some_and(|shown| next.is_empty() && is_short && Pronounced::plain(shown).is_silent()) {
             return None;
         }
         self.held = next;

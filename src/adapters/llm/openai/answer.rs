@@ -172,7 +172,7 @@ impl<'a> PartialAnswer<'a> {
             self.begun = true;
             self.thinks |= choice.thinks;
             self.goes_on |= reason.is_none();
-            self.has_deltas |= !choice.is_message;
+            self.has_deltas |= !choice.is_message && choice.has_words();
             // Words after a reason are words.
             self.ending = false;
             let text = self.joiner.push(&choice.text);

@@ -176,6 +176,7 @@ impl Dialect {
             return None;
         }
         let is_refusal = matches!(status, Some(400 | 422) | None);
+        let is_passing = matches!(status, Some(502..=504 | 529));
         let has_form = parameters.form > Form::Text;
         if has_form && says(&["json_validate_failed", "failed_generation", "failed to generate json", "failed to validate json"])
         {
@@ -185,7 +186,7 @@ impl Dialect {
         if has_form && says(&NAMES_OF_FORMS) {
             return attempt_with_plainer_form(attempt);
         }
-        if parameters.stream && refuses_stream(&refusal) {
+        if !is_passing && parameters.stream && refuses_stream(&refusal) {
             return Some(attempt.without(Lesson::Stream, Parameters { stream: false, ..parameters }));
         }
         if is_refusal && parameters.stream && parameters.stream_options && says(&["stream_options"]) {
@@ -197,7 +198,7 @@ impl Dialect {
         if is_refusal && parameters.temperature && says(&["temperature"]) {
             return Some(attempt.without(Lesson::Temperature, Parameters { temperature: false, ..parameters }));
         }
-        if parameters.system && says(&NAMES_OF_SYSTEM) {
+        if !is_passing && parameters.system && says(&NAMES_OF_SYSTEM) {
             return Some(attempt.without(Lesson::System, Parameters { system: false, ..parameters }));
         }
         let may_be_form = match status {

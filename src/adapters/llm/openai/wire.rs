@@ -45,7 +45,12 @@ pub(super) struct Choice {
 impl Choice {
     /// Whether this contains output: text, a thought, or a tool call. The first piece often contains only a role.
     pub fn has_output(&self) -> bool {
-        self.thinks || !self.text.is_empty() || !self.refusal.is_empty() || !self.tool_calls.is_empty()
+        self.thinks || self.has_words()
+    }
+
+    /// Whether this contains output that is no thought.
+    pub fn has_words(&self) -> bool {
+        !self.text.is_empty() || !self.refusal.is_empty() || !self.tool_calls.is_empty()
     }
 }
 
