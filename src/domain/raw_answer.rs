@@ -87,7 +87,7 @@ impl Reader {
     /// Before the first word. `begins_in_thought`: the endpoint is known to begin the thoughts of this model itself, so that nothing is shown before they end.
     pub fn new(speakers: Speakers, begins_in_thought: bool) -> Self {
         let speakers = Arc::new(speakers);
-        let (visible, words) = (Visible::new(Purpose::Words), Words::new(speakers.clone()));
+        let (visible, words) = (Visible::new(Purpose::Words).said_among(speakers.clone()), Words::new(speakers.clone()));
         Self { speakers, visible, words, begins_in_thought, restarts: 0 }
     }
 

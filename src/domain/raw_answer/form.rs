@@ -12,6 +12,8 @@ const TOOL_ARGUMENTS: [&str; 7] = ["arguments", "parameters", "args", "input", "
 const TOOL_CALLS: [&str; 4] = ["tool_calls", "tool_call", "function_call", "tool_uses"];
 /// The fields that hold the words of an object that holds nothing else, besides `text`.
 const WORDS: [&str; 7] = ["message", "reply", "response", "answer", "content", "statement", "say"];
+/// The fields that say who speaks.
+const ABOUT_SPEAKER: [&str; 4] = ["role", "speaker", "name", "from"];
 /// Words of a line that announces a reply.
 const REPLIES: [&str; 7] = ["reply", "response", "answer", "message", "statement", "json", "output"];
 /// What a line that announces a reply begins with, and what may stand before that.
@@ -208,15 +210,20 @@ fn part(value: &Value) -> Part {
         return Part::Call;
     }
     match only_words(object) {
-        Some(words) => Part::Words { from: None, text: words.to_owned(), is_line: false },
+        Some(words) => {
+            let is_own = matches!(text("role"), Some("assistant" | "you"));
+            let from = text("speaker").or_else(|| text("name")).or_else(|| text("from")).or_else(|| text("role"));
+            Part::Words { from: from.filter(|_| !is_own).map(str::to_owned), text: words.to_owned(), is_line: false }
+        }
         None => Part::Other,
     }
 }
 
-/// The words of an object that holds nothing else.
+/// The words of an object that holds nothing else, except who says them.
 fn only_words(object: &Map<String, Value>) -> Option<&str> {
-    let (name, value) = object.iter().next().filter(|_| object.len() == 1)?;
-    value.as_str().filter(|_| WORDS.contains(&&**name))
+    let mut others = object.iter().filter(|(name, _)| !ABOUT_SPEAKER.contains(&&***name));
+    let (name, value) = others.next().filter(|_| object.len() <= 1 + ABOUT_SPEAKER.len())?;
+    value.as_str().filter(|_| WORDS.contains(&&**name) && others.next().is_none())
 }
 
 /// Whether a text begins like a vote that cannot be read.

@@ -3,7 +3,7 @@
 use super::Look;
 
 /// What stands between brackets or asterisks, in any case. `*stays silent*` may also name the companion.
-const SILENT: [&str; 43] = [
+const SILENT: [&str; 45] = [
     "silence",
     "silent",
     "stays silent",
@@ -47,6 +47,8 @@ const SILENT: [&str; 43] = [
     "empty reply",
     "listens silently",
     "silent reply",
+    "pass",
+    "skip",
 ];
 /// What a model writes alone, in capitals.
 const MARKS: [&str; 12] = [

@@ -39,8 +39,8 @@ pub(super) fn is_score(after: &str, is_end: bool) -> Look<()> {
     let number = line.trim_start_matches(['+', '-', '−', '±', '~', '$', '€']);
     let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '/' | ':' | '–' | '-' | '%');
     let unit = number.trim_start_matches(is_of_number).trim();
-    let is_number =
-        number.starts_with(|c: char| c.is_ascii_digit()) && UNITS.iter().any(|known| known.eq_ignore_ascii_case(unit));
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+        && (UNITS.iter().any(|known| known.eq_ignore_ascii_case(unit)) || unit.starts_with("out of "));
     let is_sign = line.starts_with(SIGNS) && !line.contains(char::is_alphanumeric);
     let may_become =
         line.len() <= MAX_SCORE && !has_end && (number.starts_with(|c: char| c.is_ascii_digit()) || number.is_empty());

@@ -577,9 +577,13 @@ proptest! {
 
 #[test]
 fn answers_of_weak_templates_are_read_as_they_are_meant() {
-    use Trimmed::{Decision, EndOfTurn, Form, OtherSpeaker, Thought};
+    use Trimmed::{Decision, EndOfTurn, Form, OtherSpeaker, OwnName, Thought};
     check(&[
         ("{\"text\":\"<think>Hm.</think>Hi.\"}", "Hi.", &[Form]),
+        ("Aria: <think>Hm.</think>Hi.", "Hi.", &[Thought, OwnName]),
+        ("**Aria:** <think>Hm.</think> Hi.", "Hi.", &[Thought, OwnName]),
+        ("{\"role\":\"assistant\",\"content\":\"Hi.\"}", "Hi.", &[Form]),
+        ("{\"speaker\":\"Aria\",\"message\":\"Hi.\"}", "Hi.", &[Form]),
         ("Hello.<|eos|>", "Hello.", &[EndOfTurn]),
         ("Hello.<|im_end", "Hello.", &[EndOfTurn]),
         ("<|message|>Hi.<|end|>", "Hi.", &[EndOfTurn]),
@@ -596,6 +600,9 @@ fn answers_of_weak_templates_are_read_as_they_are_meant() {
         "```json\n{\"text\":\"hi\"}\n```\nThat has one field.",
         "Sure, here you go!\n\nAna: Is it late?\nBob: It is.\nAna: Then go.",
         "*A pier at dusk.*\n\nAna: Is it late?\nBob: It is.",
+        "The result is final.\nAna: 5 out of 10\nBob: 3 out of 10",
+        "The tags: <think> and </think> stand around thoughts.",
     ]);
+    assert_eq!(["[PASS]", "*skip*"].map(said), [Err(Nothing::Silence), Err(Nothing::Silence)]);
     assert!(read("Bye.<|im_end|>\n<|im_start|>user\nand").is_over && !read("Bye, and").is_over);
 }

@@ -1,12 +1,16 @@
 //! Leaves out of an answer what is not said: thoughts, channels, calls of tools, and what follows the end of the turn.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::code::{Fence, Object, span, ticks};
 use super::tags::{FINAL, Family, Mark, bare_channel, closes, mark};
-use super::{Look, Trimmed};
+use super::{Look, Speakers, Trimmed};
+use crate::domain::text::first_bytes;
 use crate::domain::vote_fields::begins_without_quotes;
 
+/// A companion's own name before its words is looked for in so many bytes of them.
+const MAX_OPENING: usize = 80;
 /// Signs around a mark that is only mentioned.
 const QUOTES: [char; 13] = ['"', '\'', '“', '”', '„', '«', '»', '‘', '’', '「', '」', '(', ')'];
 /// What follows a mark in prose.
@@ -65,6 +69,10 @@ pub(super) struct Visible {
     object: Option<Object>,
     is_line_start: bool,
     /// The last character before the undecided text.
+    /// The beginning of what was shown.
+    opening: String,
+    /// Whose answer it is, if it is a statement.
+    speakers: Option<Arc<Speakers>>,
     last: Option<char>,
     /// The last character is a quotation mark that opens.
     is_quote_open: bool,
@@ -97,6 +105,8 @@ impl Visible {
             fence: None,
             object: None,
             is_line_start: true,
+            opening: String::new(),
+            speakers: None,
             last: None,
             is_quote_open: false,
             has_words: false,
@@ -120,6 +130,11 @@ impl Visible {
         self.purpose == Purpose::Decision
     }
 
+    /// The answer is a statement in this room.
+    pub(super) fn said_among(self, speakers: Arc<Speakers>) -> Self {
+        Self { speakers: Some(speakers), ..self }
+    }
+
     /// Takes the next piece of the text, and shows what is certain now.
     pub(super) fn feed(&mut self, piece: &str, is_end: bool, show: &mut dyn FnMut(Piece<'_>)) {
         self.raw.push_str(piece);
@@ -138,7 +153,7 @@ impl Visible {
             let mut before = self.raw[..self.at + length].chars().rev();
             let last = before.next();
             // A quotation mark after a word or a sentence closes. What was before it may have been dropped.
-            let previous = before.next().or(if length == 1 { self.last } else { None });
+            let previous = before.next().or(self.last);
             self.is_quote_open = last.is_some_and(|last| QUOTES.contains(&last)) && previous.is_none_or(char::is_whitespace);
             self.last = last;
             self.at += length;
@@ -155,8 +170,15 @@ impl Visible {
         }
     }
 
+    /// Whether nothing but the companion's own name was shown.
+    fn is_after_name(&self) -> bool {
+        let named = self.opening.trim().trim_matches(|c: char| matches!(c, '*' | '_' | '[' | ']' | '<' | '>' | ':' | '：' | ' '));
+        self.opening.len() < MAX_OPENING && self.speakers.as_ref().is_some_and(|speakers| speakers.is_called(named))
+    }
+
     fn show(&mut self, length: usize, show: &mut dyn FnMut(Piece<'_>)) {
         let text = &self.raw[self.at..self.at + length];
+        self.opening.push_str(first_bytes(text, MAX_OPENING - self.opening.len()));
         show(Piece::More(text));
         let line = text.rsplit('\n').next().unwrap_or_default();
         let is_blank = line.trim().is_empty();
@@ -174,6 +196,7 @@ impl Visible {
         }
         (self.place, self.fence, self.object) = (Place::Words, None, None);
         (self.is_line_start, self.has_words, self.has_mentioned, self.is_struck) = (true, false, false, false);
+        self.opening.clear();
     }
 
     /// What happens with the beginning of the undecided text. `None`: more of it is needed.
@@ -356,7 +379,7 @@ impl Visible {
         if let Mark::Open(family) = mark
             && family.kind() == Trimmed::Thought
         {
-            if !(self.is_line_start || self.is_decision()) || self.unclosed.contains(&family) {
+            if !(self.is_line_start || self.is_decision() || self.is_after_name()) || self.unclosed.contains(&family) {
                 self.has_mentioned = true;
                 return Some(Step::Show(length));
             }

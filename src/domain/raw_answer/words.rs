@@ -80,6 +80,12 @@ impl Speakers {
         named.or(|| if is_taken { Look::No } else { role(line, "Assistant") })
     }
 
+    /// Whether this is one of the companion's own names.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let own = [&self.own].into_iter().chain(&self.own_forms);
+        !name.is_empty() && own.into_iter().any(|own| own.to_lowercase() == name.to_lowercase())
+    }
+
     fn is_own(&self, name: &str) -> bool {
         let name = name.trim();
         name.to_lowercase() == self.own.to_lowercase()
