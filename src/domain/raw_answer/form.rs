@@ -3,6 +3,7 @@
 use serde_json::{Deserializer, Map, Value};
 
 use super::Trimmed;
+use crate::domain::text::first_bytes;
 
 /// The fields of a vote (docs/design/turn-taking.md T-5).
 const VOTE: [&str; 6] = ["reason", "decision", "importance", "selected", "closing", "mood"];
@@ -34,6 +35,8 @@ const INTRODUCTIONS: [&str; 14] = [
     "json:",
 ];
 const ASSENTS: [&str; 6] = ["sure", "certainly", "of course", "okay", "ok", "alright"];
+/// A line of the transcript is recognised by so many bytes.
+const MAX_BEGINNING: usize = 80;
 /// The longest line that announces a reply, in bytes.
 const MAX_INTRODUCTION: usize = 100;
 
@@ -82,9 +85,14 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Form {
     let after = [rest, after].map(str::trim).join("\n").trim().to_owned();
     let is_announced = introduction.is_empty() || is_of_reply(introduction);
     let Some(first) = values.first() else {
-        return if introduction.is_empty() && begins_vote(body) { Form::Nothing(Trimmed::Decision) } else { Form::Other };
+        return match introduction.is_empty() {
+            true if begins_vote(body) => Form::Nothing(Trimmed::Decision),
+            true if begins_transcript(body) => Form::Nothing(Trimmed::OtherSpeaker),
+            _ => Form::Other,
+        };
     };
     match part(first) {
+        Part::Other if begins_transcript(body) => Form::Nothing(Trimmed::OtherSpeaker),
         Part::Vote if is_announced => rest_or_nothing(after, Trimmed::Decision),
         Part::Call if is_announced => rest_or_nothing(after, Trimmed::ToolCall),
         Part::Nothing if introduction.is_empty() => rest_or_nothing(after, Trimmed::Form),
@@ -224,6 +232,13 @@ fn only_words(object: &Map<String, Value>) -> Option<&str> {
     let mut others = object.iter().filter(|(name, _)| !ABOUT_SPEAKER.contains(&&***name));
     let (name, value) = others.next().filter(|_| object.len() <= 1 + ABOUT_SPEAKER.len())?;
     value.as_str().filter(|_| WORDS.contains(&&**name) && others.next().is_none())
+}
+
+/// Whether a text begins like a line of the transcript that a prompt shows, even if it is no JSON.
+fn begins_transcript(text: &str) -> bool {
+    let begin: String = first_bytes(text, MAX_BEGINNING).split_whitespace().collect();
+    let is_role = |role: &str| begin.starts_with(&format!("{{\"role\":\"{role}\""));
+    begin.starts_with("{\"who\":\"#") || begin.contains(",\"who\":\"#") || ["person", "companion", "you"].into_iter().any(is_role)
 }
 
 /// Whether a text begins like a vote that cannot be read.

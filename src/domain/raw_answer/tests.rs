@@ -603,6 +603,14 @@ fn answers_of_weak_templates_are_read_as_they_are_meant() {
         "The result is final.\nAna: 5 out of 10\nBob: 3 out of 10",
         "The tags: <think> and </think> stand around thoughts.",
     ]);
+    for line in [
+        "{\"role\":\"person\",\"from\":\"Ana\"}\n{'text'=hi",
+        "{\"who\":\"#rznjl\",\"role=\"\"person\"\"authors=[",
+        "{\"at\":\"2026-11-26 02:03\", \"who\": \"#a",
+    ] {
+        assert_eq!(said(line), Err(Nothing::Form), "{line}");
+    }
+    check_whole(&["{\"role\":\"wizard\",\"level\":3}"]);
     assert_eq!(["[PASS]", "*skip*"].map(said), [Err(Nothing::Silence), Err(Nothing::Silence)]);
     assert!(read("Bye.<|im_end|>\n<|im_start|>user\nand").is_over && !read("Bye, and").is_over);
 }
