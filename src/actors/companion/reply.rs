@@ -184,7 +184,7 @@ async fn settings(reply: &Arguments, deadline: Instant) -> Option<Arc<Settings>>
 
 /// The request for the statement, whose prompt is built when the pool takes it up.
 ///
-/// `speakers` is told who is known in the room by then.
+/// `speakers` then gets the names of everybody who is known in the room.
 fn lazy_request(reply: &Arguments, settings: Arc<Settings>, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
     let base = base_request(&settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt);
     let (channel_key, ticket) = (reply.channel_key.clone(), reply.ticket);

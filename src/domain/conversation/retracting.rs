@@ -90,7 +90,7 @@ impl Conversation {
         } else if !decided.messages.contains(&message) {
             Some(rest(Trigger::DirectAddress, message))
         } else {
-            // What addressed it was taken back. An earlier address had merged with that.
+            // The message that addressed it was retracted. An earlier address had merged with that one.
             let earlier = self.newest_address(companion, |seq| seq > stopped_by && seq <= considered);
             earlier.or_else(|| newest.map(|newest| rest(Trigger::Lull, newest)))
         };
