@@ -53,6 +53,9 @@ pub enum Verdict {
 /// 3. the last line ends with one,
 /// 4. the first line is or begins with one.
 ///
+/// If none applies, if a line gives the reason ("Reason: …") or if the verdict is asked for first, lines that say what the decision is
+/// ("Decision: NO", `<decision>NO</decision>`) count, unless they differ.
+///
 /// One that the last line quotes at its end, after other words than a label, counts only if nothing else decides.
 ///
 /// Lines without letters or digits do not count. Verdict words are `prompt.yes_words` and `prompt.no_words`, in any case, without the
@@ -65,7 +68,7 @@ pub enum Verdict {
 /// before it decides the opposite, the answer is unreadable.
 pub fn read(text: &str, words: Words<'_>) -> Reading {
     let seen = raw_answer::decision(text);
-    let reading = read_visible(&seen.text, words);
+    let reading = labelled(&seen.text, words).unwrap_or_else(|| read_visible(&seen.text, words));
     let is_contradicted = seen.unopened.is_some_and(|before| is_opposite_decided(before, reading.decision, words));
     let decision = if is_contradicted { Verdict::Unreadable } else { reading.decision };
     Reading { decision, ..reading }
@@ -135,6 +138,47 @@ fn read_visible(answer: &str, words: Words<'_>) -> Reading {
             None => Reading { decision: Verdict::Unreadable, why: sentence(last) },
         },
     }
+}
+
+/// An answer whose lines have labels: the decision, and beside it a reason.
+fn labelled(answer: &str, words: Words<'_>) -> Option<Reading> {
+    let mut lines: Vec<&str> = last_bytes(answer, MAX_READ_BYTES).split(LINE_ENDS).filter(has_words).collect();
+    let is_reason =
+        |line: &&str| tokens(line).next().is_some_and(|label| REASONS.iter().any(|known| label.eq_ignore_ascii_case(known)));
+    let last = lines.last()?;
+    let is_asked_first =
+        words.verdict_first || lines.iter().any(is_reason) || read_visible(answer, words).decision == Verdict::Unreadable;
+    let mut verdicts = lines.iter().enumerate().filter_map(|(at, line)| labelled_verdict(line, lines.get(at + 1), words));
+    let verdict = verdicts.next().filter(|_| is_asked_first)?;
+    if verdicts.any(|other| other != verdict) {
+        return Some(Reading { decision: Verdict::Unreadable, why: sentence(last) });
+    }
+    lines.retain(|line| !tokens(line).next().is_some_and(|word| is_label(word)));
+    let why = lines.iter().find(|line| is_reason(line)).or(lines.first());
+    Some(Reading { decision: verdict, why: why.and_then(|line| sentence(line)) })
+}
+
+/// The verdict of a line that says what the decision is. It may stand alone in the line after its label.
+fn labelled_verdict(line: &str, next: Option<&&str>, words: Words<'_>) -> Option<Verdict> {
+    let mut parts: Vec<&str> = tokens(line).collect();
+    let label = parts.iter().take_while(|part| is_label(part)).count();
+    if label == parts.len() {
+        parts.extend(next.into_iter().flat_map(|next| tokens(next)));
+    }
+    let (verdict, rest) = parts.get(label..)?.split_first()?;
+    let names = parts[..label].iter().any(|part| DECISIONS.iter().any(|known| part.eq_ignore_ascii_case(known)));
+    let is_alone = rest.iter().all(|part| is_label(part));
+    let (found, _) = verdict_words(words).find(|(_, word)| strip_prefix(verdict, word) == Some(""))?;
+    (names && is_alone).then_some(found)
+}
+
+/// What a line begins with that gives the decision, and one that gives the reason.
+const DECISIONS: [&str; 3] = ["answer", "decision", "verdict"];
+const REASONS: [&str; 4] = ["reason", "reasoning", "explanation", "why"];
+
+/// The words of a line, without what surrounds them.
+fn tokens(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
@@ -220,7 +264,7 @@ fn separates(c: char) -> bool {
 
 /// Whether what stands before the decision in its line only announces it.
 fn is_label(before: &str) -> bool {
-    let words: Vec<&str> = before.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = tokens(before).collect();
     words.len() <= 2
         && words.iter().all(|word| {
             ["final", "my", "the", "answer", "decision", "verdict", "a", "line", "2", "so"]
@@ -317,6 +361,16 @@ mod tests {
             ("No, wait.\nAnswer: \"YES\"", Yes),
             ("No, wait.\n\"They asked me, so YES\"", Yes),
             ("No, wait.\nI don't mind, so YES'", Yes),
+            ("Decision: NO\nReason: Bob says YES", No),
+            ("**Decision:** NO\n\n**Reason:** They talk to Bob.", No),
+            ("<decision>NO</decision>", No),
+            ("<reason>They asked me.</reason>\n<decision>YES</decision>", Yes),
+            ("<decision>NO</decision>\n<reason>Not for me.</reason>", No),
+            ("### Decision\nNO\n### Reason\nThey talk to Bob, yes.", No),
+            ("reason: They asked me.\ndecision: YES\nimportance: 7", Yes),
+            ("Decision: YES\nDecision: NO\nReason: so", Unreadable),
+            ("Bob wrote:\nDecision: YES\nbut I say\nNO", No),
+            ("Decision: YES or NO?\nReason: so", Unreadable),
             ("YES/NO", Unreadable),
             ("YES|NO", Unreadable),
             ("yes-no", Unreadable),

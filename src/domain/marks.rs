@@ -138,7 +138,7 @@ pub(super) const STARTS: [&str; 41] = [
 ];
 
 /// What stands between tags such as `<think>` and `</think>` (with spaces or attributes, in any case), by the name of the tag.
-pub(super) const TAGS: [(&str, Trimmed); 27] = [
+pub(super) const TAGS: [(&str, Trimmed); 29] = [
     ("think", Trimmed::Thought),
     ("thinking", Trimmed::Thought),
     ("thought", Trimmed::Thought),
@@ -155,8 +155,10 @@ pub(super) const TAGS: [(&str, Trimmed); 27] = [
     ("mm:think", Trimmed::Thought),
     ("analysis", Trimmed::Thought),
     ("internal", Trimmed::Thought),
-    // A part of our own prompts.
+    // Parts of our own prompts.
     ("your-reason-to-speak", Trimmed::Thought),
+    ("earlier-messages", Trimmed::Thought),
+    ("messages", Trimmed::Thought),
     ("tool_call", Trimmed::ToolCall),
     ("tool_calls", Trimmed::ToolCall),
     ("tool_response", Trimmed::ToolCall),
@@ -170,8 +172,11 @@ pub(super) const TAGS: [(&str, Trimmed); 27] = [
     ("response", Trimmed::Form),
 ];
 
+/// HTML, which also closes what is no thought.
+pub(super) const END_OF_DETAILS: &str = "</details>";
+
 /// Pairs of marks of other shapes, and what stands between them. Without a closing mark it reaches to the end of the answer.
-pub(super) const PAIRS: [(&str, &str, Trimmed); 15] = [
+pub(super) const PAIRS: [(&str, &str, Trimmed); 18] = [
     // Mistral; Kimi; OpenThinker; Command A; Apertus; Gemma 4 (two); openPangu.
     ("[THINK]", "[/THINK]", Trimmed::Thought),
     ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}", Trimmed::Thought),
@@ -181,6 +186,10 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 15] = [
     ("<|channel>", "<channel|>", Trimmed::Thought),
     ("<|think|>", "<|/think|>", Trimmed::Thought),
     ("[unused16]", "[unused17]", Trimmed::Thought),
+    // What programs make of thoughts that show them folded; tags that were escaped.
+    ("<details type=\"reasoning\"", END_OF_DETAILS, Trimmed::Thought),
+    ("&lt;think&gt;", "&lt;/think&gt;", Trimmed::Thought),
+    ("&lt;thinking&gt;", "&lt;/thinking&gt;", Trimmed::Thought),
     // Gemma 4; Kimi K2; DeepSeek; LFM2; Mistral; Llama 3 and Granite, which close nothing.
     ("<|tool_call>", "<tool_call|>", Trimmed::ToolCall),
     ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", Trimmed::ToolCall),
@@ -239,7 +248,7 @@ mod tests {
         assert_eq!(marks.map(begins), [true; 12]);
         assert_eq!(talk.map(begins), [false; 11]);
         // Thoughts in other brackets separate nothing in a prompt. Of `<<SYS>>`, the second bracket begins a mark.
-        let others = ["\u{25c1}", "[unused", "<<"];
+        let others = ["\u{25c1}", "[unused", "<<", "&lt;"];
         let pairs = PAIRS.iter().flat_map(|(open, close, _)| [*open, *close]);
         let of_answers = ENDS.into_iter().chain(STARTS).chain(pairs).filter(|mark| !mark.is_empty());
         for mark in of_answers.filter(|mark| !others.iter().any(|other| mark.starts_with(other))) {

@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use self::form::Form;
 use self::visible::{Piece, Purpose, Visible};
 #[cfg(test)]
 pub(in crate::domain) use self::words::MAX_CHARS;
@@ -171,9 +172,15 @@ pub fn decision(text: &str) -> Unveiled<'_> {
     unveiled(text, Purpose::Decision)
 }
 
-/// A text in plain words, such as a summary, without thoughts, channels and what follows the end of the turn.
-pub fn prose(text: &str) -> Unveiled<'_> {
-    unveiled(text, Purpose::Words)
+/// A text in plain words that is no statement, such as a summary: without thoughts, channels, what follows the end of the turn, the line that announces
+/// it and JSON around it.
+pub fn prose(text: &str) -> String {
+    let seen = unveiled(text, Purpose::Words).text;
+    let words = form::without_announcement(&seen);
+    match form::read(words, |_| true) {
+        Form::Words(words, _) => words,
+        Form::Nothing(_) | Form::Other => words.to_owned(),
+    }
 }
 
 fn unveiled(text: &str, purpose: Purpose) -> Unveiled<'_> {

@@ -10,7 +10,7 @@ pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
 
 /// The brief of a persona, without the model's thoughts, with at most this number of bytes. `None`: nothing visible is left.
 pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
-    let visible = raw_answer::prose(text).text;
+    let visible = raw_answer::prose(text);
     let visible = visible.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
     let mut bytes = 0;
     let kept: String = visible
@@ -36,6 +36,10 @@ mod tests {
     #[test]
     fn a_brief_has_no_thoughts_and_is_bounded() {
         assert_eq!(clean_brief("<think>Short.</think>\nYou are Aria.", 100).as_deref(), Some("You are Aria."));
+        assert_eq!(
+            clean_brief("Here is the description:\n{\"description\": \"You are Aria.\"}", 100).as_deref(),
+            Some("You are Aria.")
+        );
         assert_eq!(clean_brief("éé and more", 3).as_deref(), Some("é"));
         assert_eq!(clean_brief("<think>Short.</think>\n", 100), None);
     }

@@ -40,7 +40,7 @@ pub struct Vote {
 /// Parses the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, anywhere in the text.
 ///
 /// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
-/// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, or `true` or `false`.
+/// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, `true` or `false`, or 1 or 0.
 /// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
 /// An unknown `closing` counts as none. `mood`, which is asked for in calls alone, is read like `importance` and is 0 if there is none.
 ///
@@ -51,7 +51,8 @@ pub struct Vote {
 /// * a sentence around the objects that ends in the opposite word.
 ///
 /// A text in which no object begins is read as a plain answer in two lines, with the usual importance. Of an object that does not
-/// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.
+/// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left
+/// out. Tags inside an object do not begin a thought.
 pub fn read(text: &str, words: Words<'_>) -> Vote {
     let seen = raw_answer::decision(first_bytes(text, MAX_SEARCHED_BYTES));
     let found = object::find(&seen.text);
@@ -120,9 +121,13 @@ impl From<Reading> for Vote {
 fn vote_of(object: &Object, words: Words<'_>) -> Vote {
     let text = |name| object.get(name).and_then(Value::as_str);
     let verdict = match object.get("decision") {
-        Some(Value::Bool(true)) => Verdict::Yes,
-        Some(Value::Bool(false)) => Verdict::No,
-        Some(Value::String(decision)) => answer::read(decision, words).decision,
+        Some(Value::Bool(decision)) => verdict_of(*decision),
+        Some(Value::Number(number)) if number.as_f64() == Some(1.0) => Verdict::Yes,
+        Some(Value::Number(number)) if number.as_f64() == Some(0.0) => Verdict::No,
+        Some(Value::String(decision)) => match decision.trim().to_ascii_lowercase().parse() {
+            Ok(decision) => verdict_of(decision),
+            Err(_) => answer::read(decision, words).decision,
+        },
         _ => Verdict::Unreadable,
     };
     let given = |name| object.get(name).and_then(number).filter(|number| number.is_finite());
@@ -136,6 +141,10 @@ fn vote_of(object: &Object, words: Words<'_>) -> Vote {
         closing: text("closing").and_then(Stage::named).unwrap_or_default(),
         mood: given("mood").map_or(0.0, |number| number.clamp(-MOST_MOOD, MOST_MOOD) + 0.0),
     }
+}
+
+const fn verdict_of(decision: bool) -> Verdict {
+    if decision { Verdict::Yes } else { Verdict::No }
 }
 
 /// A number, also where it is given as a text: `"9"`, `"8.5/10"`.

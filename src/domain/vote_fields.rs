@@ -2,13 +2,19 @@
 
 /// The fields of a vote that matter for a contradiction.
 pub(in crate::domain) const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
+/// The others.
+const OTHERS: [&str; 2] = ["reason", "mood"];
 
-/// Whether a field of a vote follows a brace, in single quotation marks or in none.
-pub(in crate::domain) fn begins_without_quotes(rest: &str) -> bool {
-    let rest = rest.trim_start();
-    let rest = rest.strip_prefix('\'').unwrap_or(rest);
+/// Whether a vote has a field of this name, in lower case.
+pub(in crate::domain) fn is_field(name: &str) -> bool {
+    DECIDING.contains(&name) || OTHERS.contains(&name)
+}
+
+/// Whether a field of a vote follows a brace, in quotation marks of any kind or in none.
+pub(in crate::domain) fn begins_with_field(rest: &str) -> bool {
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '“' | '”' | '‘' | '’');
+    let rest = rest.trim_start().trim_start_matches(is_quote);
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
-    let is_field = name.eq_ignore_ascii_case("reason") || DECIDING.iter().any(|field| name.eq_ignore_ascii_case(field));
-    is_field && rest.strip_prefix('\'').unwrap_or(rest).trim_start().starts_with(':')
+    is_field(&name.to_ascii_lowercase()) && rest.trim_start_matches(is_quote).trim_start().starts_with(':')
 }

@@ -124,7 +124,8 @@ async fn a_question_without_an_answer_is_shown_with_the_one_after_it() {
     assert_eq!(step(&tried, "message"), "Ana said to Aria: “Ari, there?”");
     assert_eq!(
         step(&tried, "error"),
-        "Aria was asked (it was addressed), and no answer came (refused); it was to be asked again after 10 s."
+        "Aria was asked (it was addressed), and no answer came (refused: the model's endpoint does not accept such a request; the log has its \
+         words, and `tertulia models check` tries one); it was to be asked again after 10 s."
     );
     assert!(waits.text.starts_with("It is not settled yet. It waits for another try in 6 s, because"), "{}", waits.text);
     assert_eq!(step(&explanation, "error"), step(&tried, "error"));

@@ -9,12 +9,12 @@ use crate::settings::prompt::Prompt as Words;
 /// The form of a vote: two examples, one with each decision so that neither is suggested, and a line for each of its [fields](vote_fields).
 pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {
     let [yes, no] = verdicts(words);
-    let example = |reason: &str, decision: &str, importance: u32| {
+    let example = |reason: &str, decision: &str, importance: u32, is_selected: bool| {
         let fields = vote_fields(is_call, words).into_iter().map(|field| match field {
             "reason" => format!("\"reason\": \"{reason}\""),
             "decision" => format!("\"decision\": \"{decision}\""),
             "importance" => format!("\"importance\": {importance}"),
-            "selected" => "\"selected\": false".to_owned(),
+            "selected" => format!("\"selected\": {is_selected}"),
             "closing" => format!("\"closing\": \"{stage}\""),
             _ => "\"mood\": 0".to_owned(),
         });
@@ -41,7 +41,8 @@ pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) 
     });
     // Some endpoints answer in JSON only if the prompt contains this word.
     let intro = "Answer with one JSON object and nothing else. Two examples of its form:";
-    let examples = [example("I can help with that.", &yes, 6), example("They are talking to each other.", &no, 2)].join("\n");
+    let examples =
+        [example("They asked me.", &yes, 6, true), example("They are talking to each other.", &no, 2, false)].join("\n");
     format!("{intro}\n{examples}\n\nIts fields:\n{}", lines.map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n"))
 }
 
@@ -61,12 +62,12 @@ pub fn verdicts(words: &Words) -> [String; 2] {
 pub(super) fn statement_form(name: &str, is_spoken: bool) -> String {
     let form = if is_spoken {
         format!(
-            "You have decided to speak, aloud. Write what {name} says now, in whole sentences as people say them. Write only the words: no \
-             lists, links, emoji or Markdown, no name before them, no quotation marks around them, no JSON."
+            "Write what {name} says now, aloud, in whole sentences as people say them. Write only the words: no lists, \
+              links, emoji or Markdown, no name before them, no quotation marks around them, no JSON."
         )
     } else {
         format!(
-            "You have decided to speak. Write what {name} says now, as plain text or Markdown. Write only the words: no name before them, no \
+            "Write what {name} says now, as plain text or Markdown. Write only the words: no name before them, no \
              quotation marks around them, no JSON."
         )
     };

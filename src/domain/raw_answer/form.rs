@@ -4,15 +4,14 @@ use serde_json::{Deserializer, Map, Value};
 
 use super::Trimmed;
 use crate::domain::text::first_bytes;
+use crate::domain::vote_fields::{begins_with_field, is_field};
 
-/// The fields of a vote (docs/design/turn-taking.md T-5).
-const VOTE: [&str; 6] = ["reason", "decision", "importance", "selected", "closing", "mood"];
 /// The fields that name a tool, and those that give it its arguments.
 const TOOL_NAMES: [&str; 6] = ["name", "tool", "tool_name", "function", "action", "recipient"];
 const TOOL_ARGUMENTS: [&str; 7] = ["arguments", "parameters", "args", "input", "tool_input", "action_input", "params"];
 const TOOL_CALLS: [&str; 4] = ["tool_calls", "tool_call", "function_call", "tool_uses"];
 /// The fields that hold the words of an object that holds nothing else, besides `text`.
-const WORDS: [&str; 7] = ["message", "reply", "response", "answer", "content", "statement", "say"];
+const WORDS: [&str; 9] = ["message", "reply", "response", "answer", "content", "statement", "say", "summary", "description"];
 /// The fields that say who speaks.
 const ABOUT_SPEAKER: [&str; 4] = ["role", "speaker", "name", "from"];
 /// Words of a line that announces a reply.
@@ -86,7 +85,7 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Form {
     let is_announced = introduction.is_empty() || is_of_reply(introduction);
     let Some(first) = values.first() else {
         return match introduction.is_empty() {
-            true if begins_vote(body) => Form::Nothing(Trimmed::Decision),
+            true if body.strip_prefix('{').is_some_and(begins_with_field) => Form::Nothing(Trimmed::Decision),
             true if begins_transcript(body) => Form::Nothing(Trimmed::OtherSpeaker),
             _ => Form::Other,
         };
@@ -144,6 +143,15 @@ pub(super) fn may_become(text: &str) -> bool {
         Some((line, rest)) if is_introduction(line) => may_begin(rest.trim()),
         None if may_introduce(text) => true,
         _ => may_begin(text) && !text.is_empty(),
+    }
+}
+
+/// A text without the line before it that announces it.
+pub(super) fn without_announcement(text: &str) -> &str {
+    let text = text.trim();
+    match text.split_once('\n') {
+        Some((line, rest)) if is_introduction(line) && !rest.trim().is_empty() => rest.trim_start(),
+        _ => text,
     }
 }
 
@@ -211,27 +219,28 @@ fn part(value: &Value) -> Part {
         let from = from.filter(|_| !is_own).map(str::to_owned);
         return Part::Words { from, text: words.to_owned(), is_line: has(&["from", "role", "who", "n"]) };
     }
-    if has(&["decision"]) || object.keys().all(|name| VOTE.contains(&&**name)) {
+    if has(&["decision"]) || object.keys().all(|name| is_field(name)) {
         return Part::Vote;
     }
     if has(&TOOL_CALLS) || has(&TOOL_NAMES) && has(&TOOL_ARGUMENTS) {
         return Part::Call;
     }
     match only_words(object) {
-        Some(words) => {
+        Some(inner @ Value::Object(_)) => part(inner),
+        Some(Value::String(words)) => {
             let is_own = matches!(text("role"), Some("assistant" | "you"));
             let from = text("speaker").or_else(|| text("name")).or_else(|| text("from")).or_else(|| text("role"));
-            Part::Words { from: from.filter(|_| !is_own).map(str::to_owned), text: words.to_owned(), is_line: false }
+            Part::Words { from: from.filter(|_| !is_own).map(str::to_owned), text: words.clone(), is_line: false }
         }
-        None => Part::Other,
+        _ => Part::Other,
     }
 }
 
-/// The words of an object that holds nothing else, except who says them.
-fn only_words(object: &Map<String, Value>) -> Option<&str> {
+/// What holds the words in an object that holds nothing else, except who says them.
+fn only_words(object: &Map<String, Value>) -> Option<&Value> {
     let mut others = object.iter().filter(|(name, _)| !ABOUT_SPEAKER.contains(&&***name));
     let (name, value) = others.next().filter(|_| object.len() <= 1 + ABOUT_SPEAKER.len())?;
-    value.as_str().filter(|_| WORDS.contains(&&**name) && others.next().is_none())
+    Some(value).filter(|_| WORDS.contains(&&**name) && others.next().is_none())
 }
 
 /// Whether a text begins like a line of the transcript that a prompt shows, even if it is no JSON.
@@ -239,12 +248,4 @@ fn begins_transcript(text: &str) -> bool {
     let begin: String = first_bytes(text, MAX_BEGINNING).split_whitespace().collect();
     let is_role = |role: &str| begin.starts_with(&format!("{{\"role\":\"{role}\""));
     begin.starts_with("{\"who\":\"#") || begin.contains(",\"who\":\"#") || ["person", "companion", "you"].into_iter().any(is_role)
-}
-
-/// Whether a text begins like a vote that cannot be read.
-fn begins_vote(text: &str) -> bool {
-    let Some(inside) = text.strip_prefix('{').map(str::trim_start) else { return false };
-    let name = inside.trim_start_matches(['"', '\'']);
-    let end = name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len());
-    VOTE.contains(&&name[..end]) && name[end..].trim_start_matches(['"', '\'']).trim_start().starts_with(':')
 }

@@ -50,8 +50,8 @@ const SILENT: [&str; 45] = [
     "pass",
     "skip",
 ];
-/// What a model writes alone, in capitals.
-const MARKS: [&str; 12] = [
+/// What a model, or its template, writes alone.
+const MARKS: [&str; 14] = [
     "NO_REPLY",
     "NO REPLY",
     "NO_RESPONSE",
@@ -64,6 +64,8 @@ const MARKS: [&str; 12] = [
     "SILENT",
     "YES",
     "NO",
+    "null",
+    "undefined",
 ];
 const BRACKETS: [(char, char); 5] = [('(', ')'), ('[', ']'), ('*', '*'), ('_', '_'), ('<', '>')];
 /// A longer text says something, in bytes.

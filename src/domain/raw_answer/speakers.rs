@@ -9,7 +9,10 @@ const MAX_ASIDE: usize = 40;
 /// What follows the name in a line of scores is at most this long, in bytes.
 const MAX_SCORE: usize = 40;
 /// What may follow the number of a score.
-const UNITS: [&str; 12] = ["", "point", "points", "pt", "pts", "p", "goal", "goals", "win", "wins", "vote", "votes"];
+const UNITS: [&str; 31] = [
+    "", "point", "points", "pt", "pts", "p", "goal", "goals", "win", "wins", "vote", "votes", "kg", "g", "lb", "lbs", "km", "m",
+    "cm", "mi", "l", "ml", "h", "min", "s", "years", "€", "$", "EUR", "USD", "kcal",
+];
 /// What a score may begin with instead of a number.
 const SIGNS: [char; 14] = ['✅', '❌', '✔', '✖', '✗', '✘', '☑', '★', '☆', '⭐', '🏆', '-', '–', '—'];
 
@@ -29,6 +32,17 @@ pub(super) fn role(line: &str, role: &str) -> Look<usize> {
         Look::Yes(length) if is_capital => Look::Yes(length),
         Look::Yes(_) => Look::No,
         other => other,
+    }
+}
+
+/// Whether a line is the role of a turn's author alone, as a server leaves it that removes the marks around it, and whether it is somebody else's.
+pub(super) fn bare_role(text: &str, is_end: bool) -> Look<bool> {
+    let (line, has_end) = text.split_once('\n').map_or((text, is_end), |(line, _)| (line, true));
+    match line.trim_end() {
+        "assistant" | "model" if has_end => Look::Yes(false),
+        "user" | "human" if has_end => Look::Yes(true),
+        line if !has_end && ["assistant", "model", "user", "human"].iter().any(|role| role.starts_with(line)) => Look::More,
+        _ => Look::No,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recognises the marks of models at a place in an answer.
 
 use super::{Look, Trimmed};
-use crate::domain::marks::{ENDS, PAIRS, STARTS, TAGS};
+use crate::domain::marks::{END_OF_DETAILS, ENDS, PAIRS, STARTS, TAGS};
 use crate::domain::text::first_bytes;
 
 /// At most this many bytes of attributes are in a tag, and of a header in one of Harmony's channels.
@@ -191,7 +191,8 @@ fn tag(text: &str) -> Look<(Mark, usize)> {
 
 fn pair(text: &str) -> Look<(Mark, usize)> {
     let of = |(at, (open, close, _)): (usize, &(&str, &str, Trimmed))| {
-        literal(text, open, Mark::Open(Family::Pair(at))).or(|| literal(text, close, Mark::Close(Family::Pair(at))))
+        let closed = || literal(text, close, Mark::Close(Family::Pair(at)));
+        literal(text, open, Mark::Open(Family::Pair(at))).or(|| if *close == END_OF_DETAILS { Look::No } else { closed() })
     };
     PAIRS.iter().enumerate().fold(Look::No, |found, pair| found.or(|| of(pair)))
 }

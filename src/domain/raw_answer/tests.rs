@@ -55,6 +55,7 @@ fn thoughts_at_the_beginning_or_on_a_line_are_not_said() {
         ("<|begin_of_thought|>", "<|end_of_thought|>"),
         ("<|START_THINKING|>", "<|END_THINKING|>"),
         ("<|channel>thought\n", "<channel|>"),
+        ("&lt;think&gt;", "&lt;/think&gt;"),
         ("<|inner_prefix|>", "<|inner_suffix|>"),
     ];
     for (open, close) in marks {
@@ -70,6 +71,12 @@ fn thoughts_at_the_beginning_or_on_a_line_are_not_said() {
         check_whole(&[&unclosed]);
     }
     check(&[
+        (
+            "<details type=\"reasoning\" done=\"true\">\n<summary>Thought for 3 s</summary>\n> Hm.\n</details>\nHello",
+            "Hello",
+            &[Thought],
+        ),
+        ("<messages>\n{\"from\":\"Ana\",\"text\":\"Hi\"}\n</messages>\nHello", "Hello", &[Thought]),
         ("<think>a</think><think>b</think>Hello", "Hello", &[Thought]),
         ("<think>They wrote `</think>` before.</think>Hello", "Hello", &[Thought]),
         ("<think>They wrote \"</think>\".</think>Hello", "Hello", &[Thought]),
@@ -105,6 +112,8 @@ fn a_statement_about_a_mark_keeps_every_word() {
         "a < think > b",
         "Write <answer>5</answer> there.",
         "<think of it",
+        "<details>\n<summary>The end</summary>\nHe did it.\n</details>",
+        "Tom &amp; Jerry &lt;3",
     ]);
 }
 
@@ -216,6 +225,8 @@ fn a_line_of_somebody_else_ends_the_statement() {
         "Assistant: Great!",
         "**User:** Great!",
         "### Human: Great!",
+        "user\nGreat!",
+        "assistant\nGreat!",
         "{\"n\":5,\"role\":\"user\",\"from\":\"Ana\",\"text\":\"Great!\"}",
     ] {
         check(&[
@@ -232,6 +243,8 @@ fn scores_and_scenes_stay_whole() {
     check_whole(&[
         "Ana: 5\nBob: 3",
         "Ana: 5 points\nBob: 3/10\nAria: 4",
+        "Ana: 12.5 kg\nBob: 80 kg",
+        "The roles:\nuser\nassistant",
         "Aria: 5\nAna: 4\nBob: 3",
         "After two rounds.\n\nAna: 5\nBob: 3",
         "Here is the score:\nAna: five\nBob: three",
@@ -267,6 +280,10 @@ fn the_companions_own_name_is_not_said() {
         "Assistant:",
         "### Assistant:",
         "Aria: Aria:",
+        "**Aria**\n",
+        "### Aria\n",
+        "assistant\n",
+        "Response:",
     ] {
         check(&[
             (&format!("{name} Hello, 5 of you."), "Hello, 5 of you.", &[Trimmed::OwnName]),
@@ -292,6 +309,7 @@ fn words_are_taken_out_of_a_form_where_they_are_unmistakable() {
     check(&[
         (r#"{"text": "Hello Ana!"}"#, "Hello Ana!", &[Form]),
         (r#"{"reply": "Hello Ana!"}"#, "Hello Ana!", &[Form]),
+        (r#"{"reply": {"text": "Hello Ana!"}}"#, "Hello Ana!", &[Form]),
         (r#"[{"text": "Hello Ana!"}]"#, "Hello Ana!", &[Form]),
         ("```json\n{\"text\": \"Hello Ana!\"}\n```", "Hello Ana!", &[Form]),
         ("Here is my reply:\n{\"text\": \"Hello Ana!\"}", "Hello Ana!", &[Form]),
@@ -431,7 +449,13 @@ fn decisions_keep_marks_in_objects_and_lose_thoughts_anywhere() {
     assert_eq!((&*seen.text, seen.unopened), ("{\"decision\":\"YES\"}", None));
 
     assert_eq!(decision("I say NO.</think>YES").unopened, Some("I say NO."));
-    assert_eq!(prose("<think>hm</think>They talked.").text, "They talked.");
+    for text in [
+        "<think>hm</think>They talked.",
+        "Here is the summary:\n\nThey talked.",
+        "Here is the summary:\n```json\n{\"summary\": \"They talked.\"}\n```",
+    ] {
+        assert_eq!(prose(text), "They talked.", "{text}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::code::{Fence, Object, span, ticks};
 use super::tags::{FINAL, Family, Mark, bare_channel, closes, mark};
 use super::{Look, Speakers, Trimmed};
 use crate::domain::text::first_bytes;
-use crate::domain::vote_fields::begins_without_quotes;
+use crate::domain::vote_fields::begins_with_field;
 
 /// A companion's own name before its words is looked for in so many bytes of them.
 const MAX_OPENING: usize = 80;
@@ -289,7 +289,7 @@ impl Visible {
             }
         }
         let rest = &self.raw[self.at..];
-        let found = if matches!(first, '<' | '[' | ']' | '\u{25c1}') { mark(rest, is_end) } else { Look::No };
+        let found = if matches!(first, '<' | '[' | ']' | '&' | '\u{25c1}') { mark(rest, is_end) } else { Look::No };
         match found {
             Look::More => None,
             Look::Yes((mark, length)) => self.meet(mark, length, is_end),
@@ -304,7 +304,7 @@ impl Visible {
     /// Whether something that is not shown may begin with this character.
     fn may_begin(&self, c: char) -> bool {
         match c {
-            '<' | '[' | ']' | '\u{25c1}' | '`' | '\n' => true,
+            '<' | '[' | ']' | '&' | '\u{25c1}' | '`' | '\n' => true,
             '{' => self.is_decision(),
             'a' => self.may_be_channel,
             _ => false,
@@ -474,7 +474,7 @@ impl Visible {
 
     fn in_hidden(&mut self, family: Family, is_end: bool) -> Option<Step> {
         let rest = &self.raw[self.at..];
-        let may_close = |c: char| matches!(c, '<' | '[' | '\u{25c1}' | '`') || c == 'a' && family == Family::Bare;
+        let may_close = |c: char| matches!(c, '<' | '[' | '&' | '\u{25c1}' | '`') || c == 'a' && family == Family::Bare;
         let next = rest.find(may_close).unwrap_or(rest.len());
         if next > 0 {
             return Some(Step::Skip(next));
@@ -534,7 +534,7 @@ fn begins_object(text: &str, is_decision: bool) -> Look<Object> {
     if inside.starts_with('"') {
         return Look::Yes(Object::default());
     }
-    let is_vote = is_decision && begins_without_quotes(inside);
+    let is_vote = is_decision && begins_with_field(inside);
     if is_vote { Look::Yes(Object::endless()) } else { Look::No }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::code::{Fence, Object};
 use super::form::{self, Form};
 use super::silence::{is_mark, silence};
-use super::speakers::{is_score, role, speaker};
+use super::speakers::{bare_role, is_score, role, speaker};
+use super::visible::Purpose;
 use super::{Look, Nothing, Trimmed};
 use crate::domain::text::{first_bytes, is_invisible, is_joining};
 
@@ -28,6 +29,8 @@ const BRACKETS: [(char, char); 4] = [('*', '*'), ('_', '_'), ('(', ')'), ('[', '
 const MAX_DIALOGUE: usize = 1_000;
 /// The longest label of a line in a list, in bytes.
 const MAX_LABEL: usize = 40;
+/// What may stand before an answer's words, as a role does.
+const LABELS: [&str; 2] = ["Response", "Reply"];
 /// Others than the people and companions of the room whose turns a model may write.
 const ROLES: [&str; 3] = ["User", "Human", "Assistant"];
 
@@ -277,6 +280,15 @@ impl Words {
                 }
                 Look::No => {}
             }
+            match self.own_line(is_end) {
+                Look::More => return false,
+                Look::Yes(length) => {
+                    self.trimmed.insert(Trimmed::OwnName);
+                    self.head.drain(..length);
+                    return true;
+                }
+                Look::No => {}
+            }
         }
         if self.is_scene {
             self.is_opening = false;
@@ -311,7 +323,7 @@ impl Words {
         match form::read(&self.head, |name| self.speakers.is_own(name)) {
             Form::Words(words, kind) => {
                 self.trimmed.insert(kind);
-                self.head = super::prose(&words).text.into_owned();
+                self.head = super::unveiled(&words, Purpose::Words).text.into_owned();
                 self.names = MAX_NAMES;
                 true
             }
@@ -336,7 +348,8 @@ impl Words {
 
     /// The companion's name at the beginning. Where it begins a list of scores, it is part of that.
     fn own_name(&mut self, is_end: bool) -> Look<usize> {
-        let length = match self.speakers.own(&self.head) {
+        let label = || LABELS.iter().fold(Look::No, |found, label| found.or(|| role(&self.head, label)));
+        let length = match self.speakers.own(&self.head).or(label) {
             Look::Yes(length) => length,
             Look::More if is_end => return Look::No,
             other => return other,
@@ -356,6 +369,22 @@ impl Words {
                     _ => Look::Yes(length),
                 }
             }
+        }
+    }
+
+    /// The companion's name, or its role, alone in the first line: a heading.
+    fn own_line(&self, is_end: bool) -> Look<usize> {
+        let Some((line, rest)) = self.head.split_once('\n') else {
+            return if bare_role(&self.head, is_end) == Look::More { Look::More } else { Look::No };
+        };
+        let name = line.trim().trim_matches(['*', '_', '#', '[', ']', '<', '>', ' ']);
+        if !self.speakers.is_called(name) && !matches!(bare_role(line, true), Look::Yes(false)) {
+            return Look::No;
+        }
+        match rest.trim().is_empty() {
+            true if is_end => Look::No,
+            true => Look::More,
+            false => Look::Yes(line.len() + 1),
         }
     }
 
@@ -441,6 +470,14 @@ impl Words {
             }
             if !is_end && line.len() == rest.len() && super::silence::may_become_mark(line) {
                 return None;
+            }
+        }
+        let is_listed = self.is_announced() || matches!(bare_role(&self.line, true), Look::Yes(_));
+        if !is_listed && !self.words.is_empty() {
+            match bare_role(rest, is_end) {
+                Look::More => return None,
+                Look::Yes(_) => return Some(self.end(Trimmed::OtherSpeaker)),
+                Look::No => {}
             }
         }
         if !self.is_scene {

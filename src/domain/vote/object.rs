@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-use crate::domain::vote_fields::{DECIDING, begins_without_quotes};
+use crate::domain::vote_fields::{DECIDING, begins_with_field, is_field};
 
 /// The objects of a text.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Object {
 
     /// Whether all its fields are those of a vote.
     fn has_known_fields_only(&self) -> bool {
-        self.fields.keys().all(|name| ["reason", "mood"].contains(&&**name) || DECIDING.contains(&&**name))
+        self.fields.keys().all(|name| is_field(name))
     }
 
     /// The innermost object, if each object holds only the next one: `{"vote": {…}}`.
@@ -92,20 +92,17 @@ impl<'de> Deserialize<'de> for Object {
 
 /// Searches a text once, from its start.
 ///
-/// An object begins with a brace and a quotation mark, because a brace alone may be anything in prose. Frequent mistakes of models are tolerated: an
-/// extra comma, a line break inside a text, a bare word, or a number out of range. The last two count as text.
+/// An object begins with a brace and a quotation mark or the name of a field of a vote, because a brace alone may be anything in prose. Frequent
+/// mistakes of models are tolerated: other quotation marks or none, a quotation mark inside a text, a comment, an extra comma, a line break inside a
+/// text, a bare word, Python's `True`, or a number out of range. The last two count as text.
 pub(super) fn find(text: &str) -> Found<'_> {
     let mut found = Found::default();
     let (mut from, mut at) = (0, 0);
     while let Some(next) = text[at..].find('{') {
         at += next;
-        if begins_without_quotes(&text[at + 1..]) {
-            // This is no JSON, and its quotes must not be read as a plain answer.
-            found.has_begun = true;
-            found.is_unreadable = true;
-            return found;
-        }
-        if !text[at + 1..].trim_start().starts_with('"') {
+        let inside = without_comments(&text[at + 1..]);
+        let is_vote = begins_with_field(inside);
+        if !is_vote && !inside.starts_with('"') {
             at += 1;
             continue;
         }
@@ -113,8 +110,16 @@ pub(super) fn find(text: &str) -> Found<'_> {
         found.prose.push(&text[from..at]);
         match StrictWriter::run(&text[at..]) {
             Rewritten::Complete { output, end } => {
-                // An object that is too deep for the parser is ignored.
-                found.objects.extend(serde_json::from_str::<Object>(&output).map(Object::unwrapped));
+                match serde_json::from_str::<Object>(&output) {
+                    Ok(object) => found.objects.push(object.unwrapped()),
+                    // What a vote quotes must not be read in its place.
+                    Err(_) if is_vote && !inside.starts_with('"') => {
+                        found.is_unreadable = true;
+                        return found;
+                    }
+                    // An object that is too deep for the parser is ignored.
+                    Err(_) => {}
+                }
                 at += end;
                 from = at;
             }
@@ -128,6 +133,25 @@ pub(super) fn find(text: &str) -> Found<'_> {
     }
     found.prose.push(&text[from..]);
     found
+}
+
+/// A text without the comments and the white space at its beginning.
+fn without_comments(text: &str) -> &str {
+    let mut text = text.trim_start();
+    while let Some(length) = comment(text) {
+        text = text[length..].trim_start();
+    }
+    text
+}
+
+/// The length of the comment that a text begins with.
+fn comment(text: &str) -> Option<usize> {
+    let end = match text.as_bytes() {
+        [b'/', b'/', ..] | [b'#', ..] => text.find('\n'),
+        [b'/', b'*', ..] => text.find("*/").map(|end| end + 2),
+        _ => return None,
+    };
+    Some(end.unwrap_or(text.len()))
 }
 
 /// One object as strict JSON.
@@ -145,44 +169,57 @@ enum Rewritten {
 /// Rewrites one object as strict JSON.
 struct StrictWriter<'a> {
     text: &'a str,
+    /// What is written, in bytes.
+    at: usize,
     output: String,
     /// The length of the output that ends with a complete field.
     complete: usize,
     depth: usize,
     /// Whether a comma must precede the next value.
     comma: bool,
-    /// The start of a bare word, while inside one.
-    word: Option<usize>,
+    /// The start of bare words, while inside of them.
+    words: Option<usize>,
 }
 
 impl<'a> StrictWriter<'a> {
     /// The object that a text begins with.
     fn run(text: &'a str) -> Rewritten {
-        let mut writer = Self { text, output: String::new(), complete: 0, depth: 0, comma: false, word: None };
-        let mut chars = text.char_indices();
-        while let Some((at, c)) = chars.next() {
-            if c == '"' {
-                writer.end_word(at);
+        let mut writer = Self { text, at: 0, output: String::new(), complete: 0, depth: 0, comma: false, words: None };
+        while let Some(c) = writer.rest().chars().next() {
+            if let Some(length) = comment(writer.rest()) {
+                writer.end_words();
+                writer.at += length;
+            } else if let Some(closing) = closing(c).filter(|_| writer.words.is_none() || c == '"') {
+                writer.end_words();
+                writer.at += c.len_utf8();
                 writer.begin();
-                if writer.quote(&mut chars).is_none() {
+                if !writer.quote(closing) {
                     break;
                 }
-            } else if writer.take(at, c) {
-                return Rewritten::Complete { output: writer.output, end: at + c.len_utf8() };
+            } else if writer.take(c) {
+                return Rewritten::Complete { output: writer.output, end: writer.at };
             }
         }
-        writer.end_word(text.len());
+        writer.end_words();
         let complete = writer.output.get(..writer.complete).filter(|complete| !complete.is_empty()).unwrap_or("{");
         Rewritten::Cut([format!("{}}}", writer.output), format!("{complete}}}")])
     }
 
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
     /// Handles a character outside texts. Returns whether the object ends with it.
-    fn take(&mut self, at: usize, c: char) -> bool {
-        if c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_') {
-            self.word.get_or_insert(at);
+    fn take(&mut self, c: char) -> bool {
+        let is_structure = matches!(c, ',' | ':' | ';' | '{' | '}' | '[' | ']' | '\n' | '\r');
+        let is_word = c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_');
+        if is_word || self.words.is_some() && !is_structure {
+            self.words.get_or_insert(self.at);
+            self.at += c.len_utf8();
             return false;
         }
-        self.end_word(at);
+        self.end_words();
+        self.at += c.len_utf8();
         match c {
             ',' => {
                 self.comma = true;
@@ -212,30 +249,65 @@ impl<'a> StrictWriter<'a> {
         }
     }
 
-    fn end_word(&mut self, at: usize) {
-        let Some(from) = self.word.take() else { return };
+    fn end_words(&mut self) {
+        let Some(from) = self.words.take() else { return };
         self.begin();
-        let word = &self.text[from..at];
-        let number = word.parse().ok().and_then(serde_json::Number::from_f64);
-        match (word, number) {
-            ("true" | "false" | "null", _) => self.output.push_str(word),
-            (_, Some(number)) => self.output.push_str(&number.to_string()),
-            (_, None) => self.output.extend(["\"", word, "\""]),
+        let words = self.text[from..self.at].trim_end();
+        let number = words.parse().ok().and_then(serde_json::Number::from_f64);
+        let literal = ["true", "false", "null"].into_iter().find(|literal| words.eq_ignore_ascii_case(literal));
+        match (literal.or((words == "None").then_some("null")), number) {
+            (Some(literal), _) => self.output.push_str(literal),
+            (None, Some(number)) => self.output.push_str(&number.to_string()),
+            (None, None) => {
+                self.output.push('"');
+                words.chars().for_each(|c| self.write(c));
+                self.output.push('"');
+            }
         }
     }
 
-    /// Copies a text up to its end. None if it has no end.
-    fn quote(&mut self, chars: &mut std::str::CharIndices<'a>) -> Option<()> {
+    /// Copies a text up to its end: a quotation mark that something of the object follows. False if it has no end.
+    fn quote(&mut self, closing: &[char]) -> bool {
         self.output.push('"');
-        loop {
-            match chars.next()?.1 {
-                '"' => break,
-                '\\' => self.output.extend(['\\', chars.next()?.1]),
-                c if c.is_ascii_control() => self.output.push(' '),
-                c => self.output.push(c),
+        while let Some(c) = self.rest().chars().next() {
+            self.at += c.len_utf8();
+            let after = self.rest().trim_start();
+            if closing.contains(&c) && (after.is_empty() || after.starts_with([',', ':', '}', ']', ';'])) {
+                self.output.push('"');
+                return true;
+            }
+            match (c, self.rest().chars().next()) {
+                ('\\', Some(escaped)) => {
+                    self.at += escaped.len_utf8();
+                    if matches!(escaped, 'b' | 'f' | 'n' | 'r' | 't' | 'u' | '/') {
+                        self.output.push('\\');
+                        self.output.push(escaped);
+                    } else {
+                        self.write(escaped);
+                    }
+                }
+                (c, _) => self.write(c),
             }
         }
-        self.output.push('"');
-        Some(())
+        false
+    }
+
+    /// Writes a character of a text.
+    fn write(&mut self, c: char) {
+        match c {
+            '"' | '\\' => self.output.extend(['\\', c]),
+            c if c.is_ascii_control() => self.output.push(' '),
+            c => self.output.push(c),
+        }
+    }
+}
+
+/// The quotation marks that close a text which this one opens.
+const fn closing(open: char) -> Option<&'static [char]> {
+    match open {
+        '"' => Some(&['"']),
+        '\'' | '‘' | '’' => Some(&['\'', '‘', '’']),
+        '“' | '”' | '„' => Some(&['“', '”', '"']),
+        _ => None,
     }
 }

@@ -42,6 +42,14 @@ fn an_object_is_read_whatever_surrounds_it() {
         WHOLE.replace("asked me", "asked\n me"),
         WHOLE.replace('}', ",\n}"),
         WHOLE.replace("7.5", "7.50"),
+        WHOLE.replace('"', "'").replace("true", "True"),
+        WHOLE.replace("\"reason\"", "reason").replace("\"decision\"", "decision").replace("\"importance\"", "importance"),
+        "{reason: They asked me., decision: YES, importance: 7.5, selected: true, closing: pre-closing}".to_owned(),
+        "{\n  reason: They asked me.\n  , decision: YES,\n  importance: 7.5, selected: TRUE, closing: pre-closing,\n}".to_owned(),
+        WHOLE.replace("{", "{ // my vote\n").replace(",\"closing\"", ", # none yet\n/* or is it? */ \"closing\""),
+        "{“reason”: “They asked me.”, “decision”: “YES”, “importance”: 7.5, “selected”: true, “closing”: “pre-closing”}"
+            .to_owned(),
+        WHOLE.replace("asked me", "\\asked me"),
     ] {
         assert_eq!(read(&text), whole(), "{text}");
     }
@@ -62,7 +70,11 @@ fn a_decision_is_read_like_a_plain_answer_or_is_true_or_false() {
         ("true", Yes),
         ("false", No),
         (r#""no, they talk to Ben""#, No),
-        ("1", Unreadable),
+        ("1", Yes),
+        ("0", No),
+        ("2", Unreadable),
+        (r#""True""#, Yes),
+        ("False", No),
         ("null", Unreadable),
     ] {
         let vote = read(&format!(r#"{{"reason":"so","decision":{decision},"closing":"Closing"}}"#));
@@ -184,7 +196,7 @@ fn an_invalid_vote_is_unreadable_and_keeps_its_text() {
         r#"{"reason":"he wrote ","decision":"YES","x":"so","#,
         r#"{"reason":"so","decision":"YES","decision":"NO","#,
         r#"{"reason":"so","decision":"#,
-        r#"{"reason":"they said "go"","decision":"YES"}"#,
+        r#"{"reason":"they said "go", and left","decision":"YES"}"#,
         r#"{"importance":3}"#,
         "{\"x\": 1}\nYES",
         r#"{"text":"{\"decision\":\"YES\"}"}"#,
@@ -377,14 +389,23 @@ fn a_quoted_end_of_a_thought_does_not_undo_the_decision_before_it() {
 }
 
 #[test]
-fn a_vote_in_other_quotation_marks_is_unreadable_whatever_it_quotes() {
-    for text in [
-        "{'decision': 'NO', 'reason': 'he wrote </think> YES'}",
-        "{ reason: he wrote </think>\nYES, decision: NO }",
-        "{'Decision' : 'NO'} YES",
+fn a_vote_in_other_quotation_marks_is_read_and_what_it_quotes_does_not_decide() {
+    for (text, expected) in [
+        ("{'decision': 'NO', 'reason': 'he wrote </think> YES'}", No),
+        ("{'reason': 'it's Ben's turn', 'decision': 'NO'}", No),
+        (r#"{'reason': 'she said "YES"', 'decision': 'NO'}"#, No),
+        (r#"{"reason":"they said "go"","decision":"YES"}"#, Yes),
+        (r#"{"reason":"they said "go" to me","decision":"YES"}"#, Yes),
+        (r#"{"reason":"she wrote ","decision":"YES"","decision":"NO"}"#, Unreadable),
+        ("{'reason': 'she wrote ', 'decision': 'YES'', 'decision': 'NO'}", Unreadable),
+        ("{ reason: he wrote </think>\nYES, decision: NO }", Unreadable),
+        ("{ reason: don't, decision: NO }", No),
+        ("{'Decision' : 'NO'} YES", Unreadable),
+        ("{reason: so, decision: \"YES\"", Yes),
     ] {
-        assert_eq!(read(text).verdict, Unreadable, "{text}");
+        assert_eq!(read(text).verdict, expected, "{text}");
     }
+    assert_eq!(read(r#"{"reason":"they said "go"","decision":"YES"}"#).why.as_deref(), Some("they said \"go"));
     assert_eq!(read("{smiles: warmly}\nYES").verdict, Yes);
 }
 

@@ -111,6 +111,16 @@ pub(super) fn failed(error: &str) -> String {
              endpoint's answers, and at the log"
         ),
         "no_credit" => format!("{error}: the account at the model's endpoint has no credit; add some"),
+        "key_rejected" => {
+            format!("{error}: the model's endpoint does not accept the API key; docs/models.md says where to put one")
+        }
+        "unknown_model" => format!(
+            "{error}: the model's endpoint knows no such model, or has no API at this address; `tertulia models check` lists its models"
+        ),
+        "refused" => format!(
+            "{error}: the model's endpoint does not accept such a request; the log has its words, and `tertulia models check` tries one"
+        ),
+        "overloaded" => format!("{error}: the model's endpoint, or the server's own queue for it, has too much to do"),
         "out_of_tokens" => format!(
             "{error}: the model spent its limit of tokens before the first word of its answer; raise prompt.max_side_answer_tokens for decisions, and \
              prompt.max_main_answer_tokens for statements"
