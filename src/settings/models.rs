@@ -280,16 +280,18 @@ impl Models {
     pub fn authorities(&self) -> Result<Vec<Certificate>, Problem> {
         let Some(path) = &self.ca_file else { return Ok(Vec::new()) };
         let problem = |what: &dyn std::fmt::Display| Problem::new("ca_file", format!("{} {what}", path.display()));
-        let text = std::fs::read(path).map_err(|error| problem(&format!("cannot be read: {error}")))?;
+        let text = std::fs::read(path).map_err(|error| {
+            problem(&format!("cannot be read: {error}; name a PEM file that the server may read, or leave it out"))
+        })?;
         let read = |der: CertificateDer<'static>| {
             // reqwest checks it later.
             RootCertStore::empty().add(der.clone()).map_err(|error| error.to_string())?;
             Certificate::from_der(&der).map_err(|error| error.to_string())
         };
         let found = CertificateDer::pem_slice_iter(&text).map(|der| der.map_err(|error| error.to_string()).and_then(read));
-        let found: Vec<_> = found
-            .collect::<Result<_, _>>()
-            .map_err(|error| problem(&format!("holds a certificate that cannot be used: {error}")))?;
+        let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|error| {
+            problem(&format!("holds a certificate that cannot be used: {error}; take it out, or convert it to PEM again"))
+        })?;
         if found.is_empty() {
             return Err(problem(&"holds no certificate; name a PEM file, with lines -----BEGIN CERTIFICATE-----"));
         }
