@@ -22,7 +22,6 @@ pub struct Settled<'a> {
 pub struct Owed<'a> {
     /// The companion that owes it.
     pub companion: &'a CompanionId,
-    /// Its number.
     pub ticket: Ticket,
     /// The number of the attempt that was stopped, if the reply is begun again.
     pub replaces: Option<Ticket>,

@@ -550,7 +550,6 @@ impl World {
         self.store.damage(self.key(channel_key, key).await);
     }
 
-    /// Everything in the store.
     pub(super) async fn everything(&self) -> Vec<(Key, Stored)> {
         self.store.scan(Key::from_bytes(&[0]), Key::from_bytes(&[0xff; 300]), false, usize::MAX).await.unwrap()
     }

@@ -50,7 +50,6 @@ pub struct Models {
     pub check_at_start: bool,
     /// The queue and retries of calls.
     pub pool: Pool,
-    /// The circuit breaker.
     pub breaker: Breaker,
     /// The built-in model.
     pub rehearsal: Rehearsal,

@@ -60,7 +60,6 @@ pub enum Step {
 pub struct CallStats {
     /// Time in the queue and in pauses between attempts.
     pub waited: Duration,
-    /// Time in calls.
     pub in_calls: Duration,
     /// The number of calls made.
     pub attempts: u32,

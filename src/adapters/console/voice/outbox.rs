@@ -49,7 +49,6 @@ impl Waiting {
     }
 }
 
-/// See the module.
 pub struct Outbox {
     waiting: Mutex<Waiting>,
     added: Notify,

@@ -65,7 +65,6 @@ impl fmt::Debug for Effect {
     }
 }
 
-/// See the module.
 pub struct Connection {
     server: Server,
     phase: Phase,

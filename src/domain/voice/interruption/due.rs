@@ -24,7 +24,6 @@ const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
 /// When [`Interruption::wake`] is to be called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// The moment.
     pub at: Moment,
     /// What happens then, unless something else happens first.
     pub why: Why,
@@ -44,7 +43,6 @@ pub enum Why {
     Unduck,
     /// Everybody is silent, and the pause is judged.
     Verdict,
-    /// The pause is too long.
     PauseTooLong,
     /// What was sent is not played.
     PlaybackLost,
