@@ -1,4 +1,4 @@
-//! What an event settles and for whom, and how a reply begins and ends. The conversation applies these rules; stories follow them through the record.
+//! What an event settles and for whom, and how a reply begins and ends, for stories and rounds that are read from the record.
 
 use std::slice;
 
