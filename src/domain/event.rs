@@ -586,7 +586,6 @@ impl Call {
 }
 
 impl Event {
-    /// Messages were deleted.
     pub fn deleted(messages: Vec<Seq>) -> Self {
         Self::Deleted { messages, unnamed: Vec::new(), again: false }
     }

@@ -586,7 +586,6 @@ impl World {
         Watching { stream: self.backend.rooms.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
-    /// Watches all rooms.
     pub(super) async fn watch_rooms(&self, after: &str) -> Watching {
         let cursor = if after.is_empty() { Cursor::default() } else { Cursor::parse(after).unwrap() };
         Watching { stream: self.backend.rooms.live_rooms(cursor).await.unwrap(), is_over: false }

@@ -106,7 +106,6 @@ pub struct Packet {
 /// Why the core ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The person left.
     Left,
     /// Another connection of the person has taken the microphone.
     Moved,
@@ -141,7 +140,6 @@ pub enum View {
     Joined(Person),
     /// Something about a person has changed.
     Changed(Person),
-    /// Somebody has left.
     Left(PersonId),
     /// Somebody begins or ends to talk.
     Talking(PersonId, bool),
@@ -179,7 +177,10 @@ pub enum View {
     /// A reply was played to its end.
     Done(u32),
     /// A reply was stopped.
-    Cut { reply: u32, heard: Arc<str> },
+    Cut {
+        reply: u32,
+        heard: Arc<str>,
+    },
     /// Something does not work.
     Trouble(Trouble),
 }

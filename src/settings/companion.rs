@@ -29,7 +29,6 @@ pub const MAX_BRIEF_BYTES: usize = 4 * 1024;
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 /// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
-/// The highest `max_turns`.
 pub const MAX_TURNS: u32 = 1_000_000;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;

@@ -51,7 +51,6 @@ pub struct Models {
     /// The queue and retries of calls.
     pub pool: Pool,
     pub breaker: Breaker,
-    /// The built-in model.
     pub rehearsal: Rehearsal,
     /// Further models, which companions name in their files: all other tables of this section.
     #[serde(skip)]
@@ -133,7 +132,6 @@ pub struct Breaker {
     pub cool_down_secs: f64,
 }
 
-/// The built-in model.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rehearsal {

@@ -363,7 +363,6 @@ impl Call {
         self.participants.lock().people.is_empty() && self.link().is_none_or(|link| link.is_over())
     }
 
-    /// All connections.
     pub fn connections(&self) -> Vec<u64> {
         self.participants.lock().lines.keys().copied().collect()
     }

@@ -74,11 +74,9 @@ pub enum PoolEvent {
     TimedOut(ModelRole),
     /// A question was shed or refused because too many waited.
     Shed(ModelRole, Priority),
-    /// A call panicked.
     Panicked(ModelRole),
     /// A question's prompt could not be built.
     NoPrompt(ModelRole),
-    /// A breaker opened.
     Opened,
 }
 

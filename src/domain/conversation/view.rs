@@ -110,7 +110,6 @@ impl Conversation {
         self.episode
     }
 
-    /// The rolling summary.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }

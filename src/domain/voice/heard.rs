@@ -147,7 +147,6 @@ impl Script {
         self.with_starts().filter(|(start, sentence)| *start < self.played && !sentence.sent.is_zero()).count()
     }
 
-    /// The whole text.
     pub fn text(&self) -> String {
         self.sentences.iter().map(|sentence| &*sentence.text).collect()
     }

@@ -22,7 +22,6 @@ pub struct DecisionQuery {
     pub limit: usize,
 }
 
-/// Decisions on record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Decisions {
     /// Oldest first.

@@ -17,7 +17,6 @@ use crate::telemetry::instruments::{Instruments, NONE};
 /// Something to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Out {
-    /// A message.
     Message(String),
     /// A packet of a reply.
     Frame(Vec<u8>),

@@ -342,7 +342,6 @@ impl Connection {
         }
     }
 
-    /// Leaves the call.
     pub fn leave(&mut self) {
         if !self.is_ended() {
             self.effects.push_back(Effect::Close(CLOSE_TO_LEAVE));

@@ -16,7 +16,6 @@ const VERDICT_SILENCE: Duration = Duration::from_millis(800);
 const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest that people hold a reply back.
 const LONGEST_HOLD: Duration = Duration::from_secs(20);
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest that nothing is played of what was sent.
 const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
