@@ -46,7 +46,7 @@ const SEED: u64 = 1;
 
 /// Sends messages as many people would, and measures throughput and latency
 #[derive(Parser)]
-#[command(name = "cargo bench --bench load --")]
+#[command(bin_name = "cargo bench --bench load --")]
 struct Load {
     /// Messages a second, sent at this rate even if earlier ones are not accepted yet
     #[arg(long, default_value_t = 1_000.0, value_name = "N", value_parser = rate)]
@@ -183,11 +183,12 @@ impl Load {
 
     async fn over_http(&self, loaded: &Loaded) -> anyhow::Result<()> {
         let token = loaded.settings.server.token().map_err(|problem| anyhow::anyhow!("server.{problem}"))?;
-        let (server, _temporary) = match &self.server {
-            Some(named) => (Http::to(named.clone(), token, None)?, None),
+        // The folder is dropped after the server that writes to it.
+        let (_temporary, server) = match &self.server {
+            Some(named) => (None, Http::to(named.clone(), token, None)?),
             None => {
                 let (data, temporary) = self.folder()?;
-                (Http::start(self.config.as_deref(), self.profile.as_deref(), token, data)?, temporary)
+                (temporary, Http::start(self.config.as_deref(), self.profile.as_deref(), token, data)?)
             }
         };
         let (rooms, chatter) = self.rooms(server.cast().await?)?;
