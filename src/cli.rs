@@ -4,7 +4,6 @@
 //! 130 (it got a second stop signal).
 
 mod access;
-pub mod bench;
 pub mod check;
 mod client;
 mod command_io;
@@ -48,7 +47,6 @@ Examples:
   tertulia health                           check whether the running server is ready
   tertulia history backup /backups          back up the store while the server runs
   tertulia usage --last 7d                  show what the last week cost, by guild
-  tertulia bench --rate 1000                measure this machine at a thousand messages a second
 
 Exit codes:
   0    done
@@ -121,8 +119,6 @@ pub enum Command {
     },
     /// Export, back up, check and delete stored data
     History(history::History),
-    /// Simulate many people sending messages, and measure throughput and latency
-    Bench(bench::Bench),
     /// Show what guilds used: calls, tokens, their cost, and the share of each daily limit used
     Usage(usage::Usage),
 }

@@ -1,5 +1,4 @@
 #![doc = include_str!("README.md")]
-#![forbid(unsafe_code)]
 
 pub mod actors;
 pub mod adapters;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tertulia::cli::{Cli, Command, bench, check, discord, health, history, models, replay, serve, usage, why};
+use tertulia::cli::{Cli, Command, check, discord, health, history, models, replay, serve, usage, why};
 use tertulia::server::growing;
 
 // With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
@@ -21,7 +21,6 @@ fn main() -> ExitCode {
         Err(problem) => return check::complain(&problem),
     };
     match cli.command_or_default() {
-        Command::Bench(options) => bench::run(&sources, &options),
         Command::Check { json } => check::run(&sources, json),
         Command::Discord(command) => discord::run(&sources, command),
         Command::Models(command) => models::run(&sources, command),

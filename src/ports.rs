@@ -1,7 +1,5 @@
 //! What the core needs from outside, as traits.
 
-#![warn(missing_docs)]
-
 pub mod audio;
 pub mod backend;
 pub mod call_room;

@@ -1,7 +1,6 @@
 //! The composition root: settings → store → models → actors → console → run → stop. The only file that knows all parts.
 
 mod address;
-pub mod apart;
 mod backups;
 mod compacting;
 mod descriptors;

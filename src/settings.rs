@@ -2,8 +2,6 @@
 //!
 //! A section is a module with a struct and its `check`, and one line in `sections!` below.
 
-#![warn(missing_docs)]
-
 pub mod closing;
 pub mod companion;
 pub mod connection;

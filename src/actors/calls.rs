@@ -94,7 +94,6 @@ impl Calls {
         Some(calls.entry(channel.clone()).or_insert_with(|| Arc::new(begin())).clone())
     }
 
-    /// All calls.
     pub fn all(&self) -> Vec<Arc<Call>> {
         self.calls.lock().values().cloned().collect()
     }

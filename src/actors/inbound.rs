@@ -68,9 +68,7 @@ impl Speech {
 pub struct Replied {
     /// Its number, if it is on record.
     pub seq: Option<Seq>,
-    /// The author's id.
     pub author: Arc<str>,
-    /// The author's role.
     pub role: Role,
 }
 

@@ -94,7 +94,6 @@ pub enum CannotServe {
     CannotBind {
         /// The address from `server.listen`.
         address: SocketAddr,
-        /// The error from the operating system.
         error: io::Error,
     },
 }

@@ -8,7 +8,6 @@ use crate::settings::gate::ForeignBots;
 /// A message as a platform reports it, before it is accepted: what is needed to find out whom it addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
-    /// The author.
     pub speaker: &'a Author,
     /// The text, in which names are searched for.
     pub text: &'a str,

@@ -29,7 +29,6 @@ impl Words<'_> {
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What was decided.
     pub decision: Verdict,
     /// The sentence beside the verdict word, in one line of at most 500 characters; of an unreadable answer its last line.
     pub why: Option<String>,

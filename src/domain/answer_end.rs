@@ -2,7 +2,6 @@
 
 use super::split::is_end_of_sentence;
 
-/// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerEnd {
     /// The model was done, or asks for a tool.

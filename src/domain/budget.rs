@@ -51,10 +51,8 @@ impl Budget {
     }
 }
 
-/// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedUp {
-    /// The budget.
     pub budget: Budget,
     /// When one more use is allowed, if nothing is used until then. `None`: never, with these settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,24 +93,11 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug)]
 pub enum Use<'a> {
     /// A question for a lull, an interjection or a turn.
-    Evaluation {
-        /// The channel of the question.
-        channel: &'a ChannelId,
-        /// The companion that is asked.
-        companion: &'a CompanionId,
-    },
+    Evaluation { channel: &'a ChannelId, companion: &'a CompanionId },
     /// A message that addresses companions. It counts once, however many it names.
-    Address {
-        /// The author.
-        person: &'a PersonId,
-        /// The channel of the message.
-        channel: &'a ChannelId,
-        /// The message's number.
-        message: Seq,
-    },
+    Address { person: &'a PersonId, channel: &'a ChannelId, message: Seq },
     /// A posted statement. It counts once, however often its event is handled: the statements of a channel are counted in their order.
     Statement {
-        /// The channel of the statement.
         channel: &'a ChannelId,
         /// The statement's number. None: it comes from the record of usage.
         message: Seq,

@@ -83,7 +83,6 @@ pub enum Input {
     Voice(Notice),
     /// A question was answered.
     Answered {
-        /// The question's number.
         ticket: Ticket,
         /// The parsed answer. Outside a round only its decision counts.
         vote: Vote,
@@ -94,7 +93,6 @@ pub enum Input {
     Voted(State),
     /// The repetition of the last statements was judged. A judgement that failed counts as 0.
     Judged {
-        /// The question's number.
         ticket: Ticket,
         /// From 0 (all different) to 1 (the same thing again and again).
         score: f64,
@@ -103,28 +101,20 @@ pub enum Input {
     },
     /// A question got no answer. This is not a NO.
     Unanswered {
-        /// The question's number.
         ticket: Ticket,
         /// A stable error code, as in `Event::Unanswered`.
         error: Arc<str>,
     },
     /// A sentence of a spoken reply is written; more may follow. The sentences come in their order.
     SentenceWritten {
-        /// The reply's number.
         ticket: Ticket,
         /// The sentence as it is spoken, with the white space before it.
         text: Arc<str>,
     },
     /// The text of a reply is complete. If sentences of it came before, all of them did.
-    Written {
-        /// The reply's number.
-        ticket: Ticket,
-        /// The text to post.
-        text: Arc<str>,
-    },
+    Written { ticket: Ticket, text: Arc<str> },
     /// A reply failed and is not retried.
     ReplyFailed {
-        /// The reply's number.
         ticket: Ticket,
         /// A stable error code, as in `Event::ReplyFailed`.
         error: Arc<str>,
@@ -156,7 +146,6 @@ pub enum Notice {
     Call(utterance::Input),
     /// A person's voice was heard.
     Voiced {
-        /// The person.
         user: PersonId,
         /// The beginning of the first voiced hop.
         from: Moment,
@@ -165,7 +154,6 @@ pub enum Notice {
     },
     /// A recogniser has words that may still change.
     Partial {
-        /// The person who says them.
         user: PersonId,
         /// When they were begun.
         started: Moment,
@@ -174,7 +162,6 @@ pub enum Notice {
     },
     /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played.
     Reply {
-        /// The reply's number.
         ticket: Ticket,
         /// What happened. What people do comes as the other notices.
         told: interruption::Input,
@@ -219,12 +206,7 @@ pub enum Output {
     /// Something to do in the voice call. It is never [`utterance::Effect::HandOver`] or [`utterance::Effect::Quiet`].
     Voice(Box<utterance::Effect>),
     /// Something to do for a reply that is spoken.
-    Aloud {
-        /// The reply's number.
-        ticket: Ticket,
-        /// What to do.
-        aloud: Aloud,
-    },
+    Aloud { ticket: Ticket, aloud: Aloud },
     /// A text to post. Once it is posted it returns as `Said` with this ticket.
     Post(Box<Posting>),
     /// The rolling summary should be refreshed with the messages that follow `after`, up to `upto`.
@@ -236,10 +218,8 @@ pub enum Output {
     },
 }
 
-/// A text to post.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Posting {
-    /// The speaker.
     pub companion: CompanionId,
     /// The number of the reply that it fulfils.
     pub ticket: Ticket,
@@ -251,7 +231,6 @@ pub struct Posting {
 
 /// What a step needs from outside.
 pub struct World<'a> {
-    /// The channel of the conversation.
     pub channel: &'a ChannelId,
     /// The settings in force.
     pub rules: Rules<'a>,

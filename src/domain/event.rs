@@ -44,7 +44,6 @@ pub struct Made {
     pub handled: Seq,
     /// The turn that the event belongs to, if it belongs to one.
     pub turn: Option<TurnId>,
-    /// The event to append.
     pub event: Event,
 }
 
@@ -68,14 +67,12 @@ pub enum Event {
     },
     /// A message was edited.
     Edited {
-        /// The message's number.
         message: Seq,
         /// The new text.
         text: Arc<str>,
     },
     /// Messages were deleted.
     Deleted {
-        /// The numbers of the messages.
         messages: Vec<Seq>,
         /// Statements that a person cut off who is forgotten. They no longer name the person.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,17 +83,13 @@ pub enum Event {
     },
     /// A companion joined the channel.
     Joined {
-        /// The companion that joined.
         companion: CompanionId,
         /// Whether a program outside plays it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         external: bool,
     },
     /// A companion left the channel.
-    Left {
-        /// The companion that left.
-        companion: CompanionId,
-    },
+    Left { companion: CompanionId },
     /// An operator paused companions, or ended the pause.
     Paused {
         /// The companion. None: all companions in the channel.
@@ -116,15 +109,9 @@ pub enum Event {
         missed: Option<Gap>,
     },
     /// A person entered the channel's voice call.
-    VoiceJoined {
-        /// The person.
-        from: Author,
-    },
+    VoiceJoined { from: Author },
     /// A person left the channel's voice call.
-    VoiceLeft {
-        /// The person.
-        from: Author,
-    },
+    VoiceLeft { from: Author },
     /// A recogniser returned what a person said in the voice call. It becomes a part of a message when it is handed over.
     Segment(Box<Segment>),
 
@@ -146,10 +133,7 @@ pub enum Event {
         companions: Vec<CompanionId>,
     },
     /// Nobody has said anything for the `starts_after` of these companions.
-    SilenceFired {
-        /// The companions, by id.
-        companions: Vec<CompanionId>,
-    },
+    SilenceFired { companions: Vec<CompanionId> },
     /// Events that must be acknowledged wait, because `gate.acknowledgements_per_minute` is used up.
     EventsDeferred {
         /// When the next statement may acknowledge them. It acknowledges all of them.
@@ -188,11 +172,8 @@ pub enum Event {
     Decided(Decided),
     /// A question got no answer. It will be asked again.
     Unanswered {
-        /// The companion that was asked.
         companion: CompanionId,
-        /// The question's number.
         ticket: Ticket,
-        /// The trigger of the question.
         trigger: Trigger,
         /// A stable code: `timeout`, `unreachable`, `left_alone`, `overloaded`, `refused`, `unworded`, `cancelled`.
         error: Arc<str>,
@@ -203,9 +184,7 @@ pub enum Event {
     StageChanged {
         /// The companion whose stage changed.
         companion: CompanionId,
-        /// The stage before.
         from: Stage,
-        /// The stage after.
         to: Stage,
         /// The cause of the change.
         cause: Cause,
@@ -214,7 +193,6 @@ pub enum Event {
     RoundClosed(RoundClosed),
     /// The side model was asked how much the last statements repeat each other.
     RepetitionAsked {
-        /// The question's number.
         ticket: Ticket,
         /// The number of the newest of these statements.
         message: Seq,
@@ -233,7 +211,6 @@ pub enum Event {
         /// The companions on which repetition forces no stage, by id.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         exempt: Vec<CompanionId>,
-        /// The model call, if one was made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<Box<Call>>,
     },
@@ -241,7 +218,6 @@ pub enum Event {
     ReplyOwed {
         /// The companion that has the floor.
         companion: CompanionId,
-        /// The reply's number.
         ticket: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
@@ -290,20 +266,15 @@ pub enum Event {
     },
     /// A sentence of a spoken reply is about to be heard: its first frame follows.
     SentenceStarting {
-        /// The companion that speaks.
         companion: CompanionId,
-        /// The reply's number.
         ticket: Ticket,
         /// The number of the sentence, from 0. The sentences of a reply follow each other without anything between them.
         sentence: u32,
-        /// The words.
         text: Arc<str>,
     },
     /// How much of a sentence was heard: at its end, when it pauses, and when the reply ends. The newest one counts.
     SentencePlayed {
-        /// The companion that speaks.
         companion: CompanionId,
-        /// The reply's number.
         ticket: Ticket,
         /// The number of the sentence, from 0.
         sentence: u32,
@@ -317,9 +288,7 @@ pub enum Event {
     },
     /// Somebody talked into a spoken reply, or stopped it: how that came out.
     Interrupted {
-        /// The companion that speaks.
         companion: CompanionId,
-        /// The reply's number.
         ticket: Ticket,
         /// Who, with what draw, and the verdict.
         #[serde(flatten)]
@@ -329,7 +298,6 @@ pub enum Event {
     Replanning {
         /// The companion that has the floor.
         companion: CompanionId,
-        /// The reply's number.
         ticket: Ticket,
         /// The number of the inbound event that led to it.
         message: Seq,
@@ -369,16 +337,10 @@ pub enum Event {
     FloorExpired {
         /// The companion that had the floor.
         companion: CompanionId,
-        /// The reply's number.
         ticket: Ticket,
     },
     /// A late text is complete and takes the free floor to be posted.
-    FloorTaken {
-        /// The companion that speaks.
-        companion: CompanionId,
-        /// The reply's number.
-        ticket: Ticket,
-    },
+    FloorTaken { companion: CompanionId, ticket: Ticket },
     /// The floor is free, and a speaker was selected among the companions that wanted to speak while it was taken.
     HeldSelected {
         /// The companion that speaks next.
@@ -391,7 +353,6 @@ pub enum Event {
     ReplyFailed {
         /// The companion that owed the reply.
         companion: CompanionId,
-        /// The reply's number.
         ticket: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
@@ -431,9 +392,7 @@ pub struct Gap {
 /// What a person said in a voice call, as a recogniser returned it: a final result that has words. Its names are resolved when it is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// The person who said it.
     pub from: Author,
-    /// The words.
     pub text: Arc<str>,
     /// The beginning of its first voiced hop.
     pub started: Moment,
@@ -446,7 +405,6 @@ pub struct Segment {
     pub provider: Arc<str>,
     /// What it counts as.
     pub kind: Kind,
-    /// Whom it addresses.
     #[serde(default)]
     pub address: Address,
     /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
@@ -466,7 +424,6 @@ impl Segment {
         self.text.is_empty()
     }
 
-    /// The id of the person.
     pub fn person(&self) -> PersonId {
         PersonId::from(&*self.from.id)
     }
@@ -509,7 +466,6 @@ pub struct RoundClosed {
 /// A companion that wanted to speak and did not get the floor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outvoted {
-    /// The companion.
     pub companion: CompanionId,
     /// The message count of its next interjection check, if it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -519,11 +475,8 @@ pub struct Outvoted {
 /// The content of a question to a companion: does it want to speak?
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluated {
-    /// The companion that is asked.
     pub companion: CompanionId,
-    /// The question's number.
     pub ticket: Ticket,
-    /// The trigger of the question.
     pub trigger: Trigger,
     /// The number of the message that triggered it.
     pub message: Seq,
@@ -547,9 +500,7 @@ pub struct Evaluated {
 pub struct Decided {
     /// The companions that the decision is about: several only for the reasons `closed`, `paused` and `backchannel`.
     pub companions: Vec<CompanionId>,
-    /// The trigger of the decision.
     pub trigger: Trigger,
-    /// The decision, YES or NO.
     pub decision: Decision,
     /// The reason, from a closed list.
     pub reason: Reason,
@@ -587,7 +538,6 @@ pub struct Decided {
     /// The companion's own reason, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<str>>,
-    /// The model call, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
     /// Without a call: the id of the trace that holds its span, as in [`Call::trace`]. Absent where it follows from the turn of the event.
@@ -636,7 +586,6 @@ impl Call {
 }
 
 impl Event {
-    /// Messages were deleted.
     pub fn deleted(messages: Vec<Seq>) -> Self {
         Self::Deleted { messages, unnamed: Vec::new(), again: false }
     }

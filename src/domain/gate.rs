@@ -80,7 +80,6 @@ pub enum Check {
 /// A trigger that has fired and waits until a question may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// The kind of trigger.
     pub trigger: Trigger,
     /// The number of the message that fired it.
     pub message: Seq,
@@ -102,9 +101,7 @@ impl Waiting {
 /// A question in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// The question's number.
     pub ticket: Ticket,
-    /// The trigger of the question.
     pub trigger: Trigger,
     /// The number of the message that triggered it.
     pub message: Seq,
@@ -126,7 +123,6 @@ pub struct Evaluation {
 /// A YES that has not led to the floor yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// The trigger of the question.
     pub trigger: Trigger,
     /// The number of the message that triggered it.
     pub message: Seq,
@@ -182,7 +178,6 @@ pub struct Gate {
     pub stopped_by: Option<Seq>,
     /// Whether an operator paused the companion.
     pub paused: bool,
-    /// The closing stage.
     #[serde(default)]
     pub stage: Stage,
     /// The minimum stage: a State cannot go below it (docs/design/closing.md C-16). `none` if no stage is forced.

@@ -14,7 +14,6 @@ pub struct Message {
     /// The platform's id of the message, or the id that the sender gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
-    /// The author.
     pub from: Author,
     /// The text, as the author wrote it.
     pub text: Arc<str>,
@@ -27,7 +26,6 @@ pub struct Message {
     /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_to_stop: bool,
-    /// Whom it addresses.
     #[serde(default)]
     pub address: Address,
     /// For an event that a companion must acknowledge: its kind, such as `raid`. None for words.
@@ -119,7 +117,6 @@ pub struct Author {
 }
 
 named! {
-    /// The role of an author.
     pub enum Role {
         /// A human.
         Person = "user",

@@ -3,7 +3,6 @@
 use super::named::named;
 
 named! {
-    /// The role of a model.
     pub enum ModelRole {
         /// The cheap, fast model that answers decisions and writes summaries.
         Side = "side",

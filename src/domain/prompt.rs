@@ -71,7 +71,6 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// The text of the turn.
     pub fn text(&self) -> &str {
         let (Self::User(text) | Self::Own(text)) = self;
         text
@@ -96,14 +95,12 @@ pub struct Said {
     pub seq: Seq,
     /// When it was said.
     pub at: Moment,
-    /// The message.
     pub message: Arc<Message>,
 }
 
 /// Where and when a companion is asked.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// The present moment.
     pub now: Moment,
     /// The time zone in which times are told.
     pub zone: TimeZone,
@@ -116,7 +113,6 @@ pub struct Scene {
 /// Another companion of the channel.
 #[derive(Clone, Debug)]
 pub struct Other {
-    /// Its name.
     pub name: Arc<str>,
     /// Its chattiness, of which the beginning is shown. `None`: nothing is known of it.
     pub chattiness: Option<Arc<str>>,
@@ -125,9 +121,7 @@ pub struct Other {
 /// The companion that is asked, as the operator describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Character<'a> {
-    /// The companion's id.
     pub id: &'a CompanionId,
-    /// The companion's name.
     pub name: &'a str,
     /// Its character card, unchanged.
     pub persona: &'a str,
@@ -144,13 +138,10 @@ pub struct Character<'a> {
 /// The input of a decision's prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionParts<'a> {
-    /// The companion that decides.
     pub character: Character<'a>,
     /// Where and when it decides.
     pub scene: &'a Scene,
-    /// The trigger of the question.
     pub trigger: Trigger,
-    /// The companion's closing stage.
     pub stage: Stage,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
@@ -158,7 +149,6 @@ pub struct DecisionParts<'a> {
     pub minutes: u64,
     /// The name of the companion that has just spoken, for a `turn`.
     pub speaker: Option<&'a str>,
-    /// The rolling summary, if there is one.
     pub summary: Option<&'a str>,
     /// Settled messages, oldest first. The last five are shown.
     pub recent: &'a [Said],
@@ -171,13 +161,11 @@ pub struct DecisionParts<'a> {
 /// The input of a statement's prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct StatementParts<'a> {
-    /// The companion that speaks.
     pub character: Character<'a>,
     /// Where and when it speaks.
     pub scene: &'a Scene,
     /// The trigger that led to the statement.
     pub trigger: Trigger,
-    /// The companion's closing stage.
     pub stage: Stage,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
@@ -187,7 +175,6 @@ pub struct StatementParts<'a> {
     pub speaker: Option<&'a str>,
     /// The reason that the companion gave for its YES.
     pub reason: Option<&'a str>,
-    /// The rolling summary, if there is one.
     pub summary: Option<&'a str>,
     /// The newest event that the summary covers.
     pub summary_upto: Seq,

@@ -21,15 +21,11 @@ pub struct QuestionContext {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Purpose {
     /// A decision, YES or NO, and a vote, as one JSON object.
-    Vote {
-        /// The trigger of the question.
-        trigger: Trigger,
-    },
+    Vote { trigger: Trigger },
     /// The text of a statement.
     Statement {
         /// The trigger that led to the statement.
         trigger: Trigger,
-        /// The speaker's closing stage.
         closing: Stage,
         /// How often somebody wanted another statement in the place of one that was made.
         tries: u32,
@@ -45,7 +41,6 @@ pub enum Purpose {
 /// The author and the text of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The author.
     pub from: Author,
     /// The text, as the author wrote it.
     pub text: Arc<str>,

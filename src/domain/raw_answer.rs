@@ -64,7 +64,6 @@ impl Nothing {
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The words.
     pub words: Result<String, Nothing>,
     /// What was cut out of the answer.
     pub trimmed: BTreeSet<Trimmed>,

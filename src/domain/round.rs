@@ -10,7 +10,6 @@ use super::id::{CompanionId, Seq, TurnId};
 use super::moment::Moment;
 use super::vote::{Stance, State};
 
-/// An open round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// The newest inbound event when the round was opened. Its States are about this event.

@@ -33,7 +33,6 @@ pub(crate) fn settings(overlay: Value) -> Settings {
     Settings::overlay(overlay).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The default settings.
 pub(crate) fn defaults() -> &'static Settings {
     static DEFAULTS: LazyLock<Settings> = LazyLock::new(|| settings(json!({})));
     &DEFAULTS

@@ -21,7 +21,6 @@ named! {
 /// A service at an endpoint. It fails as a whole, and has one circuit breaker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceEndpoint {
-    /// The kind of service.
     pub service: Service,
     /// Scheme, host and port, or `rehearsal`.
     pub endpoint: Arc<str>,

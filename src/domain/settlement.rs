@@ -1,4 +1,4 @@
-//! What an event settles and for whom, and how a reply begins and ends. The conversation applies these rules; stories follow them through the record.
+//! What an event settles and for whom, and how a reply begins and ends, for stories and rounds that are read from the record.
 
 use std::slice;
 
@@ -22,7 +22,6 @@ pub struct Settled<'a> {
 pub struct Owed<'a> {
     /// The companion that owes it.
     pub companion: &'a CompanionId,
-    /// Its number.
     pub ticket: Ticket,
     /// The number of the attempt that was stopped, if the reply is begun again.
     pub replaces: Option<Ticket>,

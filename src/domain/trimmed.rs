@@ -17,7 +17,6 @@ named! {
         OwnName = "own_name",
         /// The form around the words: JSON.
         Form = "form",
-        /// A decision.
         Decision = "decision",
         /// A call of a tool.
         ToolCall = "tool_call",

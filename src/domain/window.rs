@@ -22,7 +22,6 @@ const MIN_GROWTH: usize = 4;
 /// A message in the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The message's number.
     pub seq: Seq,
     /// When it was said.
     pub at: Moment,

@@ -11,13 +11,11 @@ use crate::domain::service::Service;
 /// The usage of a span of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// The number of statements.
     pub statements: u64,
     /// The number of evaluations for a lull, an interjection or a turn.
     pub evaluations: u64,
     /// The number of evaluations because somebody addressed a companion.
     pub addresses: u64,
-    /// The calls, by caller.
     pub by: BTreeMap<Caller, Calls>,
     /// What services for speech did.
     pub speech: BTreeMap<Speaker, Speech>,
@@ -52,7 +50,6 @@ pub struct Speaker {
 pub struct Speech {
     /// Milliseconds of audio that were recognised.
     pub recognised_ms: u64,
-    /// Characters that were spoken.
     pub characters: u64,
     /// The cost of what has a price, by currency.
     pub costs: BTreeMap<Arc<str>, Cost>,
@@ -67,9 +64,7 @@ pub struct Calls {
     pub failed: u64,
     /// The number of those without a price on record, which no cost includes.
     pub unpriced: u64,
-    /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written.
     pub output_tokens: u64,
     /// The cost of those with a price, by currency.
     pub costs: BTreeMap<Arc<str>, Cost>,

@@ -26,12 +26,10 @@ pub const NEWEST_VERSION: u8 = 2;
 /// Why a stored value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A newer server wrote it.
     #[error(
         "{key} has format version {found}, this server reads up to {newest}: start the version of tertulia that wrote it, or a newer one"
     )]
     UnknownVersion {
-        /// The key of the value.
         key: Key,
         /// Its format version.
         found: u8,
@@ -42,17 +40,10 @@ pub enum RecordError {
     #[error(
         "{key} contains something that this version of tertulia does not know: start the version that wrote it, or a newer one"
     )]
-    UnknownVariant {
-        /// The key of the value.
-        key: Key,
-    },
+    UnknownVariant { key: Key },
     /// It is not the record that its key requires.
     #[error("{key} cannot be read: {detail}; check the store with `tertulia history verify`")]
-    Malformed {
-        /// The key of the value.
-        key: Key,
-        detail: String,
-    },
+    Malformed { key: Key, detail: String },
 }
 
 impl RecordError {
@@ -253,20 +244,15 @@ pub struct PendingRecord {
 /// The channel of an interned number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelRecord {
-    /// The guild of the channel.
     pub guild: GuildId,
-    /// The channel's id.
     pub channel: ChannelId,
 }
 
 /// An entry of the directory of rooms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomRecord {
-    /// The room's channel.
     pub room: ChannelId,
-    /// The guild of the room.
     pub guild: GuildId,
-    /// When the room was created.
     pub created_at: Moment,
 }
 
@@ -278,25 +264,20 @@ pub struct UsageRecord {
     pub used: Used,
 }
 
-/// What was used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Used {
     /// An evaluation for a lull, an interjection or a turn.
     Evaluation {
-        /// The companion that was asked.
         companion: CompanionId,
     },
     /// An evaluation because somebody addressed a companion.
     Address {
         /// The author of the message.
         person: PersonId,
-        /// The number of the message.
         message: Seq,
     },
-    /// A statement.
     Statement {
-        /// The companion that spoke.
         companion: CompanionId,
     },
     /// A question to a service, with all calls that were made for it.
@@ -312,9 +293,7 @@ pub enum Used {
         /// `gen_ai.provider.name`.
         provider: Arc<str>,
         role: Arc<str>,
-        /// Tokens read.
         input_tokens: u64,
-        /// Tokens written.
         output_tokens: u64,
         /// The number of calls, every retry counted.
         #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -328,7 +307,6 @@ pub enum Used {
     },
     /// Speech that a service recognised, or made.
     Speech {
-        /// The kind of service.
         service: Service,
         /// The companion that spoke; absent: people were heard.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -348,17 +326,14 @@ const fn one() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_language_model(service: &Service) -> bool {
     matches!(service, Service::LanguageModel)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -366,7 +341,6 @@ const fn is_zero(number: &u32) -> bool {
 /// A start of the server. The time is in the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartRecord {
-    /// The version of the server.
     #[serde(default)]
     pub version: Arc<str>,
 }
@@ -391,7 +365,6 @@ pub struct OptOutRecord {
 /// The brief of a persona, as the side model made it. The persona's hash is in the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BriefRecord {
-    /// The brief.
     pub text: Arc<str>,
     /// When it was made.
     pub at: Moment,
@@ -400,9 +373,7 @@ pub struct BriefRecord {
 /// A dead letter: a message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetterRecord {
-    /// The guild of the channel.
     pub guild: GuildId,
-    /// The channel's id.
     pub channel: ChannelId,
     /// The number of the message.
     pub seq: Seq,

@@ -31,7 +31,6 @@ fn other() -> ChannelRef {
     ChannelRef { channel: "discord:20".into(), ..general() }
 }
 
-/// A thread in the channel.
 fn thread() -> ChannelRef {
     abroad::thread("discord:11")
 }

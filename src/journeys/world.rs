@@ -550,7 +550,6 @@ impl World {
         self.store.damage(self.key(channel_key, key).await);
     }
 
-    /// Everything in the store.
     pub(super) async fn everything(&self) -> Vec<(Key, Stored)> {
         self.store.scan(Key::from_bytes(&[0]), Key::from_bytes(&[0xff; 300]), false, usize::MAX).await.unwrap()
     }
@@ -587,7 +586,6 @@ impl World {
         Watching { stream: self.backend.rooms.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
-    /// Watches all rooms.
     pub(super) async fn watch_rooms(&self, after: &str) -> Watching {
         let cursor = if after.is_empty() { Cursor::default() } else { Cursor::parse(after).unwrap() };
         Watching { stream: self.backend.rooms.live_rooms(cursor).await.unwrap(), is_over: false }

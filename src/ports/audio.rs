@@ -38,7 +38,6 @@ pub trait Ear: Send {
 pub struct Heard<'a> {
     /// The position of the first sample, in samples since packet 0. Higher than the end of the last ones if packets are missing before it.
     pub from: u64,
-    /// The samples.
     pub samples: &'a [i16],
     /// The hops of 16 ms that they complete. Their positions may lie before `from`.
     pub hops: &'a [Hop],

@@ -38,7 +38,6 @@ pub use refused::Refused;
 pub struct Backend {
     /// Rooms, their members and settings, and their events as they happen.
     pub rooms: Arc<dyn RoomService>,
-    /// The messages of rooms.
     pub messages: Arc<dyn MessageService>,
     /// What is on record.
     pub records: Arc<dyn RecordService>,

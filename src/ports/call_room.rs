@@ -16,7 +16,6 @@ use crate::domain::message::Author;
 use crate::domain::named::named;
 use crate::domain::voice::segment::Kind;
 
-/// The calls of rooms.
 #[async_trait]
 pub trait CallRooms: Send + Sync + 'static {
     /// The services that hear and speak in the room, and who is in its call.
@@ -66,16 +65,12 @@ pub enum Told {
     Ignored(bool),
     /// Heard a reply up to a position.
     Played {
-        /// The reply.
         reply: u32,
         /// The position from its first sample.
         position: Duration,
     },
     /// Pressed Stop.
-    Stop {
-        /// The reply.
-        reply: u32,
-    },
+    Stop { reply: u32 },
     /// What plays to all who take part is not heard any more, or hears nobody; or both are over.
     Silenced(bool),
     /// Says this aloud, as far as the call is concerned.
@@ -99,7 +94,6 @@ pub trait Listener: Send + Sync {
 /// A packet of what a companion says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The reply.
     pub reply: u32,
     /// The packet's number in the reply, from 0.
     pub number: u32,
@@ -112,7 +106,6 @@ pub struct Packet {
 /// Why the core ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The person left.
     Left,
     /// Another connection of the person has taken the microphone.
     Moved,
@@ -123,7 +116,6 @@ pub enum End {
 /// A person in a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// The person.
     pub user: PersonId,
     /// Whether the microphone is muted.
     pub is_muted: bool,
@@ -131,7 +123,6 @@ pub struct Person {
     pub only_listens: bool,
     /// Whether the person wants not to be listened to.
     pub is_ignored: bool,
-    /// Whether the person talks.
     pub talks: bool,
 }
 
@@ -149,7 +140,6 @@ pub enum View {
     Joined(Person),
     /// Something about a person has changed.
     Changed(Person),
-    /// Somebody has left.
     Left(PersonId),
     /// Somebody begins or ends to talk.
     Talking(PersonId, bool),
@@ -157,9 +147,7 @@ pub enum View {
     Noise(PersonId),
     /// Words of a person.
     Caption {
-        /// The person.
         user: PersonId,
-        /// The words.
         text: Arc<str>,
         /// What they count as, once they are final.
         kind: Option<Kind>,
@@ -168,20 +156,16 @@ pub enum View {
     Thinking(CompanionId, bool),
     /// A spoken reply begins.
     Speaking {
-        /// The companion.
         companion: CompanionId,
-        /// The reply.
         reply: u32,
         /// The position of the first packet that follows.
         from: Duration,
     },
     /// A sentence of a reply begins.
     Sentence {
-        /// The reply.
         reply: u32,
         /// The position at which it begins.
         from: Duration,
-        /// The words.
         text: Arc<str>,
     },
     /// A reply is quieter by 12 dB, or not any more.
@@ -194,9 +178,7 @@ pub enum View {
     Done(u32),
     /// A reply was stopped.
     Cut {
-        /// The reply.
         reply: u32,
-        /// What of it was heard.
         heard: Arc<str>,
     },
     /// Something does not work.
@@ -227,7 +209,6 @@ named! {
     }
 }
 
-/// A service for speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeechService {
     /// Its name, as in the span attribute `gen_ai.provider.name`.

@@ -32,11 +32,9 @@ pub struct Capabilities {
 /// A part of a statement, small enough for its platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The guild of the channel.
     pub guild: GuildId,
     /// The channel to post in.
     pub channel: ChannelId,
-    /// The companion that speaks.
     pub companion: CompanionId,
     /// The display name under which it is posted.
     pub name: Arc<str>,

@@ -53,7 +53,6 @@ pub struct Shard {
 pub enum Command {
     /// Puts the bot into a voice channel of a guild, or takes it out.
     VoiceState {
-        /// The guild.
         guild: GuildId,
         /// The voice channel; none: the bot leaves its current one.
         channel: Option<ChannelId>,

@@ -35,7 +35,6 @@ pub struct InboundMessage {
     pub text: Arc<str>,
     /// The text that the author wrote. Only this is searched for names.
     pub own_words: Arc<str>,
-    /// Typed or spoken.
     pub modality: Modality,
     /// A voice utterance that ends a lull (docs/design/gate.md G-4): the adapter knows that the speaker has finished.
     pub lull_endpoint: bool,

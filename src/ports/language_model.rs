@@ -135,9 +135,7 @@ impl Request {
 /// The companion that a question belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// The companion's id.
     pub id: CompanionId,
-    /// The companion's name.
     pub name: Arc<str>,
 }
 
@@ -201,7 +199,6 @@ impl Role {
 /// A part of a message or of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// Text.
     Text(String),
     /// A picture. It counts nothing in [`Usage::estimate`].
     Image(Media),
@@ -248,7 +245,6 @@ pub struct Tool {
 pub struct ToolCall {
     /// The id by which its result refers to it; empty where the endpoint gave it none.
     pub id: String,
-    /// The name of the tool.
     pub name: String,
     /// The arguments as the model wrote them: JSON, if the model followed the schema.
     pub arguments: String,
@@ -266,7 +262,6 @@ pub enum AnswerFormat {
     JsonSchema {
         /// The schema's name: 1 to 64 of `A-Z a-z 0-9 _ -`.
         name: String,
-        /// The JSON schema.
         schema: serde_json::Value,
     },
 }
@@ -321,9 +316,7 @@ const MOST_THOUGHTS: usize = 32 * 1024;
 /// The tokens of one or several calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written.
     pub output_tokens: u64,
 }
 
@@ -363,7 +356,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Why there is no answer. None of these is a NO.
+/// Why there is no answer. None of these is a NO. An `endpoint` is its scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// The deadline passed.
@@ -375,7 +368,6 @@ pub enum NoAnswer {
     /// The endpoint cannot be reached, or the connection broke off.
     #[error("{endpoint} cannot be reached: {detail}")]
     Unreachable {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// What happened, for logs. It may quote the endpoint.
         detail: String,
@@ -383,7 +375,6 @@ pub enum NoAnswer {
     /// The endpoint failed so often in a row that it is not called for a while. A retry after that may succeed.
     #[error("{endpoint} failed several times in a row, and is left alone for another {}", seconds(.remaining))]
     CircuitOpen {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// The time until it is called again.
         remaining: Duration,
@@ -391,7 +382,6 @@ pub enum NoAnswer {
     /// The endpoint, or our own queue for it, is overloaded (429, 5xx, full). A retry may succeed.
     #[error("{endpoint} is overloaded: {detail}")]
     Overloaded {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// What happened, for logs. It may quote the endpoint.
         detail: String,
@@ -401,7 +391,6 @@ pub enum NoAnswer {
     /// The account has no credit (402, and other statuses that say so). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     NoCredit {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// What it answered; never holds a key.
         detail: String,
@@ -409,7 +398,6 @@ pub enum NoAnswer {
     /// The model used up its limit of tokens before the first word of its answer. A retry does not help.
     #[error("{endpoint} gave no word: {detail}")]
     OutOfTokens {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// The limit, and the setting that raises it.
         detail: String,
@@ -417,7 +405,6 @@ pub enum NoAnswer {
     /// The endpoint does not accept the API key (401, 403). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     KeyRejected {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// What it answered; never holds a key.
         detail: String,
@@ -425,7 +412,6 @@ pub enum NoAnswer {
     /// The endpoint knows no such model, or has no API at this address (404). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     UnknownModel {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// What it answered; never holds a key.
         detail: String,
@@ -433,7 +419,6 @@ pub enum NoAnswer {
     /// The endpoint refuses such a request (400 …), or speaks another protocol. A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     Refused {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// What it answered; never holds a key.
         detail: String,
@@ -441,17 +426,13 @@ pub enum NoAnswer {
     /// The request cannot be sent to this endpoint as it is, so the endpoint was not called. A retry does not help.
     #[error("{endpoint} was not asked: {detail}")]
     Unsendable {
-        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
         /// What prevents it; never holds a key.
         detail: String,
     },
     /// The process died twice while it read the answer to this question, so the question is not asked for a while.
     #[error("{endpoint} is not asked: the server died twice while the answer to this question arrived")]
-    Fatal {
-        /// The endpoint: scheme, host and port.
-        endpoint: Arc<str>,
-    },
+    Fatal { endpoint: Arc<str> },
     /// Building the prompt failed, so no model was called. It is a fault of this program, and not of a model.
     #[error("the question could not be put into words, which is a fault of this program: nobody was asked")]
     NoPrompt,

@@ -31,7 +31,6 @@ pub trait ModelSetup: Send + Sync + 'static {
     async fn disconnect(&self) -> Result<ModelsView, Refused>;
 }
 
-/// A server of models.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelServer {
@@ -103,7 +102,6 @@ pub struct ModelsView {
 pub struct ModelView {
     /// `rehearsal`, `openai`, or the host of its server.
     pub provider: Arc<str>,
-    /// Its name.
     pub model: Arc<str>,
     /// The price of a million input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +139,6 @@ pub struct Trial {
 /// How a model did one thing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tried {
-    /// The model's name.
     pub model: Arc<str>,
     /// Whether its answer can be used.
     pub works: bool,

@@ -43,7 +43,6 @@ pub trait CallConnection: Send + Sync + 'static {
     async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended;
 }
 
-/// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The bot does not belong in the call any more.

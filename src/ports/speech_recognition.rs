@@ -26,7 +26,6 @@ pub enum Sound {
     Audio {
         /// When the first sample was said.
         from: Moment,
-        /// The samples.
         samples: Arc<[i16]>,
     },
     /// The person stopped talking. The stretch is what the own detector found.
@@ -42,7 +41,6 @@ pub enum Sound {
 pub enum Recognised {
     /// Words that may change.
     Partial {
-        /// The words.
         text: Arc<str>,
         /// When the first one was begun.
         started: Moment,

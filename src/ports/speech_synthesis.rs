@@ -14,7 +14,6 @@ use crate::domain::voice::heard::WordTime;
 pub struct Sentence {
     /// The companion that says it.
     pub companion: CompanionId,
-    /// The words.
     pub text: Arc<str>,
     /// The language, as the name of a table of `speech.words`.
     pub language: Arc<str>,

@@ -20,7 +20,6 @@ pub type Value = Vec<u8>;
 /// A transaction: all of it is stored, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The ward of all its keys.
     pub ward: Ward,
     /// The term of the owner that made it.
     pub term: Term,
@@ -58,17 +57,14 @@ pub enum Refusal {
     /// A newer owner has taken the ward.
     #[error("ward {} is held under term {}, not {}", .ward.0, .current.0, .named.0)]
     OldTerm {
-        /// The ward of the batch.
         ward: Ward,
         /// The term that the batch named.
         named: Term,
-        /// The current term.
         current: Term,
     },
     /// The journal does not end where the batch continues it.
     #[error("the journal of channel {} ends at {last}, not at {named}", .channel.0)]
     Gap {
-        /// The channel of the journal.
         channel: ChannelNo,
         /// The number that the batch named.
         named: Seq,
@@ -77,12 +73,7 @@ pub enum Refusal {
     },
     /// A key in `fresh` exists already.
     #[error("the key {key} exists already")]
-    Exists {
-        /// The key in question.
-        key: Key,
-        /// Its stored value.
-        value: Value,
-    },
+    Exists { key: Key, value: Value },
 }
 
 /// Why an operation of a store failed.

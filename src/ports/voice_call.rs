@@ -20,7 +20,6 @@ pub struct InboundSegment {
     /// An id that is unique in the channel, such as the recogniser's stream and the position in it, without words or names. A segment with the same id
     /// is a duplicate.
     pub id: Arc<str>,
-    /// The person who said it.
     pub from: Author,
     /// The words. Empty: the result has none, and is not put on record.
     pub text: Arc<str>,
@@ -79,15 +78,9 @@ pub trait CallEvents: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallEffect {
     /// Tell the recogniser of this person to finish its segment.
-    Finalize {
-        /// The person.
-        user: PersonId,
-    },
+    Finalize { user: PersonId },
     /// Show that nobody waits for this person, who counts as noise until the next offset or word (docs/design/voice.md A-5).
-    CountsAsNoise {
-        /// The person.
-        user: PersonId,
-    },
+    CountsAsNoise { user: PersonId },
     /// The channel has restarted, or was told that the call has ([`Notice::PlayerRestarted`]): stop what is played, and forget what was prepared. What is
     /// left to do for a reply follows. Tell again who wants to be ignored in this call alone, whether the companions are
     /// [silenced](Notice::Silenced), and who of these people has no connection.
@@ -102,11 +95,9 @@ pub enum CallEffect {
     /// `Finished` after all audio, or without any if none can be made. A sentence without first audio for `voice.first_audio_timeout_secs`, or without
     /// more of it for `voice.stall_timeout_secs`, is a `Stall`. After `Ended` and `Prepare` it tells nothing more of what it was told before.
     Reply {
-        /// The reply's number.
         ticket: Ticket,
         /// The turn in whose trace the work for it belongs, if that is known.
         turn: Option<TurnId>,
-        /// What to do.
         aloud: Aloud,
     },
 }
@@ -126,7 +117,6 @@ pub(crate) mod fake {
 
     use super::{CallEffect, ChannelId, VoiceCalls};
 
-    /// See the module.
     #[derive(Debug, Default)]
     pub(crate) struct FakeCalls {
         carried_out: Mutex<Vec<(ChannelId, CallEffect)>>,

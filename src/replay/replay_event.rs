@@ -107,11 +107,7 @@ pub enum ReplayEventKind {
         from: Duration,
     },
     /// It was cut. Its `message` follows.
-    Cut {
-        companion: CompanionId,
-        /// The words that were heard.
-        heard: String,
-    },
+    Cut { companion: CompanionId, heard: String },
     /// It is prepared again, to answer these messages, too.
     Extended { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
     /// A companion wrote for too long and lost the floor. It writes on, late.

@@ -19,7 +19,6 @@ pub enum Question<'a> {
     },
     /// The text of a statement.
     Statement {
-        /// The companion that speaks.
         companion: &'a CompanionId,
         /// The trigger that led to the statement.
         trigger: Trigger,

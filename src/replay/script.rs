@@ -63,14 +63,10 @@ pub struct Answer {
     pub delay: Duration,
 }
 
-/// An event of a script.
 #[derive(Clone, Debug)]
 pub struct ScriptedEvent {
-    /// When it happens.
     pub at: Moment,
-    /// The channel's name.
     pub channel: String,
-    /// What happens.
     pub action: Action,
 }
 
@@ -104,12 +100,10 @@ pub enum Action {
     Delete(Seq),
 }
 
-/// A message in a script.
 #[derive(Clone, Debug)]
 pub struct ScriptedMessage {
     /// The author's id, which is also the name.
     pub from: String,
-    /// The text of the message.
     pub text: String,
     /// The ids of the mentioned companions and people.
     pub mentions: Vec<String>,

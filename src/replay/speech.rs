@@ -11,7 +11,6 @@ use crate::domain::voice::said::{Said, Sound};
 pub struct VoiceAction {
     /// The person's id, which is also the name.
     pub from: String,
-    /// What the person does.
     pub what: VoiceEvent,
 }
 
@@ -32,7 +31,6 @@ pub enum VoiceEvent {
     Partial(String),
     /// The recogniser returns a final result. Empty: without words.
     Final {
-        /// The words.
         text: String,
         /// The beginning of the first voiced hop. None: as `speech: "start"` said.
         started: Option<Moment>,

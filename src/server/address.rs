@@ -16,7 +16,6 @@ const FILE: &str = "server.json";
 pub struct Running {
     /// Its address: `http://127.0.0.1:7878`.
     pub url: String,
-    /// Its process id.
     pub pid: u32,
 }
 

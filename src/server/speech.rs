@@ -107,11 +107,9 @@ fn within<T>(name: &str, make: impl FnOnce() -> Result<T, Problem>) -> Result<T,
 pub struct Tried {
     /// The name of its table.
     pub name: Arc<str>,
-    /// What it does.
     pub service: Service,
     /// Why it does not work.
     pub outcome: Result<(), NoAnswer>,
-    /// How long it took.
     pub took: Duration,
 }
 

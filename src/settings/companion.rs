@@ -29,7 +29,6 @@ pub const MAX_BRIEF_BYTES: usize = 4 * 1024;
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 /// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
-/// The highest `max_turns`.
 pub const MAX_TURNS: u32 = 1_000_000;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
@@ -72,7 +71,6 @@ pub struct Companion {
     pub max_turns: Option<u32>,
     /// Whether its statements are judged for repetition, and repetition forces closing stages on it.
     pub repetition: bool,
-    /// The models that it uses.
     #[serde(skip_serializing_if = "ModelChoice::is_default")]
     pub model: ModelChoice,
     /// How it sounds, and how its name sounds.
@@ -91,7 +89,6 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
-    /// The model for a role.
     pub const fn of(&self, role: ModelRole) -> &ModelName {
         match role {
             ModelRole::Side => &self.side,
@@ -136,31 +133,22 @@ pub struct CompanionFile {
     pub name: Option<Arc<str>>,
     /// See [`Companion::aliases`]. The default is none.
     pub aliases: Option<Vec<Arc<str>>>,
-    /// See [`Companion::chattiness`].
     pub chattiness: Option<Arc<str>>,
-    /// See [`Companion::interjection`].
     pub interjection: Option<Interjection>,
-    /// See [`Companion::text_lull_timeout`].
     pub text_lull_timeout: Option<f64>,
-    /// See [`Companion::voice_lull_timeout`].
     pub voice_lull_timeout: Option<f64>,
     /// See [`Companion::starts_after`]. The default is never.
     pub starts_after: Option<f64>,
-    /// See [`Companion::persona`].
     pub persona: Option<Arc<str>>,
     /// See [`Companion::brief`]. The default is none.
     pub brief: Option<Arc<str>>,
-    /// See [`Companion::tone`].
     pub tone: Option<Arc<str>>,
     /// See [`Companion::picture`]. The default is none.
     pub picture: Option<Arc<str>>,
     /// See [`Companion::max_turns`]. The default is none.
     pub max_turns: Option<u32>,
-    /// See [`Companion::repetition`].
     pub repetition: Option<bool>,
-    /// See [`Companion::model`].
     pub model: Option<ModelChoice>,
-    /// See [`Companion::voice`].
     pub voice: Option<CompanionVoice>,
 }
 
@@ -168,17 +156,11 @@ pub struct CompanionFile {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompanionDefaults {
-    /// See [`Companion::chattiness`].
     pub chattiness: Arc<str>,
-    /// See [`Companion::interjection`].
     pub interjection: Interjection,
-    /// See [`Companion::text_lull_timeout`].
     pub text_lull_timeout: f64,
-    /// See [`Companion::voice_lull_timeout`].
     pub voice_lull_timeout: f64,
-    /// See [`Companion::repetition`].
     pub repetition: bool,
-    /// See [`Companion::persona`].
     pub persona: Arc<str>,
 }
 

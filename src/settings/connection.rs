@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::Problem;
 use super::models::{Endpoint, Models};
 
-/// The file's name.
 const FILE: &str = "connection.json";
 /// Owner: read and write.
 const MODE: u32 = 0o600;

@@ -53,7 +53,6 @@ pub struct Sources {
 pub struct Loaded {
     /// All settings, checked.
     pub settings: Settings,
-    /// The companions, by id.
     pub companions: BTreeMap<CompanionId, Companion>,
     /// The source of the companions.
     pub companions_from: Origin,

@@ -16,7 +16,6 @@ pub(super) enum Step {
     Index(usize),
 }
 
-/// An invalid value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mismatch {
     pub path: Path,

@@ -50,9 +50,7 @@ pub struct Models {
     pub check_at_start: bool,
     /// The queue and retries of calls.
     pub pool: Pool,
-    /// The circuit breaker.
     pub breaker: Breaker,
-    /// The built-in model.
     pub rehearsal: Rehearsal,
     /// Further models, which companions name in their files: all other tables of this section.
     #[serde(skip)]
@@ -134,7 +132,6 @@ pub struct Breaker {
     pub cool_down_secs: f64,
 }
 
-/// The built-in model.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rehearsal {

@@ -16,7 +16,6 @@ impl Zone {
         (!zone.is_unknown()).then_some(Self(zone))
     }
 
-    /// The zone itself.
     pub fn time_zone(&self) -> TimeZone {
         self.0.clone()
     }

@@ -106,7 +106,6 @@ impl Book {
         lock(&self.groups).entry(stage.life()).or_default().failed += 1;
     }
 
-    /// The process restarts.
     pub(super) fn restart(&self) {
         *lock(&self.newest) = (Duration::ZERO, Duration::ZERO);
     }

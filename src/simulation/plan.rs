@@ -38,7 +38,6 @@ const STORM_ON_CONNECTIONS: Duration = Duration::from_secs(600);
 /// A word for each guild that must never be seen outside it.
 const WORDS: [&str; 4] = ["qalamarine", "vexolith", "zumbrota", "drelliput"];
 
-/// A planned run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,

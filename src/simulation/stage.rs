@@ -58,7 +58,6 @@ pub(super) struct Stage {
     notes: Mutex<Notes>,
 }
 
-/// A guild that was quarantined.
 #[derive(Clone, Debug)]
 pub(super) struct GuildQuarantine {
     pub(super) guild: String,
@@ -73,7 +72,6 @@ pub(super) struct GuildQuarantine {
 pub(super) struct Notes {
     /// Log lines, with the time of the run.
     pub(super) log: Vec<(Duration, String)>,
-    /// Broken rules.
     pub(super) violations: Vec<String>,
     /// Kinds of faults and paths, and their counts.
     pub(super) reached: BTreeMap<&'static str, u64>,

@@ -71,7 +71,6 @@ impl SimRng {
         Self { dice, ids: AtomicU64::new(0), panics: AtomicU64::new(0), clock, panicked: Mutex::default() }
     }
 
-    /// When handlers panicked.
     pub(super) fn panicked(&self) -> Vec<Duration> {
         self.panicked.lock().clone()
     }

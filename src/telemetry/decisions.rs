@@ -21,7 +21,6 @@ pub struct DecisionFacts<'a> {
     /// The question, if one was asked. The span of its call is a child of this one.
     pub ticket: Option<Ticket>,
     pub companion: &'a CompanionId,
-    /// Why it considered speaking.
     pub trigger: Trigger,
     pub answer: Answer<'a>,
     /// Number of messages that the gate had counted.
@@ -67,7 +66,6 @@ pub struct VoteFacts<'a> {
     pub importance: f64,
     /// Whether it considers itself called upon.
     pub selected: bool,
-    /// Its closing stage.
     pub closing: &'a str,
     /// `won`, `lost` or `none`. `None` while it is not known.
     pub floor: Option<&'static str>,

@@ -23,7 +23,6 @@ pub struct Attempt {
     pub shards: u32,
     /// It tried to resume a session. Otherwise it began a new one.
     pub is_resume: bool,
-    /// An identify was sent.
     pub has_identified: bool,
     pub began: Moment,
     /// When the session was established, or the attempt failed.

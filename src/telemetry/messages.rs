@@ -38,7 +38,6 @@ pub struct UtteranceFacts<'a> {
 #[derive(Clone, Debug)]
 pub struct SendFacts<'a> {
     pub turn: InTurn<'a>,
-    /// The platform's name.
     pub platform: &'a str,
     pub companion: &'a CompanionId,
     /// When the words were written.
@@ -50,7 +49,6 @@ pub struct SendFacts<'a> {
 /// A spoken reply that was played, whole or in part.
 pub struct PlaybackFacts<'a> {
     pub turn: InTurn<'a>,
-    /// The companion that speaks.
     pub companion: &'a CompanionId,
     /// `whole`, `cut` or `unheard`.
     pub outcome: &'static str,
@@ -67,7 +65,6 @@ pub struct PlaybackFacts<'a> {
 /// An interruption of a spoken reply that came out.
 pub struct InterruptionFacts<'a> {
     pub turn: InTurn<'a>,
-    /// The companion that speaks.
     pub companion: &'a CompanionId,
     pub interrupted: &'a Interrupted,
     pub at: Moment,

@@ -15,9 +15,7 @@ use crate::domain::moment::Moment;
 pub struct ActorFacts<'a> {
     /// The kind of actor: `channel`, `companion`, …
     pub sort: &'static str,
-    /// Its key.
     pub address: &'a str,
-    /// How it ended.
     pub ending: &'a str,
     /// When the supervisor noticed.
     pub at: Moment,

@@ -27,7 +27,6 @@ pub struct SelectionFacts<'a> {
     pub missing: usize,
     /// Whether the selection had to break a tie.
     pub is_tied: bool,
-    /// The selected companion, if any.
     pub selected: Option<&'a CompanionId>,
     pub started: Moment,
     pub ended: Moment,

@@ -15,6 +15,7 @@ mod discord;
 mod fake;
 mod harness;
 mod kills;
+mod load;
 mod operating;
 mod processes;
 mod second;

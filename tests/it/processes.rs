@@ -2,7 +2,6 @@
 //! resources.
 
 mod backups;
-mod bench;
 mod characters;
 mod clock;
 mod command_errors;

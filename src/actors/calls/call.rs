@@ -25,7 +25,6 @@ use crate::telemetry::instruments::{Instruments, NONE};
 /// How long what somebody has said last is still recognised.
 pub const LINGERS_FOR: Duration = Duration::from_secs(2);
 
-/// A call.
 pub struct Call {
     channel_ref: ChannelRef,
     participants: Mutex<Participants>,
@@ -126,7 +125,6 @@ pub struct Recorded {
     pub is_sure: bool,
 }
 
-/// A connection.
 #[derive(Clone)]
 struct Connected {
     user: PersonId,
@@ -365,7 +363,6 @@ impl Call {
         self.participants.lock().people.is_empty() && self.link().is_none_or(|link| link.is_over())
     }
 
-    /// All connections.
     pub fn connections(&self) -> Vec<u64> {
         self.participants.lock().lines.keys().copied().collect()
     }
@@ -392,7 +389,6 @@ impl Call {
         self.participants.lock().lines.get(&line).map(|line| line.listener.clone())
     }
 
-    /// The people in the call.
     pub fn people(&self) -> Vec<Person> {
         self.participants
             .lock()

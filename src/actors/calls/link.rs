@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
 
-/// See the module.
 pub struct Link {
     state: Mutex<State>,
 }

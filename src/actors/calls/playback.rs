@@ -223,7 +223,6 @@ impl Playback {
         (position, self.script.played(position))
     }
 
-    /// What was heard.
     pub fn heard(&self) -> String {
         self.script.heard()
     }

@@ -102,9 +102,7 @@ impl<S: ?Sized> Provider<S> {
     }
 }
 
-/// A provider of recognition.
 pub type RecognitionProvider = Arc<Provider<dyn SpeechRecognition>>;
-/// A provider of voices.
 pub type VoiceProvider = Arc<Provider<dyn SpeechSynthesis>>;
 
 /// Work that a provider does: a stream, or a sentence. Dropping it says nothing about the provider.

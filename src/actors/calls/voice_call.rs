@@ -104,7 +104,6 @@ impl Drop for Saying {
 /// A reply that is prepared or played.
 struct Reply {
     playback: Playback,
-    /// Its span.
     span: Option<SpanRef>,
     /// Tells the audio of this reply from that of another.
     identity: Arc<()>,

@@ -18,7 +18,6 @@ use crate::domain::message::{Author, Cut, Message, Modality, Role};
 use crate::journal::record::Used;
 use crate::telemetry::instruments::platform_label;
 
-/// A statement that was made.
 pub(super) struct MadeStatement {
     pub(super) ticket: Ticket,
     pub(super) companion: CompanionId,

@@ -34,7 +34,6 @@ pub struct Arguments {
     pub channel_key: ChannelKey,
     /// The open rounds, at least one.
     pub rounds: Vec<OpenRound>,
-    /// The external companions in the channel.
     pub external: BTreeSet<CompanionId>,
     /// The channel, which decides about answers and votes.
     pub channel: ActorRef<ChannelMessage>,

@@ -12,7 +12,6 @@ use crate::ports::store::key::Key;
 
 /// The back-off after the first attempt without a brief. It doubles with each further one.
 const FIRST_BACK_OFF: Duration = Duration::from_secs(60);
-/// The longest back-off.
 const MAX_BACK_OFF: Duration = Duration::from_secs(3_600);
 
 /// The briefs, by the keys under which they are stored. Cheap to clone; all clones share their state.

@@ -369,7 +369,6 @@ impl Register {
         Ok(members)
     }
 
-    /// Replaces the members of a guild.
     fn replace_members(&mut self, guild: GuildId, members: GuildMembers) {
         if let Some(names) = &members.names {
             self.name_sets.share(&members, names);

@@ -28,10 +28,8 @@ pub enum CompanionMessage {
 /// Asks a channel for what a prompt is built from, as it is when this is called. `None`: it is not there any more, or the channel is not running.
 pub type Source<T> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Option<T>> + Send>> + Send + Sync>;
 
-/// The input of a decision.
 pub struct DecisionInput {
     pub trigger: Trigger,
-    /// The companion's closing stage.
     pub stage: Stage,
     pub modality: Modality,
     /// Messages since the companion last spoke.
@@ -42,7 +40,6 @@ pub struct DecisionInput {
     pub speaker: Option<Arc<str>>,
     /// Whether the last statements were judged repetitive.
     pub is_repetitive: bool,
-    /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent settled turns, oldest first.
     pub recent: Vec<Said>,
@@ -50,11 +47,9 @@ pub struct DecisionInput {
     pub buffer: Vec<Said>,
 }
 
-/// The input of a statement.
 #[derive(Clone)]
 pub struct Statement {
     pub trigger: Trigger,
-    /// The speaker's closing stage.
     pub closing: Stage,
     /// How often somebody wanted another statement in the place of one that was made.
     pub tries: u32,
@@ -71,7 +66,6 @@ pub struct Statement {
     pub speaker: Option<Arc<str>>,
     /// Whether the last statements were judged repetitive.
     pub is_repetitive: bool,
-    /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The newest event that the summary covers.
     pub summary_upto: Seq,

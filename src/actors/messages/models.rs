@@ -18,7 +18,6 @@ pub enum PoolMessage {
     Ask(Box<PoolRequest>),
     /// Drop a call whose answer is no longer wanted.
     Cancel(CallId),
-    /// A call ended.
     Ended(CallId, Result<Answer, NoAnswer>),
     /// The task of a call panicked.
     Panicked(CallId),
@@ -66,7 +65,6 @@ pub struct Job {
     pub request: Arc<LazyRequest>,
     /// Receives the draft while it grows.
     pub drafts: Option<mpsc::UnboundedSender<Draft>>,
-    /// The span of the caller.
     pub span: tracing::Span,
 }
 

@@ -26,10 +26,7 @@ pub enum Upkeep<K> {
 pub enum Ending {
     /// It stopped at once, or after draining its mailbox.
     #[error("stopped{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
-    Stopped {
-        /// The reason given, if any.
-        reason: Option<String>,
-    },
+    Stopped { reason: Option<String> },
     /// It was killed, or its task was cancelled.
     #[error("killed")]
     Killed,

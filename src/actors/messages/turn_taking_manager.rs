@@ -13,26 +13,34 @@ use crate::ports::language_model::LazyRequest;
 
 pub enum ManagerMessage {
     /// A companion's question was answered, or failed.
-    Answered { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
+    Answered {
+        ticket: Ticket,
+        asked: Arc<LazyRequest>,
+        outcome: Box<Outcome>,
+    },
     /// An external companion votes. Answered once the vote is on record.
     Vote {
         state: State,
         /// Answered with whether the vote counts.
         reply: RpcReplyPort<Result<(), VoteError>>,
     },
-    /// A State is on record.
     StateRecorded(Box<State>),
     /// Another round was opened.
     RoundOpened(Box<OpenRound>),
     /// The round of this message is over; these were its States. After the last round, the manager stops.
-    RoundClosed { message: Seq, states: Vec<State> },
+    RoundClosed {
+        message: Seq,
+        states: Vec<State>,
+    },
     /// The deadline for missing States in the round of this message has passed.
     Due(Seq),
     /// Wait this much longer for missing States in the round of this message.
-    ExtendDeadline { message: Seq, timeout: Duration },
+    ExtendDeadline {
+        message: Seq,
+        timeout: Duration,
+    },
 }
 
-/// A round, for its manager.
 pub struct OpenRound {
     /// The round with the States that are on record.
     pub round: Round,

@@ -12,7 +12,6 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::Recognised;
 use crate::ports::speech_synthesis::Piece;
 
-/// A child of a call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallChild {
     /// Decodes what a person says, and finds when the person talks.
@@ -21,7 +20,6 @@ pub enum CallChild {
     Recognition(PersonId),
 }
 
-/// Messages to a call.
 pub enum CallMessage {
     /// A person has one more connection.
     Entered(PersonId),

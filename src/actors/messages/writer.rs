@@ -156,7 +156,6 @@ pub struct HandOver {
 /// Writes records outside of journals: settings, rooms, dead letters.
 #[derive(Debug)]
 pub struct WriteMeta {
-    /// The ward of all the keys.
     pub ward: Ward,
     /// The writes. None of them touches a journal or its head.
     pub writes: Vec<Write>,

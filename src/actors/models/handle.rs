@@ -59,7 +59,6 @@ impl Models {
     }
 }
 
-/// A question for a model.
 pub struct Question {
     /// The request, with its role.
     pub request: Arc<LazyRequest>,

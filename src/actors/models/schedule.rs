@@ -60,7 +60,6 @@ pub enum Step {
 pub struct CallStats {
     /// Time in the queue and in pauses between attempts.
     pub waited: Duration,
-    /// Time in calls.
     pub in_calls: Duration,
     /// The number of calls made.
     pub attempts: u32,
@@ -75,11 +74,9 @@ pub enum PoolEvent {
     TimedOut(ModelRole),
     /// A question was shed or refused because too many waited.
     Shed(ModelRole, Priority),
-    /// A call panicked.
     Panicked(ModelRole),
     /// A question's prompt could not be built.
     NoPrompt(ModelRole),
-    /// A breaker opened.
     Opened,
 }
 

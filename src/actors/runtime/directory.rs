@@ -39,7 +39,6 @@ pub enum Address {
     TurnTakingManager(ChannelId),
     /// A reply that is being written.
     Reply(ChannelId, Ticket),
-    /// A voice call.
     VoiceCall(ChannelId),
     /// The voice of a person in a call.
     VoiceUser(ChannelId, PersonId),

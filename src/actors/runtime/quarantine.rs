@@ -19,7 +19,6 @@ const LONGEST_REASON: usize = 300;
 pub struct QuarantinePolicy {
     /// The first duration. Each further quarantine doubles it.
     pub first: Duration,
-    /// The longest duration.
     pub longest: Duration,
     /// After this long without a failure, a guild's history is dropped.
     pub forget_after: Duration,

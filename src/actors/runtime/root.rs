@@ -39,7 +39,6 @@ const PLATFORMS_PAUSE: Duration = Duration::from_secs(60);
 
 pub struct Root;
 
-/// A child of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Child {
     Writer,
@@ -62,7 +61,6 @@ impl Child {
     }
 }
 
-/// Messages to the root.
 pub enum RootMessage {
     /// The memberships are loaded: wake the guilds that have pending work, and connect to platforms. Before this, inbound events could not
     /// be assigned to members.

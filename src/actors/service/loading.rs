@@ -25,11 +25,7 @@ pub enum LoadRoomsError {
     Read(#[from] ReadError),
     /// Two companions of one guild share a name.
     #[error("room {room}: {shared}; give one of them another name, or remove it from the guild")]
-    SharedName {
-        /// The room that could not be loaded.
-        room: ChannelId,
-        shared: SharedName,
-    },
+    SharedName { room: ChannelId, shared: SharedName },
     /// A room of the settings could not be created.
     #[error("room {room}: {error}")]
     MembershipError { room: ChannelId, error: MembershipError },

@@ -26,7 +26,6 @@ pub enum PacketError {
     /// It has no bytes.
     #[error("the Opus packet is empty; send one frame of 20 ms in each packet")]
     Empty,
-    /// It is too long.
     #[error("the Opus packet has {bytes} bytes; one frame has at most {MOST_BYTES}")]
     TooLong {
         /// Its length.
@@ -44,7 +43,6 @@ pub enum PacketError {
     /// It is a duplicate, or comes after a later one.
     #[error("the Opus packet {number} comes too late: {expected} is the next one")]
     Late {
-        /// Its number.
         number: u32,
         /// The next number that can be decoded.
         expected: u32,

@@ -155,7 +155,6 @@ pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// The room in a path.
 pub(super) struct RoomPath(pub(super) RoomId);
 
 impl FromRequestParts<Shared> for RoomPath {
@@ -167,7 +166,6 @@ impl FromRequestParts<Shared> for RoomPath {
     }
 }
 
-/// The room and the message in a path.
 pub(super) struct MessagePath(pub(super) RoomId, pub(super) Seq);
 
 impl FromRequestParts<Shared> for MessagePath {
@@ -181,7 +179,6 @@ impl FromRequestParts<Shared> for MessagePath {
     }
 }
 
-/// The room and the companion in a path.
 pub(super) struct CompanionPath(pub(super) RoomId, pub(super) CompanionId);
 
 impl FromRequestParts<Shared> for CompanionPath {

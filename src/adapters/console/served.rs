@@ -14,12 +14,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// What the console serves.
 pub enum Served {
     /// The core.
-    Core {
-        /// Its services.
-        backend: Backend,
-        /// The setup of its models.
-        models: Arc<dyn ModelSetup>,
-    },
+    Core { backend: Backend, models: Arc<dyn ModelSetup> },
     /// Nothing: the store is closed. The function tells what happens to it, and how far that is.
     Closed(Box<dyn Fn() -> String + Send + Sync>),
 }

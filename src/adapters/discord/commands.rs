@@ -103,7 +103,6 @@ struct Pending<'a> {
     handle: &'a Handle,
     /// When it arrived.
     since: Instant,
-    /// Its metric label.
     label: &'static str,
 }
 

@@ -74,7 +74,6 @@ pub enum Incoming {
     Message(IncomingMessage),
     /// Our own message: it is on record as a statement already.
     Ours(Option<String>),
-    /// It is ignored.
     Ignored(IgnoreReason),
 }
 
@@ -112,7 +111,6 @@ pub struct IncomingMessage {
 /// The message that an inbound message answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The message.
     pub message: Snowflake,
     /// Its sender; none if it is gone.
     pub sender: Option<Sender>,

@@ -33,7 +33,6 @@ pub enum Mark<'a> {
     Emoji {
         /// 2 to 32 ASCII letters, digits and underscores.
         name: &'a str,
-        /// The emoji's id.
         id: Snowflake,
     },
     /// `<t:1618953630:R>`
@@ -67,7 +66,6 @@ impl<'a> Piece<'a> {
 
 struct Pieces<'a> {
     rest: &'a str,
-    /// The character before `rest`.
     before: Option<char>,
     /// Whether the rest of this line has no further single backticks, and no further double ones.
     unclosed: [bool; 2],

@@ -42,7 +42,6 @@ pub struct Emoji {
     pub id: Snowflake,
     /// Its name, without colons.
     pub name: Box<str>,
-    /// Whether it is animated.
     pub animated: bool,
 }
 

@@ -34,10 +34,8 @@ pub struct Guild<'a> {
     pub roles: &'a BTreeMap<Snowflake, Permissions>,
 }
 
-/// A member of a guild.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
-    /// The user's id.
     pub id: Snowflake,
     /// The member's roles, without `@everyone`.
     pub roles: &'a [Snowflake],
@@ -51,7 +49,6 @@ pub struct Channel<'a> {
     pub overwrites: &'a [PermissionOverwrite],
     /// Whether it is a voice or stage channel, which has a text chat too.
     pub is_voice: bool,
-    /// The thread, if there is one.
     pub thread: Option<Thread>,
 }
 

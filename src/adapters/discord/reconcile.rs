@@ -66,7 +66,6 @@ pub struct ReadMessage<'a> {
 /// The outcome of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was posted.
     Posted(Snowflake),
     /// It was posted, because a later part was, but was deleted since.
     Gone,

@@ -88,7 +88,6 @@ struct RawResponse {
     body: Result<Vec<u8>, String>,
 }
 
-/// The body of an error response.
 #[derive(Default, Deserialize)]
 pub(super) struct ErrorBody {
     #[serde(default)]

@@ -22,7 +22,6 @@ const MOST_ENTRIES: usize = 4;
 pub(in crate::adapters) struct Told {
     /// The HTTP status: of the response, or in a successful response the one that the error names.
     pub status: Option<u16>,
-    /// Its words.
     pub message: String,
     /// Its types and codes, in small letters.
     pub codes: Vec<String>,

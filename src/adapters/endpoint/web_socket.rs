@@ -50,7 +50,6 @@ pub(in crate::adapters) struct WebSocket {
     is_congested: bool,
 }
 
-/// What was received.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::adapters) enum Received {
     Text(String),

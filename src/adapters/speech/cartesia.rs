@@ -33,7 +33,6 @@ const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 /// The voice of the API's documentation, which every account may use.
 const DEFAULT_VOICE: &str = "a0e99841-438c-4a64-b679-ae501e7d6091";
 
-/// Cartesia.
 #[derive(Clone)]
 pub struct Cartesia(Arc<Service>);
 
@@ -44,7 +43,6 @@ struct Service {
     link: Mutex<Option<Link>>,
     /// What the names of contexts begin with: those of an account are counted together.
     prefix: String,
-    /// The number of contexts.
     contexts: AtomicU64,
 }
 

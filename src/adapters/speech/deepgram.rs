@@ -39,7 +39,6 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 /// How long the service has for the rest of the results.
 pub(super) const CLOSING: Duration = Duration::from_secs(5);
 
-/// See the module.
 pub struct Deepgram {
     connections: Connections,
     model: Arc<str>,

@@ -39,7 +39,6 @@ const WITH_LANGUAGE: &str = "_v2_5";
 /// Longer messages are read on a thread that may block.
 const LARGE: usize = 128 * 1024;
 
-/// ElevenLabs.
 #[derive(Clone)]
 pub struct ElevenLabs(Arc<Service>);
 

@@ -24,7 +24,6 @@ use crate::settings::Problem;
 /// The model that takes a language. The others are for one.
 const MULTI: &str = "flux-general-multi";
 
-/// See the module.
 pub struct Flux {
     connections: Connections,
     model: Arc<str>,

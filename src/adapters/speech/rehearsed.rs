@@ -16,7 +16,6 @@ const REHEARSAL: &str = "rehearsal";
 /// The frames in a piece: 200 ms.
 const FRAMES: usize = 10;
 
-/// See the module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RehearsedSpeech;
 

@@ -12,7 +12,6 @@ pub struct At {
     pub base_url: Url,
     /// The model's name at the service.
     pub model: Arc<str>,
-    /// The key, if the service needs one.
     pub key: Option<SecretString>,
     /// How long an answer may take: connecting, and the first result of a request.
     pub timeout: Duration,

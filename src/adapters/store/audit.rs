@@ -22,7 +22,6 @@ const PROBLEMS_KEPT: usize = 100;
 /// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The number of records.
     pub records: u64,
     /// The number of bytes of keys and values.
     pub bytes: u64,
@@ -32,7 +31,6 @@ pub struct Report {
     pub channels: u64,
     /// The counts that the store recorded: everything ever committed.
     pub counts: Counts,
-    /// The number of problems.
     pub problem_count: u64,
     /// The number of problems that are complete records which cannot be decoded.
     pub illegible: u64,

@@ -26,7 +26,6 @@ const MAX_PART_BYTES: u32 = 1 << 28;
 /// The result of copying a store or a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// The number of records copied.
     pub records: u64,
     /// Bytes on disk before: of the backup, or of the store that was copied. 0 for a backup of a running store.
     pub bytes_before: u64,
@@ -56,11 +55,7 @@ pub enum CopyError {
     Among { to: PathBuf, data: PathBuf },
     /// The target cannot be written.
     #[error("{}", unwritten(.to, .error))]
-    Unwritten {
-        to: PathBuf,
-        /// The error of the file system.
-        error: io::Error,
-    },
+    Unwritten { to: PathBuf, error: io::Error },
     /// A restore was requested into a folder that has a store.
     #[error(
         "there is a store in {folder} already, and a restore never overwrites one: move `store` and `manifest` out of it first \
@@ -77,7 +72,6 @@ pub enum CopyError {
     Io {
         /// The file or folder in question.
         path: PathBuf,
-        /// The error of the file system.
         error: io::Error,
     },
 }

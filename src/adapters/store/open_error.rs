@@ -48,13 +48,7 @@ pub enum OpenError {
     },
     /// The database opens, but holds less than the manifest says.
     #[error("the store in {} has lost data: it had {manifest} and has {found} now; {WAYS_OUT}", .folder.display())]
-    Lost {
-        folder: PathBuf,
-        /// The counts in the manifest.
-        manifest: Counts,
-        /// The counts found.
-        found: Counts,
-    },
+    Lost { folder: PathBuf, manifest: Counts, found: Counts },
     /// Stored data cannot be read.
     #[error("{0}")]
     Damaged(String),
@@ -81,7 +75,6 @@ pub enum OpenError {
         /// The time waited.
         after: Duration,
     },
-    /// Restoring a backup was interrupted.
     #[error(
         "restoring a backup into {} was interrupted: do it again with `tertulia history restore`, or start without the backup with `tertulia serve --accept-loss`",
         .folder.display()
@@ -107,16 +100,12 @@ pub enum OpenError {
     },
     /// Something other than a folder is where a folder is needed.
     #[error("{} is not a folder: move what is there, or name another data folder with storage.path", .path.display())]
-    NoFolder {
-        /// The path of it.
-        path: PathBuf,
-    },
+    NoFolder { path: PathBuf },
     /// Another error of the file system.
     #[error("{}: {error}", .path.display())]
     Io {
         /// The file or folder in question.
         path: PathBuf,
-        /// The error of the file system.
         error: io::Error,
     },
 }

@@ -354,7 +354,6 @@ impl Conversation {
         }
     }
 
-    /// A reply failed.
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, step: &mut Step<'_, '_>) {
         if let Some(floor) = self.owed_reply(ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);

@@ -28,15 +28,11 @@ const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Aloud {
     /// A reply is being prepared: its companion thinks.
-    Prepare {
-        /// The companion.
-        companion: CompanionId,
-    },
+    Prepare { companion: CompanionId },
     /// Make audio of a sentence. Tell its words and its audio as [`Notice::Reply`].
     Say {
         /// The number of the sentence, from 0.
         sentence: usize,
-        /// The words.
         text: Arc<str>,
     },
     /// No more sentences follow.

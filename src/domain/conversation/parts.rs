@@ -30,7 +30,6 @@ pub struct Selection {
 /// A companion that wants to speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// The companion.
     pub companion: CompanionId,
     /// The trigger of its question.
     pub trigger: Trigger,
@@ -49,7 +48,6 @@ pub struct Candidate {
 pub struct Turn {
     /// The companion that speaks next.
     pub candidate: Candidate,
-    /// How it was selected.
     pub selection: Selection,
     /// When it starts to speak. None: at once.
     pub speak_at: Option<Moment>,
@@ -91,7 +89,6 @@ pub(super) struct RecentStatement {
 pub struct Floor {
     /// The companion that has the floor.
     pub companion: CompanionId,
-    /// The reply's number.
     pub ticket: Ticket,
     /// The trigger that led to the reply.
     pub trigger: Trigger,
@@ -172,7 +169,6 @@ impl Floor {
 /// A sentence of a spoken reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpokenSentence {
-    /// The words.
     pub text: Arc<str>,
     /// The number of characters that were heard, as far as it is on record.
     pub heard: u32,

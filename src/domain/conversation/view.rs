@@ -31,7 +31,6 @@ pub enum Doing {
 /// The state of one companion in a conversation.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
-    /// The companion.
     pub companion: &'a CompanionId,
     /// Its gate in this channel.
     pub gate: &'a Gate,
@@ -111,7 +110,6 @@ impl Conversation {
         self.episode
     }
 
-    /// The rolling summary.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }

@@ -103,7 +103,6 @@ impl Call {
         Live(Some(Box::new(LiveCall { utterances, ..LiveCall::default() })))
     }
 
-    /// The messages of a hand-over.
     fn messages(&self, hand_over: &HandOver) -> Vec<Event> {
         let endpoint = hand_over.endpoint();
         let mut messages = Vec::with_capacity(hand_over.messages.len());

@@ -58,7 +58,6 @@ pub fn verdicts(words: &Words) -> [String; 2] {
     [first(&words.yes_words), first(&words.no_words)]
 }
 
-/// The form of a statement.
 pub(super) fn statement_form(name: &str, is_spoken: bool) -> String {
     let form = if is_spoken {
         format!(

@@ -12,7 +12,6 @@ const MAX_NAME: usize = 40;
 const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
 
-/// A mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// Something begins that is not said.

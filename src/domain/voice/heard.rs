@@ -21,9 +21,7 @@ const STEP_BACK: Duration = Duration::from_millis(300);
 pub struct WordTime {
     /// The end of the word in the text, in bytes.
     pub text_end: usize,
-    /// When it begins.
     pub start: Duration,
-    /// When it ends.
     pub end: Duration,
 }
 
@@ -50,7 +48,6 @@ struct Sentence {
 pub struct Played<'a> {
     /// The audio of it that was played.
     pub played: Duration,
-    /// The words that were heard.
     pub heard: &'a str,
     /// Whether nothing of it will be played any more.
     pub is_over: bool,
@@ -150,7 +147,6 @@ impl Script {
         self.with_starts().filter(|(start, sentence)| *start < self.played && !sentence.sent.is_zero()).count()
     }
 
-    /// The whole text.
     pub fn text(&self) -> String {
         self.sentences.iter().map(|sentence| &*sentence.text).collect()
     }
@@ -206,7 +202,6 @@ impl Script {
         Some((number, position.saturating_sub(start)))
     }
 
-    /// The words of a sentence.
     pub fn sentence_text(&self, sentence: usize) -> Option<&Arc<str>> {
         self.sentences.get(sentence).map(|sentence| &sentence.text)
     }

@@ -182,7 +182,6 @@ impl Interruption {
         matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..))
     }
 
-    /// The text that was heard.
     pub fn heard(&self) -> String {
         self.script.heard()
     }

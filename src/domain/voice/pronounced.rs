@@ -11,7 +11,6 @@ use super::unspoken::unspoken;
 /// A text as it is spoken, and where its words are in the text as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pronounced {
-    /// What is spoken.
     pub text: String,
     replaced: Vec<Replaced>,
     /// When the word begins of whose pronunciation some words were spoken.

@@ -21,9 +21,7 @@ pub const MOST_NO_SPEECH: f64 = 0.6;
 pub struct Segment {
     /// The number of its event.
     pub seq: Seq,
-    /// The person who said it.
     pub from: PersonId,
-    /// The words.
     pub text: Arc<str>,
     /// The beginning of its first voiced hop.
     pub started: Moment,
@@ -60,7 +58,6 @@ impl Kind {
 /// What is known of a segment before it is journaled.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
-    /// The words.
     pub text: &'a str,
     /// The beginning of its first voiced hop.
     pub started: Moment,

@@ -86,7 +86,6 @@ enum Lull {
     Over,
     /// Somebody talks.
     Stopped,
-    /// It runs.
     Running {
         since: Moment,
         /// The companions for which the lull has ended already. Those with longer timeouts wait out the rest.

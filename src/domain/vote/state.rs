@@ -27,7 +27,6 @@ const MOST_ID_CHARS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct State {
-    /// The companion that votes.
     #[serde(deserialize_with = "from")]
     pub from: CompanionId,
     /// The number of the newest event at the round's opening, as text.

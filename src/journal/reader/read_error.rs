@@ -11,7 +11,6 @@ use crate::ports::store::key::{Key, Kind};
 /// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A value cannot be decoded.

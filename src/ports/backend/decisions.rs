@@ -14,9 +14,7 @@ use crate::domain::trigger::Trigger;
 /// Which decisions to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionQuery {
-    /// Only this room.
     pub room: Option<RoomId>,
-    /// Only this companion.
     pub companion: Option<CompanionId>,
     /// Only events after this one. It is never given without `room`, because numbers are a room's own.
     pub after: Option<Seq>,
@@ -24,7 +22,6 @@ pub struct DecisionQuery {
     pub limit: usize,
 }
 
-/// Decisions on record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Decisions {
     /// Oldest first.
@@ -41,9 +38,7 @@ pub struct DecisionRecord {
     pub seq: Seq,
     /// When it was made.
     pub at: Stamp,
-    /// The room's id.
     pub room: Arc<str>,
-    /// The companion that decided.
     pub companion: CompanionId,
     /// Why the companion considered speaking.
     pub trigger: Trigger,
@@ -61,7 +56,6 @@ pub struct DecisionRecord {
 /// Which decision or message to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WhyQuery {
-    /// The room.
     pub room: RoomId,
     /// The companion: its id, its name or an alias. If it is absent and several are present, each gets a short entry.
     pub companion: Option<Arc<str>>,
@@ -94,7 +88,6 @@ pub struct Why {
     pub message: Option<Seq>,
     /// What happened, oldest first.
     pub story: Vec<StoryLine>,
-    /// The decision, if there is one.
     pub decision: Option<DecisionRecord>,
     /// What the companion is waiting for, if its current state was requested.
     pub waiting_for: Option<WaitingFor>,
@@ -108,7 +101,6 @@ pub struct Why {
 /// A short entry about one companion.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Brief {
-    /// The companion.
     pub companion: CompanionId,
     /// Its display name.
     pub name: Arc<str>,
@@ -177,7 +169,6 @@ pub struct WaitingFor {
     pub text: String,
     /// The number of messages missing for an interjection.
     pub messages: Option<u64>,
-    /// When the lull ends.
     pub lull_at: Option<Stamp>,
     /// When it is asked again, in back-off.
     pub retry_at: Option<Stamp>,

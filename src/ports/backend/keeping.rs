@@ -27,9 +27,7 @@ pub struct Quarantine {
 /// A companion that is configured no more, because its folder has neither `companion.toml` nor persona files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkippedCompanion {
-    /// Its id.
     pub id: CompanionId,
-    /// Its folder.
     pub folder: Arc<str>,
 }
 
@@ -38,7 +36,6 @@ pub struct SkippedCompanion {
 pub struct QuarantinedGuild {
     /// Its id; `release` takes it.
     pub id: GuildId,
-    /// When it was stopped.
     pub since: Stamp,
     /// When it is started again.
     pub until: Stamp,
@@ -52,11 +49,8 @@ pub struct QuarantinedGuild {
 pub struct SuspendedChannel {
     /// The entry's id; `release` takes it.
     pub id: Arc<str>,
-    /// Its guild.
     pub guild: GuildId,
-    /// Its room.
     pub room: Arc<str>,
-    /// When it was stopped.
     pub since: Stamp,
     /// When it is started again.
     pub until: Stamp,
@@ -69,11 +63,8 @@ pub struct SuspendedChannel {
 pub struct DeadLetter {
     /// The entry's id; `retry` and `drop` take it.
     pub id: Arc<str>,
-    /// Its guild.
     pub guild: GuildId,
-    /// Its room.
     pub room: Arc<str>,
-    /// The message's number.
     pub seq: Seq,
     /// When it became a dead letter.
     pub at: Stamp,
@@ -83,12 +74,10 @@ pub struct DeadLetter {
     pub detail: String,
 }
 
-/// What to export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportQuery {
     /// Only this room; required for a replay script.
     pub room: Option<RoomId>,
-    /// The format of the lines.
     pub form: ExportForm,
 }
 
@@ -157,7 +146,6 @@ pub struct Readiness {
     pub ready: bool,
     /// Each part with its name: `store`, `models`, `discord` …
     pub parts: Vec<ReadyPart>,
-    /// The models in use.
     pub models: Option<ReadyModels>,
 }
 
@@ -182,9 +170,7 @@ pub struct ReadyModel {
 /// Whether one part is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadyPart {
-    /// The name of the part.
     pub part: Arc<str>,
-    /// Whether it is ready.
     pub ready: bool,
     /// What prevents it from being ready; for a part that is ready, further information, which may be empty.
     pub detail: String,

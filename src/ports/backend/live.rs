@@ -44,7 +44,6 @@ pub enum CursorError {
     /// The number of a room is not one.
     #[error("the number of room {room} is {number:?}, must be a whole number from 0 up: the seq of its last event that you have")]
     Number {
-        /// The room.
         room: RoomId,
         /// What is written in the place of the number.
         number: String,

@@ -103,7 +103,6 @@ pub struct HistoryMessage {
     /// For a companion: the name that it had. It may have left since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// The author's role.
     pub role: Role,
     /// For an event that must be acknowledged: its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,7 +127,6 @@ pub struct HistoryMessage {
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HistoryCut {
-    /// The whole text.
     pub full: Arc<str>,
     /// The name of the person who cut it off.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -35,12 +35,10 @@ impl RoomId {
         is_id.then(|| Self(text.into()))
     }
 
-    /// Whether it is a room of the console.
     pub fn is_of_console(&self) -> bool {
         !self.0.contains(':')
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -91,7 +89,6 @@ pub struct Rooms {
 /// A room with its members.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Room {
-    /// Its id.
     pub id: RoomId,
     /// Its title in one line of plain text: for a channel of another platform the one that it has there, at most 200 characters (`#general · Home`),
     /// for a room of the console the one that somebody gave it, at most 64. It is absent where it is unknown, or nobody gave one.
@@ -116,7 +113,6 @@ pub struct Room {
 /// A companion in a room, with the room's overrides applied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RoomCompanion {
-    /// Its id.
     pub id: CompanionId,
     /// Its display name.
     pub name: Arc<str>,
@@ -134,7 +130,6 @@ pub struct RoomCompanion {
     pub max_turns: Option<u32>,
     /// Whether its statements are judged for repetition.
     pub repetition: bool,
-    /// The models that it uses.
     pub model: ModelChoice,
     /// Whether an operator paused it here.
     pub paused: bool,
@@ -159,7 +154,6 @@ pub struct RoomPlan {
 /// A desired member of a room: written `"aria"`, or `{"id": "zed", "external": true}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invited {
-    /// Its id.
     pub id: CompanionId,
     /// Whether a program outside plays it.
     pub external: bool,
@@ -213,7 +207,6 @@ impl<'de> Visitor<'de> for InvitedVisitor {
 pub struct RoomPatch {
     /// The title of a room of the console: 1 to 64 characters in one line.
     pub title: Override<Arc<str>>,
-    /// Whether the room is paused.
     pub paused: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.
     #[serde(deserialize_with = "by_companion")]
@@ -238,10 +231,8 @@ pub struct CompanionPatch {
     pub max_turns: Override<u32>,
     /// Whether its statements are judged for repetition.
     pub repetition: Override<bool>,
-    /// The models that it uses.
     #[serde(deserialize_with = "model_patch")]
     pub model: Override<ModelPatch>,
-    /// Whether it is paused.
     pub paused: Override<bool>,
 }
 
@@ -336,7 +327,6 @@ pub struct CompanionView {
     pub name: Arc<str>,
     /// Other names that address it.
     pub aliases: Vec<Arc<str>>,
-    /// Its interjection level.
     pub interjection: Arc<str>,
     /// How it likes to talk, in words.
     pub chattiness: Arc<str>,
@@ -352,7 +342,6 @@ pub struct CompanionView {
     pub max_turns: Option<u32>,
     /// Whether its statements are judged for repetition.
     pub repetition: bool,
-    /// The models that it uses.
     pub model: ModelChoice,
 }
 

@@ -36,7 +36,6 @@ pub struct RoomState {
     pub max_turns: Option<u32>,
     /// How repetitive the last statements are.
     pub repetition: RepetitionState,
-    /// The current episode, if there is one.
     pub episode: Option<Episode>,
     /// Why the room is out of service, if it is, although it may have work to do.
     pub kept_away: Option<OutOfService>,
@@ -59,11 +58,9 @@ pub struct OutOfService {
 /// One companion in a room.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CompanionState {
-    /// The companion's id.
     pub id: CompanionId,
     /// Its display name.
     pub name: Arc<str>,
-    /// Its interjection level.
     pub interjection: Arc<str>,
     /// The texts of its unsettled messages, oldest first.
     pub buffer: Vec<Arc<str>>,
@@ -77,7 +74,6 @@ pub struct CompanionState {
     pub lull_at: Option<Stamp>,
     /// How long a lull lasts for it, in seconds.
     pub lull_secs: f64,
-    /// What it is doing now.
     pub doing: Doing,
     /// The trigger, when it was asked, is speaking or is in back-off.
     pub trigger: Option<Trigger>,
@@ -99,7 +95,6 @@ pub struct CompanionState {
     pub max_turns: Option<u32>,
     /// Whether its statements are judged for repetition.
     pub repetition: bool,
-    /// The models that it uses.
     pub model: ModelChoice,
     /// Whether a program outside plays it.
     pub external: bool,
@@ -110,7 +105,6 @@ pub struct CompanionState {
 pub struct RoundState {
     /// The number of the message that it is about; States name it, as a string.
     pub message_id: Seq,
-    /// When it was opened.
     pub opened_at: Stamp,
     /// When the round closes without the missing States.
     pub deadline: Stamp,
@@ -125,7 +119,6 @@ pub struct RoundState {
 /// A companion that was selected and has not begun to speak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TurnState {
-    /// The selected companion.
     pub companion: CompanionId,
     /// The trigger for which it was asked.
     pub trigger: Trigger,

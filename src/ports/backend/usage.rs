@@ -40,9 +40,7 @@ pub struct Usage {
 /// What one guild used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuildUsage {
-    /// The guild's id.
     pub guild: GuildId,
-    /// The amounts.
     #[serde(flatten)]
     pub used: Used,
     /// The calls by companion, model and role, ordered by companion. Calls for rooms themselves (summaries, judgements) come first.
@@ -57,13 +55,11 @@ pub struct GuildUsage {
 /// Amounts of usage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Used {
-    /// The number of statements.
     pub statements: u64,
     /// The number of evaluations for a lull, an interjection or a turn.
     pub evaluations: u64,
     /// The number of evaluations because somebody addressed a companion.
     pub addresses: u64,
-    /// The model calls.
     #[serde(flatten)]
     pub calls: Calls,
     /// What services for speech did. Its cost is not part of that of the calls.
@@ -76,7 +72,6 @@ pub struct Used {
 pub struct Speech {
     /// Seconds of audio that were recognised.
     pub recognised_secs: f64,
-    /// Characters that were spoken.
     pub characters: u64,
     /// The cost of what has a price, at the price of its time; none: nothing has one.
     pub cost: Option<Cost>,
@@ -88,13 +83,11 @@ pub struct Speech {
 /// What one service for speech did for one companion, or for a guild's people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpeechBy {
-    /// The kind of service.
     pub service: Service,
     /// The companion that spoke; none: people were heard.
     pub companion: Option<CompanionId>,
     /// `gen_ai.provider.name`.
     pub provider: Arc<str>,
-    /// The amounts.
     #[serde(flatten)]
     pub speech: Speech,
 }
@@ -110,7 +103,6 @@ pub struct UsageBy {
     pub provider: Arc<str>,
     /// `side` or `main`.
     pub role: Arc<str>,
-    /// The amounts.
     #[serde(flatten)]
     pub calls: Calls,
 }
@@ -122,9 +114,7 @@ pub struct Calls {
     pub calls: u64,
     /// The number of those that gave no answer. Their tokens are unknown and not counted.
     pub failed_calls: u64,
-    /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written.
     pub output_tokens: u64,
     /// The cost of the calls that have a price, each at the price of its time; none: no call has one. No price is not the same as a price of 0.
     pub cost: Option<Cost>,
@@ -153,7 +143,6 @@ pub struct Caps {
 /// A limit and how much of it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cap {
-    /// The amount used.
     pub used: u64,
     /// The limit; none: there is no limit.
     pub limit: Option<u64>,

@@ -12,7 +12,6 @@ const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A backup that is dated further ahead of the clock than this was made while the clock was wrong. Nobody knows how old it is.
 const AHEAD: Duration = Duration::from_secs(60 * 60);
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Whether a backup must be made now.

@@ -21,9 +21,7 @@ pub struct NamedModel {
     pub base_url: Option<String>,
     /// See [`Endpoint::model`]. Required.
     pub model: Option<String>,
-    /// See [`Endpoint::api_key`].
     pub api_key: Option<SecretString>,
-    /// See [`Endpoint::api_key_file`].
     pub api_key_file: Option<PathBuf>,
     /// Seconds until the first token: 0.1 to 3600, and at most `timeout_secs` of each role in which a companion uses the model.
     pub first_token_timeout_secs: Option<f64>,
@@ -33,11 +31,8 @@ pub struct NamedModel {
     pub max_concurrent: Option<usize>,
     /// See [`Endpoint::guild_max_concurrent`]. If only `max_concurrent` is set, half of that.
     pub guild_max_concurrent: Option<usize>,
-    /// See [`Endpoint::temperature`].
     pub temperature: Option<f64>,
-    /// See [`Endpoint::input_price`].
     pub input_price: Option<f64>,
-    /// See [`Endpoint::output_price`].
     pub output_price: Option<f64>,
 }
 

@@ -92,11 +92,8 @@ pub struct SpeechService {
 /// A service with everything that is needed to use it.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// Its protocol.
     pub api: SpeechApi,
-    /// The base URL.
     pub base_url: Url,
-    /// The model's name.
     pub model: Arc<str>,
 }
 

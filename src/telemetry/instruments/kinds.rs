@@ -11,7 +11,6 @@ pub const NONE: [&str; 0] = [];
 /// A label and its possible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The attribute's name.
     pub name: &'static str,
     /// The closed list of values. Empty for a label whose values come from the settings, such as names of models.
     pub values: &'static [&'static str],

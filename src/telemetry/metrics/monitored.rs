@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 use crate::telemetry::export::{Change, Losses};
 
-/// Wraps an exporter.
 #[derive(Debug)]
 pub(super) struct Monitored<E> {
     exporter: E,

@@ -79,7 +79,6 @@ pub(super) struct OpenTurn {
 /// A decision to speak in a round, with its call, and when it was made.
 pub(super) type Vote = (Decided, PendingCall, Moment);
 
-/// An open round.
 pub(super) struct Round {
     pub(super) since: Moment,
     /// The decisions to speak. They are emitted once the speaker is selected.

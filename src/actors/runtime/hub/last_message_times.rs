@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::Stamp;
 
-/// The cache.
 #[derive(Debug, Default)]
 pub struct LastMessageTimes {
     entries: Mutex<HashMap<ChannelKey, Entry>>,

@@ -17,7 +17,6 @@ use crate::telemetry::instruments::{Instruments, NONE};
 /// Something to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Out {
-    /// A message.
     Message(String),
     /// A packet of a reply.
     Frame(Vec<u8>),
@@ -49,7 +48,6 @@ impl Waiting {
     }
 }
 
-/// See the module.
 pub struct Outbox {
     waiting: Mutex<Waiting>,
     added: Notify,

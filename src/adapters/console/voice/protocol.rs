@@ -82,7 +82,6 @@ pub enum Refused {
     Text {
         /// The message and its field.
         field: &'static str,
-        /// The number of characters.
         chars: usize,
         /// The largest number of characters.
         max: usize,
@@ -158,7 +157,6 @@ impl Close {
     }
 }
 
-/// A message from the page.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PageMessage {
@@ -174,7 +172,6 @@ pub enum PageMessage {
     },
     /// The furthest position of a reply that was played: every [`PLAYED_EVERY`] while it moves, and after each `flush`.
     Played {
-        /// The reply.
         reply: u32,
         /// The position in samples.
         samples: u64,
@@ -222,7 +219,6 @@ pub struct Person {
     pub listening: bool,
     /// Whether the person wants not to be listened to.
     pub ignored: bool,
-    /// Whether the person talks.
     pub talking: bool,
 }
 
@@ -282,11 +278,9 @@ pub enum Trouble {
 pub enum ServerMessage {
     /// The call is open. What is going on in it follows: `thinking`, `speaking`, `duck`.
     Hello {
-        /// [`VERSION`].
         version: u32,
         /// The number of seconds between two `pulse`, from 1 to 20. After three times that without any frame the page connects again.
         heartbeat_secs: u32,
-        /// [`FRAME_MS`].
         frame_ms: u32,
         /// The sample rates of packets.
         sample_rates: SampleRates,
@@ -300,27 +294,18 @@ pub enum ServerMessage {
     /// Somebody is muted, listened to, or has a microphone now, or not any more.
     Changed(Person),
     /// Somebody has left the call.
-    Left {
-        /// The person.
-        user: String,
-    },
+    Left { user: String },
     /// Somebody begins or ends to talk.
     Talking {
-        /// The person.
         user: String,
         /// Whether the person talks.
         on: bool,
     },
     /// Somebody talks without words, and counts as noise until `talking` or a caption (docs/design/voice.md A-5).
-    Noise {
-        /// The person.
-        user: String,
-    },
+    Noise { user: String },
     /// Words of a person. They replace the last caption of that person that was not final.
     Caption {
-        /// The person.
         user: String,
-        /// The words.
         text: String,
         /// Whether they will not change any more.
         is_final: bool,
@@ -329,14 +314,12 @@ pub enum ServerMessage {
     },
     /// A companion prepares a spoken reply, or has stopped that without a word. `speaking` ends it, too.
     Thinking {
-        /// The companion's id.
         companion: String,
         /// Whether it prepares one.
         on: bool,
     },
     /// A spoken reply begins. It comes before the reply's first frame, and ends the reply before it.
     Speaking {
-        /// The companion's id.
         companion: String,
         /// The reply's number in this call, which no other reply has.
         reply: u32,
@@ -345,44 +328,29 @@ pub enum ServerMessage {
     },
     /// A sentence of a reply, before its first frame.
     Sentence {
-        /// The reply.
         reply: u32,
         /// The position at which it begins, in samples.
         from: u64,
-        /// Its text.
         text: String,
     },
     /// A reply is to be played more quietly by 12 dB, or at full level again.
     Duck {
-        /// The reply.
         reply: u32,
         /// Whether it is ducked.
         on: bool,
     },
     /// A reply pauses: the page plays nothing more of it, and answers with `played`. No frames of it follow until `resume`.
-    Flush {
-        /// The reply.
-        reply: u32,
-    },
+    Flush { reply: u32 },
     /// A reply goes on, at full level.
     Resume {
-        /// The reply.
         reply: u32,
         /// The position of the first frame that follows, in samples.
         from: u64,
     },
     /// A reply was played to its end.
-    Done {
-        /// The reply.
-        reply: u32,
-    },
+    Done { reply: u32 },
     /// A reply was stopped: the page plays nothing more of it.
-    Cut {
-        /// The reply.
-        reply: u32,
-        /// What of it was heard.
-        heard: String,
-    },
+    Cut { reply: u32, heard: String },
     /// The connection works. A page does not see the pings of a WebSocket, and audio that it sends is swallowed by a connection that is dead.
     Pulse {},
     /// Something does not work. Except for [`Trouble::CallTooLong`] the call goes on.
@@ -417,7 +385,6 @@ impl ServerMessage {
     }
 }
 
-/// A service for speech.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpeechService {

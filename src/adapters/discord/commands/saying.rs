@@ -54,7 +54,6 @@ struct Question {
     channel: Snowflake,
     /// The text for the model.
     text: String,
-    /// The link to the message.
     link: String,
 }
 

@@ -35,9 +35,7 @@ pub(super) struct ChannelStatus {
     pub missing: Option<Vec<Need>>,
     pub reads_all: Option<bool>,
     pub delivery_error: Option<DeliveryError>,
-    /// Whether the store is ready.
     pub store_is_ready: bool,
-    /// Whether the models are ready.
     pub models_are_ready: bool,
     /// What is quarantined, the `server` or only the `channel`, and until when.
     pub quarantined_until: Option<(&'static str, Moment)>,

@@ -36,9 +36,7 @@ pub struct Plan<'a> {
     pub url: String,
     /// The session to resume. `None`: it identifies.
     pub session: Option<Session>,
-    /// The intents of an identify.
     pub intents: Intents,
-    /// The slot for an identify.
     pub slot: Option<Slot<'a>>,
     /// The last connection with a session, if it is lost.
     pub lost: Option<Lost>,

@@ -25,7 +25,6 @@ pub enum Frame {
     Dispatch {
         /// The event's number within the session.
         sequence: u64,
-        /// The event's name.
         kind: String,
         /// The event's data, not parsed yet.
         data: Box<RawValue>,

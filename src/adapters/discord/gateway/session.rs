@@ -22,7 +22,6 @@ pub struct Session {
     /// The number of shards when the session began.
     pub shards: u32,
     pub application: Snowflake,
-    /// The intents of the session.
     pub intents: Intents,
     /// The custom status that was last sent in the session.
     pub presence: Option<String>,

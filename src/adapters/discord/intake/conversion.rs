@@ -10,7 +10,6 @@ use super::super::wire;
 use crate::domain::message::Modality;
 use crate::ports::inbound_events::{Answered, Answers, InboundMessage};
 
-/// Classifies a message.
 pub(super) fn classify_message(message: &wire::Message, bot: wire::Bot, names: Names<'_>) -> Incoming {
     // Discord reports the application with each message of a webhook that the application created, so no list of webhooks is needed.
     let own_ids = OwnIds { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };

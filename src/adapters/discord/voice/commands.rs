@@ -21,7 +21,6 @@ pub enum Command {
     Flush,
     /// Go on at another server.
     Move(Server),
-    /// Leave.
     Leave,
 }
 
@@ -30,7 +29,6 @@ pub enum Command {
 #[error("{} frames are more than there is room for", .0.len())]
 pub struct Full(pub Vec<Frame>);
 
-/// See the module.
 #[derive(Default)]
 pub struct Commands {
     waiting: Mutex<Waiting>,

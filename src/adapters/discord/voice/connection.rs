@@ -65,7 +65,6 @@ impl fmt::Debug for Effect {
     }
 }
 
-/// See the module.
 pub struct Connection {
     server: Server,
     phase: Phase,
@@ -343,7 +342,6 @@ impl Connection {
         }
     }
 
-    /// Leaves the call.
     pub fn leave(&mut self) {
         if !self.is_ended() {
             self.effects.push_back(Effect::Close(CLOSE_TO_LEAVE));

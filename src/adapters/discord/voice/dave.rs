@@ -41,13 +41,11 @@ pub struct Change {
 pub enum Sending {
     /// The call has no end-to-end encryption.
     Plain,
-    /// Encrypted.
     Encrypted,
     /// Not yet: there is no key.
     Held,
 }
 
-/// See the module.
 pub struct Dave {
     user: u64,
     channel: u64,
@@ -241,7 +239,6 @@ pub fn is_encrypted(frame: &[u8]) -> bool {
         && nonce.iter().rev().enumerate().all(|(at, byte)| (byte & 0x80 == 0) == (at == 0))
 }
 
-/// See the module.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
     tracing::subscriber::with_default(NoSubscriber::default(), work)
 }

@@ -35,14 +35,12 @@ pub struct Heard {
     pub line: u64,
     /// The time of capture, in frames of 20 ms. It goes on while nothing is sent, and may jump ahead.
     pub number: u32,
-    /// The packet.
     pub opus: Vec<u8>,
 }
 
 /// How much of a reply was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// The reply.
     pub reply: u64,
     /// The frames of it that have left this machine. What is heard is about 200 ms behind.
     pub frames: u32,

@@ -160,7 +160,6 @@ impl Hearing {
         self.named.insert(ssrc, user);
     }
 
-    /// Somebody has left.
     pub fn leave(&mut self, user: u64) {
         self.named.retain(|_, named| *named != user);
         self.streams.retain(|_, stream| stream.speaker != Some(user));

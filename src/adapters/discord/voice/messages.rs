@@ -26,7 +26,6 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(120);
 pub struct Message {
     /// The number by which it is repeated after a resume. Most messages have one.
     pub number: Option<i64>,
-    /// What it says.
     pub told: Told,
 }
 
@@ -199,7 +198,6 @@ pub fn invalid_commit(transition: u16) -> String {
 pub struct Binary<'a> {
     /// As [`Message::number`].
     pub number: u16,
-    /// What it says.
     pub told: GroupTold<'a>,
 }
 

@@ -6,7 +6,6 @@ use crate::telemetry::instruments::{Instruments, NONE};
 /// The metrics of one connection.
 pub struct Metrics {
     instruments: Instruments,
-    /// What was added.
     added: Counts,
     /// Packets that were reported as lost. Some may have come since.
     lost: u64,

@@ -9,13 +9,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 pub struct Server {
     /// The host, and the port if there is one, without a scheme.
     pub endpoint: String,
-    /// The token for this call.
     pub token: SecretString,
     /// The id of our own voice state's session.
     pub session_id: SecretString,
-    /// The guild.
     pub guild: u64,
-    /// The channel.
     pub channel: u64,
     /// Our own user.
     pub user: u64,

@@ -25,7 +25,6 @@ pub struct Socket {
     pings: usize,
 }
 
-/// What was received.
 pub enum Received {
     Text(String),
     Binary(Vec<u8>),

@@ -109,7 +109,6 @@ impl VoiceConnection {
         self.commands.add(Command::Move(server));
     }
 
-    /// Leaves the call.
     pub fn leave(&self) {
         self.commands.add(Command::Leave);
     }

@@ -254,7 +254,6 @@ pub struct Emojis {
 pub struct Emoji {
     pub id: Snowflake,
     pub name: String,
-    /// Whether it is animated.
     #[serde(default, deserialize_with = "maybe")]
     pub animated: bool,
     #[serde(default, deserialize_with = "maybe")]

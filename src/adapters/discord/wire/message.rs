@@ -119,7 +119,6 @@ pub struct Attachment {
     /// Its media type, `image/png`.
     #[serde(default, deserialize_with = "maybe")]
     pub content_type: String,
-    /// Its size in bytes.
     #[serde(default, deserialize_with = "maybe")]
     pub size: u64,
     /// The sender's description: a picture's alternative text.

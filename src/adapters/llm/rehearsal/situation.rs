@@ -11,13 +11,11 @@ use crate::ports::language_model::Request;
 pub(super) struct Situation {
     /// The author's name, short and on one line.
     pub speaker: String,
-    /// The kind of the message.
     pub kind: Kind,
     /// It addresses the whole room.
     pub is_for_all: bool,
     /// It is so short that nobody has to answer.
     pub is_brief: bool,
-    /// It names this companion.
     pub names_me: bool,
     /// It asks or requests something.
     pub asks: bool,

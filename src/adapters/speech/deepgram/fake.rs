@@ -98,7 +98,6 @@ pub struct Book {
     pub returned: Vec<i16>,
     /// The messages that are text.
     pub texts: Vec<String>,
-    /// The frames of audio.
     pub frames: u64,
     /// The codes with which it ended connections.
     pub ends: Vec<u16>,

@@ -54,7 +54,6 @@ pub struct Received {
     pub authorization: Option<String>,
     /// The fields of the form, except the recording; or of the JSON.
     pub fields: Value,
-    /// The samples of the recording.
     pub samples: usize,
 }
 

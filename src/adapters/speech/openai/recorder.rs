@@ -14,7 +14,6 @@ const MOST_SAMPLES: usize = 16 * HEARD_RATE as usize;
 /// The audio from before the speech.
 const PRE_ROLL: Duration = Duration::from_millis(400);
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Recorder {
     pieces: VecDeque<(Moment, Arc<[i16]>)>,

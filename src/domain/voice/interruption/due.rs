@@ -16,7 +16,6 @@ const VERDICT_SILENCE: Duration = Duration::from_millis(800);
 const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest that people hold a reply back.
 const LONGEST_HOLD: Duration = Duration::from_secs(20);
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest that nothing is played of what was sent.
 const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,7 +23,6 @@ const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
 /// When [`Interruption::wake`] is to be called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// The moment.
     pub at: Moment,
     /// What happens then, unless something else happens first.
     pub why: Why,
@@ -44,7 +42,6 @@ pub enum Why {
     Unduck,
     /// Everybody is silent, and the pause is judged.
     Verdict,
-    /// The pause is too long.
     PauseTooLong,
     /// What was sent is not played.
     PlaybackLost,

@@ -25,7 +25,6 @@ pub enum Input {
     },
     /// A person's voice was heard for a while.
     Voiced {
-        /// The person.
         user: PersonId,
         /// The beginning of the first hop.
         from: Moment,
@@ -34,35 +33,29 @@ pub enum Input {
     },
     /// A person stopped talking.
     Ended {
-        /// The person.
         user: PersonId,
         /// The end of the last voiced hop.
         ended: Moment,
     },
     /// A person talks without words for so long that it counts as noise (docs/design/voice.md A-5).
     Noise {
-        /// The person.
         user: PersonId,
     },
     /// A person left, was muted or ignored, or lost the socket.
     PersonGone {
-        /// The person.
         user: PersonId,
     },
     /// Words were recognised.
     Words {
-        /// The person.
         user: PersonId,
         /// When they were begun.
         started: Moment,
-        /// Whether they are final.
         is_final: bool,
         /// What they count as.
         words: Words,
     },
     /// The next sentence of the reply is known.
     Sentence {
-        /// The text.
         text: Arc<str>,
         /// The times of its first words, as far as the provider has told them.
         words: Vec<WordTime>,
@@ -71,14 +64,12 @@ pub enum Input {
     WordTimes {
         /// The number of the sentence, from 0.
         sentence: usize,
-        /// The times.
         words: Vec<WordTime>,
     },
     /// Audio of a sentence was sent to be played.
     Audio {
         /// The number of the sentence, from 0.
         sentence: usize,
-        /// The length.
         length: Duration,
     },
     /// All audio of a sentence was sent.
@@ -107,7 +98,6 @@ pub enum Input {
     Silenced,
     /// What makes and plays the audio was restarted: it has nothing of the reply.
     PlayerRestarted,
-    /// The call ended.
     CallEnded,
 }
 
@@ -200,10 +190,7 @@ pub enum Effect {
         from: Duration,
     },
     /// Tell the recogniser of this person to finish its segment.
-    Finalize {
-        /// The person.
-        user: PersonId,
-    },
+    Finalize { user: PersonId },
     /// Hand over everything that is buffered, settle it for the speaker (`ReplyExtended`), and make the reply again from the beginning.
     Extend,
     /// This sentence's synthesis stalled: journal that, and synthesise the next.

@@ -51,11 +51,8 @@ named! {
         ManyWords = "many_words",
         /// The pause was too long, and cut it.
         TookTooLong = "took_too_long",
-        /// Somebody pressed Stop.
         StopPressed = "stop_pressed",
-        /// The call ended.
         CallEnded = "call_ended",
-        /// Playback was lost.
         PlaybackLost = "playback_lost",
         /// The server was stopping.
         ServerStopping = "server_stopping",

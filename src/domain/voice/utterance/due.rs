@@ -11,7 +11,6 @@ use super::{Cause, EARLY_FINAL_TIMEOUT, Effect, Lull, NOISE_AFTER, Policy, Reply
 /// When [`Utterances::wake`] is to be called, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// The moment.
     pub at: Moment,
     /// What happens then, unless something else happens first.
     pub why: Why,
@@ -22,29 +21,17 @@ pub struct Deadline {
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Why {
     /// The recogniser did not answer `Finalize`: its final is not waited for any longer.
-    FinalsOverdue {
-        /// The person.
-        user: PersonId,
-    },
+    FinalsOverdue { user: PersonId },
     /// The person talks without words for too long.
-    Noise {
-        /// The person.
-        user: PersonId,
-    },
+    Noise { user: PersonId },
     /// The person's socket does not come back.
-    SocketLost {
-        /// The person.
-        user: PersonId,
-    },
+    SocketLost { user: PersonId },
     /// The voice lull ends.
     Lull,
     /// Everybody has left, and what was said is handed over.
     Deserted,
     /// An early hand-over for what this person said.
-    Early {
-        /// The person.
-        user: PersonId,
-    },
+    Early { user: PersonId },
 }
 
 impl Utterances {

@@ -12,7 +12,6 @@ use super::Utterances;
 /// Segments that become messages: one journal batch, and one input of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOver {
-    /// Why it happens now.
     pub cause: Cause,
     /// The messages, by their beginning. There is at least one.
     pub messages: Vec<Spoken>,
@@ -35,24 +34,11 @@ pub enum Cause {
         companions: Vec<CompanionId>,
     },
     /// Early: the speaker addressed a companion.
-    Addressed {
-        /// The speaker.
-        by: PersonId,
-    },
+    Addressed { by: PersonId },
     /// Early: the speaker and the companion are alone in the call.
-    OneToOne {
-        /// The speaker.
-        by: PersonId,
-        /// The companion.
-        companion: CompanionId,
-    },
+    OneToOne { by: PersonId, companion: CompanionId },
     /// Early: the companion has just answered the speaker.
-    FollowUp {
-        /// The speaker.
-        by: PersonId,
-        /// The companion.
-        companion: CompanionId,
-    },
+    FollowUp { by: PersonId, companion: CompanionId },
     /// The words extend a reply that is being prepared.
     Extension,
 }
@@ -60,7 +46,6 @@ pub enum Cause {
 /// A message that was spoken: one run of segments of one person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spoken {
-    /// The speaker.
     pub from: PersonId,
     /// The texts of the segments, joined by one space.
     pub text: Arc<str>,

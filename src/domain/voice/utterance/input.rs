@@ -15,61 +15,50 @@ use super::HandOver;
 pub enum Input {
     /// A person entered the call, or the person's socket is back.
     Joined {
-        /// The person.
         user: PersonId,
     },
     /// A person left the call.
     Left {
-        /// The person.
         user: PersonId,
     },
     /// A person's socket was lost.
     SocketLost {
-        /// The person.
         user: PersonId,
     },
     /// A person was muted.
     Muted {
-        /// The person.
         user: PersonId,
     },
     /// A person wants to be ignored from now on.
     OptedOut {
-        /// The person.
         user: PersonId,
     },
     /// A person is no longer ignored.
     OptedIn {
-        /// The person.
         user: PersonId,
     },
     /// The own detector found an onset.
     Started {
-        /// The person.
         user: PersonId,
         /// The beginning of the first voiced hop.
         started: Moment,
     },
     /// The recogniser found an onset. Only for people without a detector of our own.
     RecogniserStarted {
-        /// The person.
         user: PersonId,
     },
     /// The own detector found an offset.
     Ended {
-        /// The person.
         user: PersonId,
         /// The end of the last voiced hop.
         ended: Moment,
     },
     /// A partial result has words.
     Partial {
-        /// The person.
         user: PersonId,
     },
     /// The recogniser returned a final result.
     Final {
-        /// The person.
         user: PersonId,
         /// Whether the recogniser has returned all of the utterance (Deepgram: `speech_final` or `from_finalize`).
         is_last: bool,
@@ -78,12 +67,10 @@ pub enum Input {
     },
     /// `Finalize` was sent by the audio pump (docs/design/voice.md A-13).
     Finalized {
-        /// The person.
         user: PersonId,
     },
     /// A companion has finished a spoken reply, or was cut.
     Replied {
-        /// The companion.
         companion: CompanionId,
         /// The author of the message that it answered, and who cut it.
         people: BTreeSet<PersonId>,
@@ -92,7 +79,6 @@ pub enum Input {
     },
     /// After a round, voice messages are still unsettled (docs/design/voice.md A-12).
     LeftUnsettled,
-    /// The call ended.
     CallEnded,
 }
 
@@ -101,10 +87,7 @@ pub enum Input {
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
     /// Tell the recogniser of this person to finish its segment.
-    Finalize {
-        /// The person.
-        user: PersonId,
-    },
+    Finalize { user: PersonId },
     /// Journal these messages, and handle them as one input.
     HandOver(HandOver),
     /// The voice lull has ended without new messages for these companions. If any voice message is unsettled, journal `VoiceQuiet` and fire `lull`.
@@ -113,18 +96,9 @@ pub enum Effect {
         companions: Vec<CompanionId>,
     },
     /// The person talks without words, and counts as noise until the next offset or word.
-    CountsAsNoise {
-        /// The person.
-        user: PersonId,
-    },
+    CountsAsNoise { user: PersonId },
     /// The person's socket was lost for too long: the person has left.
-    Left {
-        /// The person.
-        user: PersonId,
-    },
+    Left { user: PersonId },
     /// Redact all segments of this person that were not handed over.
-    Redact {
-        /// The person.
-        user: PersonId,
-    },
+    Redact { user: PersonId },
 }

@@ -99,7 +99,6 @@ type Wish<'a> = (&'a Committed, &'a Decided);
 
 #[derive(Default)]
 struct Round<'a> {
-    /// The companions that are asked.
     asked: Vec<CompanionId>,
     /// Wishes to speak are counted when the round ends, which may be in another life.
     wishes: Vec<Wish<'a>>,

@@ -106,7 +106,6 @@ impl Limits {
 impl BucketState {
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let reset_after = self.reset_after.as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
         let reset = now_ms() as f64 / 1_000.0 + reset_after;
         vec![
             ("x-ratelimit-limit", self.limit.to_string()),

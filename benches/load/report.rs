@@ -7,8 +7,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::figures::{Figures, STORE_SIZE, Spread};
-use super::load::{LoadResult, Pace};
 use super::minutes::Minute;
+use super::pace::{LoadResult, Pace};
 
 /// The result of a load run. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]

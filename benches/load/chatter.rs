@@ -102,33 +102,3 @@ impl Dice {
         ((self.fraction() * bound as f64) as usize).min(bound - 1)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_seed_gives_the_same_messages() {
-        let (mut one, mut other) = (chatter(7), chatter(7));
-
-        assert!((0..100).all(|_| one.next() == other.next()));
-    }
-
-    #[test]
-    fn messages_have_the_intended_proportions() {
-        let mut chatter = chatter(1);
-
-        let messages: Vec<_> = (0..10_000).map(|_| chatter.next()).collect();
-
-        let share = |is: &dyn Fn(&Message) -> bool| messages.iter().filter(|message| is(message)).count() as f64 / 10_000.0;
-        assert!((0.08..0.12).contains(&share(&|message| message.text.starts_with("Aria, "))));
-        assert!((0.15..0.25).contains(&share(&|message| message.mention.is_some())));
-        let length = messages.iter().map(|message| message.text.len()).sum::<usize>() / messages.len();
-        assert!((60..100).contains(&length), "{length}");
-        assert!((0..10).all(|room| messages.iter().any(|message| message.room == room)));
-    }
-
-    fn chatter(seed: u64) -> Chatter {
-        Chatter::new(seed, 10, vec!["Aria".to_owned()])
-    }
-}
