@@ -14,7 +14,6 @@ pub mod offline;
 mod reload;
 mod signals;
 pub mod speech;
-mod stalls;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -37,7 +36,7 @@ use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::actors::service;
 use crate::actors::service::loading::{LoadRoomsError, load_rooms};
 use crate::adapters::console::{CannotServe, Console, Served};
-use crate::adapters::llm::{self, arrivals::Arrivals};
+use crate::adapters::llm;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
@@ -236,14 +235,11 @@ async fn serve(
     compaction_failed: Arc<AtomicBool>,
     signals: &mut Signals,
 ) -> Result<Outcome, Ended> {
-    let stalls = stalls::Stalls::of(&loaded.settings.storage.path);
-    let stall_log = stalls.clone();
-    let watchdog = Watchdog::start_noting(STALLED_AFTER_TICKS, move |stall| stall_log.note(stall));
-    let _watchdog = watchdog.context("the watchdog cannot be started").map_err(Ended::Failed)?;
+    let _watchdog = Watchdog::start(STALLED_AFTER_TICKS).context("the watchdog cannot be started").map_err(Ended::Failed)?;
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
-    let shared = llm::Shared { arrivals: Some(Arrivals::open(&data, SystemClock.now())), ..llm::Shared::default() };
+    let shared = llm::Shared::default();
     let configured = loaded.settings.models.clone();
     let connection = Connection::read(&data).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
     if let Some(connection) = &connection {
@@ -269,7 +265,6 @@ async fn serve(
         );
     }
     startup_log::note(&context).await;
-    stalls.record_dead_letters(&context).await;
     retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;

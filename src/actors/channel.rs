@@ -10,7 +10,6 @@ mod channel_context;
 mod clock;
 mod deliveries;
 pub mod delivery;
-mod dry_run;
 mod external_companions;
 pub mod folded;
 mod guild_budgets;

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use self::arrivals::Arrivals;
 use self::openai::Dialects;
 use crate::domain::id::ModelName;
 use crate::ports::language_model::{LanguageModel, ModelRole};
 use crate::settings::Problem;
 use crate::settings::models::{Models, Served};
 
-pub mod arrivals;
 pub mod openai;
 pub mod rehearsal;
 
@@ -24,8 +22,6 @@ pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageMod
 /// What the models of a process share.
 #[derive(Clone, Default)]
 pub struct Shared {
-    /// Records which answers are arriving, so that a question whose answer kills the process twice is not asked again.
-    pub arrivals: Option<Arc<Arrivals>>,
     /// What was learnt about endpoints.
     pub dialects: Dialects,
 }
@@ -45,7 +41,7 @@ pub fn shared(settings: &Models, role: ModelRole, name: &ModelName, shared: &Sha
     };
     let model = openai::OpenAi::new(&endpoint, &limits, &settings.authorities()?)
         .map_err(|problem| Problem { key: format!("{table}.{}", problem.key), ..problem })?;
-    Ok(Arc::new(model.with_crash_record(shared.arrivals.clone()).with_dialects(&shared.dialects)))
+    Ok(Arc::new(model.with_dialects(&shared.dialects)))
 }
 
 #[cfg(test)]
