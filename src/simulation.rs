@@ -103,8 +103,7 @@
 //! # Planted bugs
 //!
 //! These bugs are planted to see that the simulation fails. Each is listed with the first seed, counted from 1, that caught it in the last trial.
-//! `.ci/planted` repeats the trial and reports when another seed is the first. `actors/runtime/planted.rs` has the bugs outside the domain, which
-//! a test build can switch on (`TERTULIA_PLANTED=counted-twice`). The domain knows no switches: its bugs are patches in `tests/planted/`.
+//! `.ci/planted` repeats the trial and reports when another seed is the first. Each bug is a patch in `tests/planted/`.
 //!
 //! | planted | what it does | seed |
 //! | --- | --- | --- |
