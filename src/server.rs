@@ -13,7 +13,6 @@ pub mod offline;
 mod reload;
 mod signals;
 pub mod speech;
-mod stalls;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -36,7 +35,7 @@ use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::actors::service;
 use crate::actors::service::loading::{LoadRoomsError, load_rooms};
 use crate::adapters::console::{CannotServe, Console, Served};
-use crate::adapters::llm::{self, arrivals::Arrivals};
+use crate::adapters::llm::{self, openai::Dialects};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
@@ -235,21 +234,18 @@ async fn serve(
     compaction_failed: Arc<AtomicBool>,
     signals: &mut Signals,
 ) -> Result<Outcome, Ended> {
-    let stalls = stalls::Stalls::of(&loaded.settings.storage.path);
-    let stall_log = stalls.clone();
-    let watchdog = Watchdog::start_noting(STALLED_AFTER_TICKS, move |stall| stall_log.note(stall));
-    let _watchdog = watchdog.context("the watchdog cannot be started").map_err(Ended::Failed)?;
+    let _watchdog = Watchdog::start(STALLED_AFTER_TICKS).context("the watchdog cannot be started").map_err(Ended::Failed)?;
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
-    let shared = llm::Shared { arrivals: Some(Arrivals::open(&data, SystemClock.now())), ..llm::Shared::default() };
+    let dialects = Dialects::default();
     let configured = loaded.settings.models.clone();
     let connection = Connection::read(&data).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
     if let Some(connection) = &connection {
         loaded.settings.models = connection.applied_to(&configured);
         tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
     }
-    let models = models(&loaded.settings.models, &shared);
+    let models = models(&loaded.settings.models, &dialects);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed)?;
     let maintenance: Arc<dyn StoreMaintenance> = store.clone();
@@ -268,14 +264,13 @@ async fn serve(
         );
     }
     startup_log::note(&context).await;
-    stalls.record_dead_letters(&context).await;
     retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;
     let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
     let _backups = Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments());
     let backend = service::backend(context.clone(), maintenance);
-    let setup = Arc::new(Setup::new(context.clone(), shared, data.clone(), configured, connection));
+    let setup = Arc::new(Setup::new(context.clone(), dialects, data.clone(), configured, connection));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
     let console = Console::bind(
@@ -339,8 +334,8 @@ fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }
 
-fn models(settings: &settings::models::Models, shared: &llm::Shared) -> Result<Models, settings::Problem> {
-    let model = |role: ModelRole, name: &ModelName| llm::shared(settings, role, name, shared);
+fn models(settings: &settings::models::Models, dialects: &Dialects) -> Result<Models, settings::Problem> {
+    let model = |role: ModelRole, name: &ModelName| llm::shared(settings, role, name, dialects);
     let own = |role: ModelRole| model(role, &role.into());
     let mut models = Models::new(own(ModelRole::Side)?, own(ModelRole::Main)?);
     // Every model is available in both roles, because reloaded companions may name any of them.

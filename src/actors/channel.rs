@@ -10,7 +10,6 @@ mod channel_context;
 mod clock;
 mod deliveries;
 pub mod delivery;
-mod dry_run;
 mod external_companions;
 pub mod folded;
 mod guild_budgets;
@@ -323,10 +322,14 @@ impl State {
 
     /// Handles the messages of a hand-over. Those that kill the channel are skipped.
     fn receive_hand_over(&mut self, batch: Vec<Recorded>, committed: Moment) {
-        let Some(first) = batch.first() else { return };
+        if batch.is_empty() {
+            return;
+        }
         self.note_received(batch.len());
-        // If they kill the channel, its successor folds them one by one, and finds which one does.
-        self.in_flight.mark(first.seq);
+        // If one of several kills the channel, its successor folds them one by one, and finds which one does.
+        if let [only] = &batch[..] {
+            self.in_flight.mark(only.seq);
+        }
         self.traces.receive_hand_over(&batch, committed);
         self.step(Input::HandedOver(batch));
         self.in_flight.clear();

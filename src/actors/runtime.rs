@@ -9,7 +9,6 @@ pub mod guilds;
 pub mod hub;
 pub mod in_flight;
 mod pending;
-pub mod planted;
 pub mod platforms;
 pub mod quarantine;
 pub mod root;

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use self::arrivals::Arrivals;
 use self::openai::Dialects;
 use crate::domain::id::ModelName;
 use crate::ports::language_model::{LanguageModel, ModelRole};
 use crate::settings::Problem;
 use crate::settings::models::{Models, Served};
 
-pub mod arrivals;
 pub mod openai;
 pub mod rehearsal;
 
@@ -18,23 +16,19 @@ pub mod rehearsal;
 /// # Errors
 /// The settings name an endpoint that cannot be used, or a key that cannot be read. A configured model is never replaced by `rehearsal`.
 pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageModel>, Problem> {
-    shared(settings, role, &role.into(), &Shared::default())
+    shared(settings, role, &role.into(), &Dialects::default())
 }
 
-/// What the models of a process share.
-#[derive(Clone, Default)]
-pub struct Shared {
-    /// Records which answers are arriving, so that a question whose answer kills the process twice is not asked again.
-    pub arrivals: Option<Arc<Arrivals>>,
-    /// What was learnt about endpoints.
-    pub dialects: Dialects,
-}
-
-/// The model that serves a role under a name.
+/// The model that serves a role under a name. It learns together with all others that are given the same `dialects`.
 ///
 /// # Errors
 /// As [`serving`].
-pub fn shared(settings: &Models, role: ModelRole, name: &ModelName, shared: &Shared) -> Result<Arc<dyn LanguageModel>, Problem> {
+pub fn shared(
+    settings: &Models,
+    role: ModelRole,
+    name: &ModelName,
+    dialects: &Dialects,
+) -> Result<Arc<dyn LanguageModel>, Problem> {
     let Served { table, endpoint, limits } = settings.served(role, name);
     let Some(endpoint) = endpoint else {
         tracing::info!(
@@ -45,7 +39,7 @@ pub fn shared(settings: &Models, role: ModelRole, name: &ModelName, shared: &Sha
     };
     let model = openai::OpenAi::new(&endpoint, &limits, &settings.authorities()?)
         .map_err(|problem| Problem { key: format!("{table}.{}", problem.key), ..problem })?;
-    Ok(Arc::new(model.with_crash_record(shared.arrivals.clone()).with_dialects(&shared.dialects)))
+    Ok(Arc::new(model.with_dialects(dialects)))
 }
 
 #[cfg(test)]

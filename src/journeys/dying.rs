@@ -14,7 +14,7 @@ use crate::actors::runtime::actor_keys::{
 };
 use crate::actors::service;
 use crate::domain::conversation::poison;
-use crate::domain::id::{Seq, Ticket, Ward};
+use crate::domain::id::{Ticket, Ward};
 use crate::journal::key;
 use crate::ports::store::Write;
 use crate::ports::store::key::ChannelNo;
@@ -188,14 +188,6 @@ async fn unreadable_pending_records_keep_no_other_channel_from_waking() {
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
-/// Of all messages only this one of the lobby is a dead letter, no guild is in quarantine, and Aria has answered another one.
-async fn only_it_is_a_dead_letter(world: &World, deadly: Seq, kind: &str) {
-    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
-    let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
-    assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![("lobby", deadly)]), "{kind}");
-    assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())), "{kind}");
-}
-
 #[tokio::test(start_paused = true)]
 async fn only_the_message_that_kills_its_handler_becomes_a_dead_letter() {
     for kind in [poison::TAKEN_IN, poison::GONE_ON] {
@@ -210,65 +202,39 @@ async fn only_the_message_that_kills_its_handler_becomes_a_dead_letter() {
         world.say("lobby", "Ari, two").await;
         world.say_then_pass("den", "Bruno?", 600.0).await;
 
-        only_it_is_a_dead_letter(&world, deadly, kind).await;
+        let quarantine = world.backend.maintenance.quarantine().await.unwrap();
+        let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
+        assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![("lobby", deadly)]), "{kind}");
+        assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())), "{kind}");
         assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]), "{kind}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_kills_a_restored_channel_is_found_among_many() {
-    for kind in [poison::GONE_ON, poison::WOKEN] {
-        let world = World::with_lobby().await;
-        world.store.hold();
-        let backend = service::backend(world.context.clone(), world.store.clone());
-        for at in 0..9 {
-            let text = if at == 4 { format!("Ari, {kind}") } else { format!("Ari, {at}") };
-            let backend = backend.clone();
-            let message = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": text })).unwrap();
-            tokio::spawn(async move { backend.messages.say(&room("lobby"), message).await });
-        }
-        // The first is handled alone. All others queue behind it, and are on record before a channel reads them.
-        world.pass(1.0).await;
-        world.store.commit_next();
-        world.pass(1.0).await;
-        world.store.release();
-        let mut world = world.crash().await;
-        world.expect_deaths();
-        world.side.answers([Ok("They mean me.\nYES")]);
-        world.pass(600.0).await;
-
-        let quarantine = world.backend.maintenance.quarantine().await.unwrap();
-        let details: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.attempts)).collect();
-        assert_eq!((quarantine.guilds, details), (Vec::new(), vec![("lobby", 3)]), "{kind}");
-        let history = world.history("lobby").await;
-        assert!(history.contains(&("aria".into(), "Hello!".into())), "{kind}: {history:?}");
+async fn a_message_that_kills_a_channel_that_reads_it_is_found_among_many() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    world.store.hold();
+    let backend = service::backend(world.context.clone(), world.store.clone());
+    for at in 0..9 {
+        let text = if at == 4 { format!("Ari, {}", poison::TAKEN_IN) } else { format!("Ari, {at}") };
+        let backend = backend.clone();
+        let message = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": text })).unwrap();
+        tokio::spawn(async move { backend.messages.say(&room("lobby"), message).await });
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_message_that_hung_the_reader_becomes_a_dead_letter_at_the_next_start() {
-    let world = World::with_lobby().await;
-    world.say("lobby", "Ari, one").await;
-    let deadly = world.say("lobby", &format!("Ari, {}", poison::WORDED)).await;
-    world.say("lobby", "Ari, two").await;
-    world.context.hung.note_prompt_hang(room("lobby").channel());
-
+    // The first is handled alone. All others queue behind it, and are on record before a channel reads them.
+    world.pass(1.0).await;
+    world.store.commit_next();
+    world.pass(1.0).await;
+    world.store.release();
     let mut world = world.crash().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(600.0).await;
 
-    only_it_is_a_dead_letter(&world, deadly, "").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_message_that_kills_when_its_lull_ends_becomes_a_dead_letter() {
-    let mut world = World::with_lobby().await;
-    world.expect_deaths();
-    world.side.answers([Ok("They mean me.\nYES")]);
-
-    let deadly = world.say_then_pass("lobby", poison::WOKEN, 600.0).await;
-    world.say_then_pass("lobby", "Ari, one", 60.0).await;
-
-    only_it_is_a_dead_letter(&world, deadly, "").await;
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
+    let details: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.attempts)).collect();
+    assert_eq!((quarantine.guilds, details), (Vec::new(), vec![("lobby", 3)]));
+    let history = world.history("lobby").await;
+    assert!(history.contains(&("aria".into(), "Hello!".into())), "{history:?}");
 }

@@ -13,7 +13,6 @@ use super::world::{World, asking_companion, ballot, refusal};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Why, WhyAt};
-use crate::ports::language_model::NoAnswer;
 
 /// The newest story of a companion, and what it waits for.
 async fn why(world: &World, id: &str, companion: &str) -> Why {
@@ -42,26 +41,6 @@ fn step<'a>(why: &'a Why, event: &str) -> &'a str {
 /// The only step with this name contains these words.
 fn assert_tells(why: &Why, event: &str, words: &str) {
     assert!(step(why, event).contains(words), "{words} is not told: {}", texts(why));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_question_whose_answer_kills_the_server_is_shown_with_a_hint() {
-    let fatal = || Err(NoAnswer::Fatal { endpoint: "scripted".into() });
-    let world = World::with_lobby().await;
-    world.side.answers([fatal()]);
-    world.say_then_pass("lobby", "ARI?", 2.0).await;
-    let question = why(&world, "lobby", "aria").await;
-    world.side.answers([Ok("Me.\nYES")]);
-    world.main.answers([fatal()]);
-    world.say_then_pass("lobby", "ARI, please?", 5.0).await;
-    let reply = why(&world, "lobby", "aria").await;
-
-    for explanation in [texts(&question), texts(&reply)] {
-        assert!(
-            explanation.contains("fatal_answer: the server died twice while the answer to this question arrived"),
-            "{explanation}"
-        );
-    }
 }
 
 #[tokio::test(start_paused = true)]

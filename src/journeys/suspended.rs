@@ -49,6 +49,26 @@ async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_o
     assert_eq!(suspensions(&world).await, []);
 }
 
+/// After a restart of the process nothing says which message killed the channel while it continued from its record.
+#[tokio::test(start_paused = true)]
+async fn a_room_that_a_message_keeps_away_returns_once_the_message_is_deleted() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    let deadly = world.say("lobby", &format!("Ari, {}", poison::GONE_ON)).await;
+    let mut world = world.crash().await;
+    world.expect_deaths();
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.say_then_pass("lobby", "Ari?", 250.0).await;
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
+
+    world.backend.messages.delete(&room("lobby"), deadly).await.unwrap();
+    world.backend.maintenance.release(&the_lobby_alone(&quarantine).id).await.unwrap();
+    world.pass(20.0).await;
+
+    assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap(), Quarantine::default());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is_readable() {
     let world = World::with_lobby().await;

@@ -21,7 +21,6 @@ use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey};
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::directory::{ActorKey as Address, Directory, Registration};
-use crate::actors::runtime::in_flight::RecentHangs;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::service::{self, loading};
@@ -80,8 +79,6 @@ struct Surviving {
     calls: Arc<FakeCalls>,
     /// What hears and speaks in voice calls of its own.
     speech: Option<Speech>,
-    /// The hangs that the ended process noted.
-    hung: RecentHangs,
 }
 
 /// Answers a question by its text. `None`: the scripted answers apply.
@@ -305,7 +302,6 @@ impl World {
         let context = ActorContext {
             platforms: surviving.platforms.clone(),
             gateways: surviving.gateways.clone(),
-            hung: surviving.hung.clone(),
             voice_calls: surviving.calls.clone(),
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
             ..ActorContext::new(Environment {

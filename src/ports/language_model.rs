@@ -430,9 +430,6 @@ pub enum NoAnswer {
         /// What prevents it; never holds a key.
         detail: String,
     },
-    /// The process died twice while it read the answer to this question, so the question is not asked for a while.
-    #[error("{endpoint} is not asked: the server died twice while the answer to this question arrived")]
-    Fatal { endpoint: Arc<str> },
     /// Building the prompt failed, so no model was called. It is a fault of this program, and not of a model.
     #[error("the question could not be put into words, which is a fault of this program: nobody was asked")]
     NoPrompt,
@@ -454,7 +451,6 @@ impl NoAnswer {
             Self::KeyRejected { .. } => "key_rejected",
             Self::UnknownModel { .. } => "unknown_model",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",
-            Self::Fatal { .. } => "fatal_answer",
             Self::NoPrompt => "unworded",
             Self::Cancelled => "cancelled",
         }

@@ -14,7 +14,7 @@ use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::switchboard::replace_models;
 use crate::adapters::llm;
-use crate::adapters::llm::openai::OpenAi;
+use crate::adapters::llm::openai::{Dialects, OpenAi};
 use crate::adapters::system::SystemClock;
 use crate::domain::answer::Verdict;
 use crate::domain::priority::Priority;
@@ -40,7 +40,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The models that a running server uses.
 pub(super) struct Setup {
     context: ActorContext,
-    shared: llm::Shared,
+    dialects: Dialects,
     /// The data folder, where the connection is kept.
     data: PathBuf,
     /// The models of the settings.
@@ -54,14 +54,14 @@ impl Setup {
     /// `configured` are the models of the settings, and `connection` those in force, if they were connected on the page.
     pub(super) fn new(
         context: ActorContext,
-        shared: llm::Shared,
+        dialects: Dialects,
         data: PathBuf,
         configured: Models,
         connection: Option<Connection>,
     ) -> Self {
         let connection = Arc::new(Mutex::new(connection));
         let [trials, lists] = [(); 2].map(|()| Semaphore::new(MOST_AT_A_TIME));
-        Self { context, shared, data, configured, connection, trials, lists }
+        Self { context, dialects, data, configured, connection, trials, lists }
     }
 
     /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
@@ -142,7 +142,7 @@ impl Setup {
     async fn use_models(&self, connection: Option<Connection>) -> Result<ModelsView, Refused> {
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
-        let models = super::models(&settings, &self.shared).map_err(refused)?;
+        let models = super::models(&settings, &self.dialects).map_err(refused)?;
         let (data, current, context) = (self.data.clone(), self.connection.clone(), self.context.clone());
         // All of it happens, or nothing, also if the client is gone meanwhile.
         let connecting = tokio::spawn(async move {
@@ -238,7 +238,7 @@ impl ModelSetup for Setup {
                 "there is no companion to try the model with; add one to config/companions".to_owned(),
             ));
         };
-        try_models(&settings, &self.context.settings, companion, &self.shared).await.map_err(refused)
+        try_models(&settings, &self.context.settings, companion, &self.dialects).await.map_err(refused)
     }
 
     async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused> {
@@ -257,17 +257,17 @@ impl ModelSetup for Setup {
 /// The settings name an endpoint that cannot be used.
 pub async fn try_configured(models: &Models, settings: &Settings, companions: &CompanionSet) -> Option<Result<Trial, Problem>> {
     let companion = companions.values().next()?;
-    Some(try_models(models, settings, companion, &llm::Shared::default()).await)
+    Some(try_models(models, settings, companion, &Dialects::default()).await)
 }
 
 async fn try_models(
     models: &Models,
     settings: &Settings,
     companion: &crate::settings::companion::Companion,
-    shared: &llm::Shared,
+    dialects: &Dialects,
 ) -> Result<Trial, Problem> {
     let [decision, statement] = trial::requests(companion, &settings.prompt, SystemClock.now());
-    let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| llm::shared(models, role, &role.into(), shared));
+    let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| llm::shared(models, role, &role.into(), dialects));
     let (side, main) = (side?, main?);
     let words = settings.prompt.verdict_words();
     let (decision, statement) = tokio::join!(

@@ -220,7 +220,7 @@ fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], weather
     };
     let is_by_bot = dice.chance(0.08);
     let is_deadly = !is_by_bot && dice.chance(weather.poison);
-    let poison = if is_deadly { *dice.pick(&[poison::TAKEN_IN, poison::GONE_ON, poison::WOKEN]) } else { "" };
+    let poison = if is_deadly { poison::TAKEN_IN } else { "" };
     Say {
         number,
         room,

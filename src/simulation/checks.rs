@@ -24,7 +24,7 @@ use super::store::{Committed, is_gapless};
 use crate::domain::conversation::poison;
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{Seq, Ward};
-use crate::domain::message::Role;
+use crate::domain::message::{Message, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::record::{DeadLetterRecord, decode, decode_event};
@@ -76,7 +76,7 @@ pub(super) fn of_record(props: &Props) {
     accepted(props, &journals, &deleted);
     connections::in_order(props, &deleted);
     posted(props, &journals, &deleted);
-    poison(props, &journals, &dead_letters);
+    poison(props, &dead_letters);
     tenancy(props);
     gone::check(props, &journals, &deleted);
     times::check(props);
@@ -223,9 +223,8 @@ fn number_of(mark: &str) -> Option<usize> {
     mark.strip_prefix('m')?.strip_suffix('m')?.parse().ok()
 }
 
-/// Every message that kills becomes a dead letter, and no other does. If handlers panicked without a reason, any message may be blamed. Of two
-/// messages that kill only together, the later becomes the dead letter.
-fn poison(props: &Props, journals: &Journals, dead_letters: &BTreeMap<ChannelKey, BTreeSet<Seq>>) {
+/// Every message that kills becomes a dead letter, and no other does. If handlers panicked without a reason, any message may be blamed.
+fn poison(props: &Props, dead_letters: &BTreeMap<ChannelKey, BTreeSet<Seq>>) {
     let stage = &props.stage;
     if !stage.rng.panicked().is_empty() {
         return;
@@ -237,22 +236,11 @@ fn poison(props: &Props, journals: &Journals, dead_letters: &BTreeMap<ChannelKey
         if planned.contains(&(channel_key.clone(), seq)) {
             continue;
         }
-        let kills = |seq: Seq, how: &str| {
-            let mut sent = committed.iter().filter(|entry| entry.channel_key == *channel_key && entry.recorded.seq == seq);
-            sent.any(|entry| matches!(&entry.recorded.event, Event::Said { message, .. } if message.text.contains(how)))
-        };
-        // After a restart only the newest of the addresses that the record leaves open may be refused. A message that kills while it is unsettled,
-        // and that would be refused and thereby settled, kills only together with a later address.
-        let is_harmless_without = |recorded: &Recorded| match recorded.event {
-            Event::AddressRefused { message } => {
-                let kills_while_open = kills(message, poison::GONE_ON) || kills(message, poison::WOKEN);
-                message < seq && seq <= recorded.handled && kills_while_open
-            }
-            _ => false,
-        };
-        if kills(seq, "poison-") {
+        let mut sent = committed.iter().filter(|entry| entry.channel_key == *channel_key && entry.recorded.seq == seq);
+        let kills = |message: &Message| message.text.contains(poison::TAKEN_IN);
+        if sent.any(|entry| matches!(&entry.recorded.event, Event::Said { message, .. } if kills(message))) {
             stage.reach("deadly message became a dead letter");
-        } else if !journals.get(channel_key).is_some_and(|events| events.iter().any(is_harmless_without)) {
+        } else {
             stage.violate(format!("{channel_key}: {seq} is a dead letter and has killed nobody"));
         }
     }

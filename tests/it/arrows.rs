@@ -138,7 +138,6 @@ const FOUNDATION: &[&str] = &[
     "runtime::in_flight",
     "runtime::context",
     "runtime::actor_keys",
-    "runtime::planted",
     "runtime::supervision",
     "runtime::watchdog",
 ];

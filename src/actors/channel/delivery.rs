@@ -20,7 +20,6 @@ use crate::actors::messages::writer::{OutboxWrite, Record, WriteError, WriterMes
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
 use crate::domain::split::split;
@@ -120,10 +119,6 @@ impl Arguments {
                     PartRecord::Sent { .. } => break,
                     // The parts after it make no sense alone.
                     PartRecord::Unconfirmed => return Ok(None),
-                    PartRecord::Sending { .. } if is_planted(Bug::DoubledReply) => {
-                        self.owed.parts[index] = PartRecord::Owed;
-                        None
-                    }
                     PartRecord::Sending { after } => self.look_up(index, &part, after.as_deref(), &mut lookups).await?,
                     PartRecord::Owed if *self.stop.borrow() => return Ok(Some("cancelled")),
                     PartRecord::Owed if began.elapsed() > PATIENCE => {
@@ -218,7 +213,7 @@ impl Arguments {
         let found = timeout(PATIENCE, self.find(part, after)).await;
         let hangs = |_| Err(NotRead::Later { after: None, detail: "the platform's adapter hangs".into() });
         let (found, outcome) = match found.unwrap_or_else(hangs) {
-            Ok(Some(id)) => (PartRecord::Sent { id }, (!is_planted(Bug::FoundIsNotCounted)).then_some("posted")),
+            Ok(Some(id)) => (PartRecord::Sent { id }, Some("posted")),
             Ok(None) if !is_certain => return Ok(None),
             Ok(None) => (PartRecord::Owed, None),
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
@@ -283,11 +278,7 @@ impl Arguments {
         self.owed.parts[index] = part;
         let (reply, committed) = Reply::awaited();
         let record = Record {
-            outbox: vec![if is_planted(Bug::OwedLeavesTooEarly) {
-                OutboxWrite::Remove(self.ticket)
-            } else {
-                OutboxWrite::Put(self.ticket, self.owed.clone())
-            }],
+            outbox: vec![OutboxWrite::Put(self.ticket, self.owed.clone())],
             usage: std::mem::take(&mut self.used),
             ..Record::new(self.channel_key.clone(), self.context.clock.now(), reply)
         };

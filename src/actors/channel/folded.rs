@@ -1,12 +1,9 @@
 //! Folds a channel's record into a conversation.
 
-use std::collections::BTreeSet;
-
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Rules, World};
-use crate::domain::event::Recorded;
-use crate::domain::id::{Seq, TurnId};
+use crate::domain::id::TurnId;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Restored;
 
@@ -27,17 +24,12 @@ pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restor
         tokens_per_day: None,
         is_unpostable: false,
     };
-    fold_all(&mut conversation, &restored.events, &restored.skip, &mut world);
-    conversation
-}
-
-/// Folds these events, except those to skip.
-pub(super) fn fold_all(conversation: &mut Conversation, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
-    for recorded in events {
-        if skip.contains(&recorded.seq) {
+    for recorded in &restored.events {
+        if restored.skip.contains(&recorded.seq) {
             conversation.skip(recorded);
         } else {
-            conversation.fold(recorded, world);
+            conversation.fold(recorded, &mut world);
         }
     }
+    conversation
 }

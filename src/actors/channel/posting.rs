@@ -9,7 +9,6 @@ use super::external_companions::StatementWaiter;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accepted, Post, WriterMessage};
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Event;
@@ -40,11 +39,7 @@ pub(super) fn journal(statement: MadeStatement, conversation: &Conversation, cha
     let message = Message { truncated, ..message(&companion, text, modality, cut, ids.first().cloned(), channel) };
     let usage = [Used::Statement { companion }].into_iter().chain(used).collect();
     // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
-    let is_counted = match channel.platform() {
-        Some(_) => is_planted(Bug::UnconfirmedIsCounted) && ids.is_empty(),
-        None => true,
-    };
-    let sent = is_counted.then(Instant::now);
+    let sent = channel.platform().is_none().then(Instant::now);
     let platform = platform_label(channel.context.platforms.name(&channel.key.channel));
     let instruments = channel.context.recorder.instruments().clone();
     channel.send_to_writer(WriterMessage::Post(Post {

@@ -10,13 +10,12 @@ use tokio::time::Instant;
 use super::channel_context::ChannelContext;
 use super::guild_budgets::GuildBudgets;
 use super::post_commit::PostCommitAction;
-use super::{State, dry_run, members, voice};
+use super::{State, members, voice};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::budget::{AHEAD, DAY, Ledger, Use};
 use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
@@ -138,10 +137,6 @@ impl State {
     pub(super) fn restored(&mut self, restored: Restored) {
         let Restoring { began, received, expired_below, must_check_for_missed } = self.restoring.take().unwrap_or_default();
         self.in_flight.begin_restore();
-        if self.in_flight.died_resuming() {
-            let now = self.now();
-            dry_run::resume(&restored, &self.in_flight, now, &mut self.world, &self.channel);
-        }
         let Restored { snapshot, earlier, events, head, skip, owed } = restored;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
@@ -159,21 +154,15 @@ impl State {
         }
         let now = self.channel.machine_time();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.channel.context);
-        if self.in_flight.needs_prompt_search() {
-            dry_run::build_prompts(&self.conversation, &self.in_flight, &self.channel.context.settings.prompt);
-        }
-        self.in_flight.begin_resume();
+        // What follows from the record is decided at once, so no single event is in flight. The one that killed the predecessor may kill again.
+        let suspect = Some(self.in_flight.suspect()).filter(|seq| !skip.contains(seq));
+        self.in_flight.mark(suspect.unwrap_or(Seq::NONE));
         voice::end_playback_of_predecessor(&self.conversation, &self.channel);
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
-        self.in_flight.end_resume();
+        self.in_flight.clear();
         owed.into_iter().for_each(|(ticket, owed)| self.resume_delivery(ticket, owed));
-        for action in open_actions {
-            match action {
-                PostCommitAction::Reply { ticket } if is_planted(Bug::OwedIsGivenUp) => self.fail_reply(ticket, "unreachable"),
-                action => self.run(action),
-            }
-        }
+        open_actions.into_iter().for_each(|action| self.run(action));
         self.taken_on(received.len());
         for received in received {
             if let Some(received) = self.without_dead_letters(received, &skip) {
@@ -194,7 +183,7 @@ impl State {
     fn without_dead_letters(&mut self, received: Received, skip: &BTreeSet<Seq>) -> Option<Received> {
         let mut is_skipped = |recorded: &Recorded| {
             self.journal.note_newest(recorded.seq);
-            let is_skipped = skip.contains(&recorded.seq) || is_planted(Bug::LostWhileReading);
+            let is_skipped = skip.contains(&recorded.seq);
             if is_skipped {
                 self.conversation.skip(recorded);
             }
@@ -227,6 +216,5 @@ fn open_actions(conversation: &Conversation) -> Vec<PostCommitAction> {
     let replies = conversation.owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
     let rounds = conversation.rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
     let judgement = conversation.open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
-    let questions = questions.filter(|_| !is_planted(Bug::QuestionIsNotAskedAgain));
     rounds.chain(questions).chain(replies).chain(judgement).collect()
 }

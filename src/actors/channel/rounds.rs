@@ -11,7 +11,6 @@ use super::turn_taking_manager::{Arguments, TurnTakingManager};
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, OpenRound};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::RoundClosed;
 use crate::domain::id::{Seq, Ticket};
@@ -86,8 +85,8 @@ impl RoundHost {
     /// later, in case the manager died before it could.
     pub(super) fn next_deadline(&self, conversation: &Conversation) -> Option<Moment> {
         let is_managed = |round: &Round| self.manager.as_ref().is_some_and(|manager| manager.rounds.contains(&round.message));
-        let rounds = conversation.rounds().iter().filter(|_| !is_planted(Bug::ForgottenDeadline));
-        let deadlines = rounds.map(|round| if is_managed(round) { round.deadline + GRACE } else { round.deadline });
+        let due = |round: &Round| if is_managed(round) { round.deadline + GRACE } else { round.deadline };
+        let deadlines = conversation.rounds().iter().map(due);
         deadlines.chain(conversation.wake_at_except_rounds()).min()
     }
 
@@ -115,12 +114,7 @@ impl RoundHost {
         if !manager.rounds.remove(&closed.message) {
             return;
         }
-        if is_planted(Bug::ManagerStays) {
-            let publish = |state| drop(manager.actor.cast(ManagerMessage::StateRecorded(Box::new(state))));
-            closed.states.into_iter().for_each(publish);
-        } else {
-            let _ = manager.actor.cast(ManagerMessage::RoundClosed { message: closed.message, states: closed.states });
-        }
+        let _ = manager.actor.cast(ManagerMessage::RoundClosed { message: closed.message, states: closed.states });
         self.manager.take_if(|manager| manager.rounds.is_empty());
     }
 
@@ -158,7 +152,7 @@ impl RoundHost {
 
 fn open_round(message: Seq, conversation: &Conversation, now: Moment) -> Option<OpenRound> {
     let round = conversation.round(message)?.clone();
-    let timeout = if is_planted(Bug::ForgottenDeadline) { Duration::from_secs(86_400) } else { round.deadline.since(now) };
+    let timeout = round.deadline.since(now);
     Some(OpenRound { round, timeout })
 }
 

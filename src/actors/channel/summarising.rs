@@ -51,8 +51,6 @@ pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
         let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
         let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
         let text = answer.map(|answer| prose(&answer.text()).trim().into()).filter(|text: &Arc<str>| !text.is_empty());
-        #[cfg(test)]
-        channel.context.hub.leak().keep_summary(text.as_ref());
         let _ = channel.actor.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
     });
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 use super::channel_context::ChannelContext;
 use crate::actors::messages::models::{CallFacts as PoolFacts, Outcome};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::{Decision, Reason};
@@ -81,8 +80,6 @@ impl Traces {
             }
             Event::Evaluated(evaluated) => records.extend(self.asked(evaluated, turn, now, context)),
             Event::Decided(decided) => self.decided(decided, turn, now, context, records),
-            Event::Unanswered { ticket, .. }
-                if is_planted(Bug::RestoredUnansweredIsNotCounted) && !self.pending_calls.contains_key(ticket) => {}
             Event::Unanswered { companion, ticket, error, .. } => {
                 let call =
                     self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(turn, Trigger::Lull, now, context));
@@ -319,9 +316,6 @@ impl Traces {
         // Events of older stores do not name their turn.
         let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
         let open = self.open(turn, now, context);
-        if open.round.is_none() && is_planted(Bug::RestoredRoundIsNotCounted) {
-            return;
-        }
         let Round { since, mut votes_to_speak, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
         let is_held = |vote: &mut Vote| vote.0.companions.iter().any(|companion| closed.held.contains(companion));
         open.held_votes.extend(votes_to_speak.extract_if(.., is_held));

@@ -159,8 +159,6 @@ fn lazy_request(
         let (input, settings, channel_key, context) = (input(), settings.clone(), channel_key.clone(), context.clone());
         async move {
             let input = input.await?;
-            #[cfg(test)]
-            let input = context.hub.leak().into_question(input);
             let companion = &settings.id;
             let _at_work =
                 at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);

@@ -184,13 +184,9 @@ impl Schedule {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
             // These say nothing about the endpoint.
-            Err(
-                NoAnswer::Cancelled
-                | NoAnswer::NoPrompt
-                | NoAnswer::Unsendable { .. }
-                | NoAnswer::CircuitOpen { .. }
-                | NoAnswer::Fatal { .. },
-            ) => Verdict::Unknown,
+            Err(NoAnswer::Cancelled | NoAnswer::NoPrompt | NoAnswer::Unsendable { .. } | NoAnswer::CircuitOpen { .. }) => {
+                Verdict::Unknown
+            }
             Ok(_)
             | Err(
                 NoAnswer::Refused { .. }

@@ -17,7 +17,6 @@ use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
-use crate::actors::runtime::in_flight::RecentHangs;
 use crate::ports::backend::keeping::SkippedCompanion;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -58,8 +57,6 @@ pub struct ActorContext {
     pub briefs: Briefs,
     /// One lock per channel for rewriting stored events.
     pub rewrite_locks: RewriteLocks,
-    /// Channels that hung before this start, and have to search for the message that they hung on.
-    pub hung: RecentHangs,
     /// Whether the last attempt to compact the store failed or found too little disk space. Then it is unknown when erased words leave its
     /// file.
     pub compaction_failed: Arc<AtomicBool>,
@@ -118,7 +115,6 @@ impl ActorContext {
             opt_outs: OptOuts::default(),
             briefs: Briefs::default(),
             rewrite_locks: RewriteLocks::default(),
-            hung: RecentHangs::default(),
             compaction_failed: Arc::default(),
             skipped_companions: Arc::default(),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),

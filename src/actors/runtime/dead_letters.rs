@@ -1,6 +1,6 @@
 //! Counts how often a message killed its handler, decides when it becomes a dead letter, and records it.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
@@ -18,86 +18,23 @@ pub const DEATHS_TO_DEAD_LETTER: u32 = 3;
 /// How many suspects are remembered. If there are more, the one whose last death is the oldest is dropped.
 const MAX_SUSPECTS: usize = 1_024;
 
-/// What to do with a message that killed its handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Handle it again.
-    TryAgain {
-        /// How many handlers it has killed.
-        deaths: u32,
-    },
-    /// Record it as a dead letter. It is no longer counted here.
-    DeadLetter,
-}
-
-/// The messages that killed a handler and are not dead letters yet.
-#[derive(Debug)]
-pub struct Suspects {
-    limit: u32,
-    capacity: usize,
-    deaths: BTreeMap<(ChannelId, Seq), Suspect>,
-    by_age: BTreeMap<u64, (ChannelId, Seq)>,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Suspect {
-    deaths: u32,
-    age: u64,
-}
-
-impl Default for Suspects {
-    fn default() -> Self {
-        Self::new(DEATHS_TO_DEAD_LETTER, MAX_SUSPECTS)
-    }
-}
+/// The messages that killed a handler and are not dead letters yet, with the number of these deaths. The newest death is the last.
+#[derive(Debug, Default)]
+pub struct Suspects(VecDeque<(ChannelId, Seq, u32)>);
 
 impl Suspects {
-    /// No suspects. A message becomes a dead letter at `limit` deaths (at least 1). `capacity` suspects are remembered (at least 1).
-    pub fn new(limit: u32, capacity: usize) -> Self {
-        Self { limit: limit.max(1), capacity: capacity.max(1), deaths: BTreeMap::new(), by_age: BTreeMap::new(), clock: 0 }
-    }
-
-    /// A handler died while it handled this message.
-    pub fn died(&mut self, channel: &ChannelId, seq: Seq) -> Verdict {
-        let key = (channel.clone(), seq);
-        let deaths = self.take(&key) + 1;
-        if deaths >= self.limit {
-            return Verdict::DeadLetter;
+    /// A handler died while it handled this message. Whether the message becomes a dead letter. Then it is no longer counted here.
+    pub fn died(&mut self, channel: &ChannelId, seq: Seq) -> bool {
+        let known = self.0.iter().position(|(other, number, _)| other == channel && *number == seq);
+        let deaths = known.and_then(|at| self.0.remove(at)).map_or(0, |(.., deaths)| deaths) + 1;
+        if deaths >= DEATHS_TO_DEAD_LETTER {
+            return true;
         }
-        if self.deaths.len() >= self.capacity
-            && let Some((_, oldest)) = self.by_age.pop_first()
-        {
-            self.deaths.remove(&oldest);
+        if self.0.len() >= MAX_SUSPECTS {
+            self.0.pop_front();
         }
-        self.clock += 1;
-        self.by_age.insert(self.clock, key.clone());
-        self.deaths.insert(key, Suspect { deaths, age: self.clock });
-        Verdict::TryAgain { deaths }
-    }
-
-    /// The message was handled without a crash.
-    pub fn handled(&mut self, channel: &ChannelId, seq: Seq) {
-        // This runs for every message, and there are hardly ever suspects.
-        if !self.deaths.is_empty() {
-            self.take(&(channel.clone(), seq));
-        }
-    }
-
-    /// The number of suspects.
-    pub fn len(&self) -> usize {
-        self.deaths.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.deaths.is_empty()
-    }
-
-    fn take(&mut self, key: &(ChannelId, Seq)) -> u32 {
-        self.deaths.remove(key).map_or(0, |suspect| {
-            self.by_age.remove(&suspect.age);
-            suspect.deaths
-        })
+        self.0.push_back((channel.clone(), seq, deaths));
+        false
     }
 }
 
@@ -126,13 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_kills_three_handlers_becomes_a_dead_letter() {
+    fn a_message_that_kills_three_handlers_becomes_a_dead_letter_and_is_counted_from_zero_when_it_is_retried() {
         let mut suspects = Suspects::default();
 
-        let verdicts = [(); 3].map(|()| suspects.died(&lobby(), Seq(7)));
+        let verdicts = [(); 6].map(|()| suspects.died(&lobby(), Seq(7)));
 
-        assert_eq!(verdicts, [Verdict::TryAgain { deaths: 1 }, Verdict::TryAgain { deaths: 2 }, Verdict::DeadLetter]);
-        assert!(suspects.is_empty());
+        assert_eq!(verdicts, [false, false, true, false, false, true]);
     }
 
     #[test]
@@ -141,42 +77,19 @@ mod tests {
         suspects.died(&lobby(), Seq(7));
         suspects.died(&lobby(), Seq(7));
 
-        assert_eq!(suspects.died(&lobby(), Seq(8)), Verdict::TryAgain { deaths: 1 });
-        assert_eq!(suspects.died(&ChannelId::from("console:attic"), Seq(7)), Verdict::TryAgain { deaths: 1 });
-    }
-
-    #[test]
-    fn a_message_that_was_handled_is_no_longer_a_suspect() {
-        let mut suspects = Suspects::default();
-        suspects.died(&lobby(), Seq(7));
-        suspects.died(&lobby(), Seq(7));
-
-        suspects.handled(&lobby(), Seq(7));
-
-        assert!(suspects.is_empty());
-        assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::TryAgain { deaths: 1 });
-    }
-
-    #[test]
-    fn a_message_that_an_operator_retries_is_counted_from_zero() {
-        let mut suspects = Suspects::new(1, 1);
-
-        assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::DeadLetter);
-        assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::DeadLetter);
+        assert!(!suspects.died(&lobby(), Seq(8)));
+        assert!(!suspects.died(&ChannelId::from("console:attic"), Seq(7)));
     }
 
     #[test]
     fn memory_is_bounded_and_the_oldest_suspect_is_dropped() {
-        let mut suspects = Suspects::new(3, 2);
-        suspects.died(&lobby(), Seq(1));
-        suspects.died(&lobby(), Seq(2));
-        suspects.died(&lobby(), Seq(1));
+        let mut suspects = Suspects::default();
+        for seq in [1, 1, 2, 2].into_iter().chain(3..).take(MAX_SUSPECTS + 3) {
+            suspects.died(&lobby(), Seq(seq));
+        }
 
-        suspects.died(&lobby(), Seq(3));
-
-        assert_eq!(suspects.len(), 2);
-        assert_eq!(suspects.died(&lobby(), Seq(1)), Verdict::DeadLetter);
-        assert_eq!(suspects.died(&lobby(), Seq(2)), Verdict::TryAgain { deaths: 1 });
+        assert!(suspects.died(&lobby(), Seq(2)));
+        assert!(!suspects.died(&lobby(), Seq(1)));
     }
 
     fn lobby() -> ChannelId {

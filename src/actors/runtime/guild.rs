@@ -17,7 +17,7 @@ use crate::actors::messages::guilds::{Cause, GuildsMessage, Suspended};
 use crate::actors::messages::supervision::Ending;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
-use crate::actors::runtime::dead_letters::{self, Suspects, Verdict};
+use crate::actors::runtime::dead_letters::{self, Suspects};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::pending;
@@ -147,8 +147,7 @@ impl State {
                 self.ensure_companion(companion);
             }
         }
-        let new_marker = || Arc::new(InFlight::new(&channel, &self.context.hung));
-        let in_flight = self.in_flight.entry(channel.clone()).or_insert_with(new_marker).clone();
+        let in_flight = self.in_flight.entry(channel.clone()).or_default().clone();
         let channel_key = ChannelKey::new(&self.guild, &channel);
         if let Some(call) = self.context.calls.get(&channel) {
             let arguments = voice_call::Arguments { call, context: self.context.clone() };
@@ -260,7 +259,7 @@ impl State {
     fn suspect(&mut self, child: &Child, ending: &Ending) {
         let Child::Channel(channel) = child else { return };
         let Some(seq) = self.in_flight.get(channel).and_then(|in_flight| in_flight.take()) else { return };
-        if self.suspects.died(channel, seq) == Verdict::DeadLetter {
+        if self.suspects.died(channel, seq) {
             let (guild, plain_channel, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
             tracing::error!(%guild, channel = %plain_channel, %seq, %error, "a message kills its handler and becomes a dead letter");
             self.add_dead_letter(channel.clone(), seq, ending.in_full());

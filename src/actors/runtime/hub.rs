@@ -46,8 +46,6 @@ pub struct Hub {
     total: Arc<Topic<(ChannelKey, Live), ()>>,
     states: Arc<Topic<State>>,
     last_message_times: Arc<LastMessageTimes>,
-    #[cfg(test)]
-    leak: super::planted::Leak,
 }
 
 #[derive(Debug)]
@@ -88,8 +86,6 @@ impl Default for Hub {
             total: Arc::new(Topic::new(TOTAL_BACKLOG, joined)),
             states: Arc::new(Topic::new(BACKLOG, Arc::default())),
             last_message_times: Arc::default(),
-            #[cfg(test)]
-            leak: Default::default(),
         }
     }
 }
@@ -128,12 +124,6 @@ impl Hub {
     /// Publishes to the watchers of the `states` topic of this channel.
     pub fn publish_state(&self, channel_key: &ChannelKey, state: State) {
         self.states.publish(channel_key, state);
-    }
-
-    /// What planted bugs leak from one guild into another.
-    #[cfg(test)]
-    pub const fn leak(&self) -> &super::planted::Leak {
-        &self.leak
     }
 
     /// The cached time of the last message of each channel.

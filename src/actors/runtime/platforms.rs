@@ -17,7 +17,6 @@ use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
 use crate::actors::runtime::actor_keys::PlatformsKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::actors::runtime::shard::{self, Connection};
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
@@ -185,9 +184,7 @@ impl State {
             let shard = Shard { number, of };
             let (gateway, supervisor, context) = (gateway.clone(), self.myself.clone(), self.context.clone());
             let arguments = shard::Arguments { gateway, shard, supervisor, exclusive: Arc::default(), context };
-            let is_left = is_planted(Bug::KilledDoesNotComeBack);
-            let restart = if is_left { RestartType::Temporary } else { RestartType::Transient };
-            let spec = ChildSpec::of(restart, move || (Connection, arguments.clone()));
+            let spec = ChildSpec::of(RestartType::Transient, move || (Connection, arguments.clone()));
             self.children.start((platform, shard), spec);
         }
     }

@@ -14,7 +14,6 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guilds::Guilds;
 use crate::actors::runtime::pending;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::actors::runtime::platforms::Connections;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
@@ -137,11 +136,7 @@ impl State {
             }),
             Child::Switchboard => ChildSpec::of(RestartType::Permanent, move || (Switchboard, context.clone())),
             Child::Guilds => ChildSpec::of(RestartType::Permanent, move || (Guilds, context.clone())),
-            Child::Platforms => {
-                let is_left = is_planted(Bug::ConnectionsStayAway);
-                let restart = if is_left { RestartType::Temporary } else { RestartType::Permanent };
-                ChildSpec::of(restart, move || (Connections, context.clone()))
-            }
+            Child::Platforms => ChildSpec::of(RestartType::Permanent, move || (Connections, context.clone())),
         }
     }
 
@@ -183,9 +178,7 @@ impl State {
                 if child != Child::Platforms {
                     return Err(escalation.into());
                 }
-                if !is_planted(Bug::PausedForGood) {
-                    self.myself.send_after(PLATFORMS_PAUSE, || RootMessage::Connect);
-                }
+                self.myself.send_after(PLATFORMS_PAUSE, || RootMessage::Connect);
             }
         }
         Ok(())

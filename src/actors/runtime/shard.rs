@@ -14,7 +14,6 @@ use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
 use crate::actors::runtime::actor_keys::ShardKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 
@@ -49,9 +48,7 @@ struct ConnectionTask {
 
 impl Drop for ConnectionTask {
     fn drop(&mut self) {
-        if !is_planted(Bug::ConnectionWithoutActor) {
-            self.task.abort();
-        }
+        self.task.abort();
     }
 }
 
@@ -74,9 +71,7 @@ impl Actor for Connection {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ShardMessage::Connect if is_planted(Bug::EndedIsNotRunAgain) => {}
             ShardMessage::Connect => state.connection = Some(begin(&state.arguments, &myself)),
-            ShardMessage::Ended(None) if is_planted(Bug::PanickedIsNotOpenedAgain) => {}
             ShardMessage::Ended(None) => return Err("the connection panicked".into()),
             ShardMessage::Ended(Some(Disconnected::Later { after, detail })) => state.pause(after, &detail, &myself),
             ShardMessage::Ended(Some(Disconnected::Never(reason))) => {

@@ -121,14 +121,6 @@ impl Watchdog {
     /// # Errors
     /// The operating system cannot create a thread.
     pub fn start(limit: u32) -> io::Result<Self> {
-        Self::start_noting(limit, |_| {})
-    }
-
-    /// Like [`Self::start`], and calls `note` before the process ends.
-    ///
-    /// # Errors
-    /// The operating system cannot create a thread.
-    pub fn start_noting(limit: u32, note: impl FnOnce(&Stall) + Send + 'static) -> io::Result<Self> {
         Self::start_with(limit, |stall| {
             let Stall { silent, at, about, message } = &stall;
             let seq = message.map(|seq| seq.0);
@@ -149,7 +141,6 @@ impl Watchdog {
                 }
                 None => tracing::error!(silent_secs = silent, "the runtime stalls, ending the process for a restart"),
             }
-            note(&stall);
             std::process::exit(STALLED_EXIT_STATUS);
         })
     }

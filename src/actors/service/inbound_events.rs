@@ -13,7 +13,6 @@ use crate::actors::erasure::deletion::{delete_messages, edit_message};
 use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::Role;
@@ -66,7 +65,7 @@ impl InboundEvents for Inbound {
         let InboundMessage { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } =
             inbound_message;
         let speech = Speech {
-            id: Some(id).filter(|_| !is_planted(Bug::MessageWithoutId)),
+            id: Some(id),
             own_words: Some(own_words),
             modality,
             lull_endpoint,

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use super::request::Request;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::Message;
@@ -15,12 +14,7 @@ use crate::telemetry::instruments::{Instruments, NONE, platform_label};
 /// Counts a request's events, which are committed.
 pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: &Platforms, instruments: &Instruments) {
     let (Some(channel_key), false) = (request.channel_key(), events.is_empty()) else { return };
-    let count = match events.len() {
-        more @ 4.. if is_planted(Bug::CountedTwice) => more + 1,
-        more @ 7.. if is_planted(Bug::SixOfABatch) => more.min(6),
-        count => count,
-    };
-    instruments.journal_events.add(count as u64, NONE);
+    instruments.journal_events.add(events.len() as u64, NONE);
     if let Some(sent_at) = request.sent_at() {
         instruments.append_duration.record(sent_at.elapsed().as_secs_f64(), NONE);
     }

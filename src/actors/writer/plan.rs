@@ -7,7 +7,6 @@ use crate::actors::messages::writer::{
     Accept, DeleteChannel, DeleteExpired, HandOver, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex,
     WriteError, WriteMeta,
 };
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
@@ -242,9 +241,7 @@ impl<'a> Draft<'a> {
         let seq = self.position.last.next();
         if let Some(id) = id {
             let key = key::message_id(self.batch.ward, self.no, id);
-            if !is_planted(Bug::IdIsNotChecked) {
-                self.batch.fresh.push(key.clone());
-            }
+            self.batch.fresh.push(key.clone());
             self.batch.writes.push(Write::Put(key, encode(&seq)));
         }
         self.position.newest_inbound = seq;
@@ -356,8 +353,7 @@ impl<'a> Draft<'a> {
         let stored = self.position.deleted_below.max(Seq(1))..=self.position.last;
         for recorded in events.iter().filter(|recorded| stored.contains(&recorded.seq)) {
             let key = Key::event(self.batch.ward, self.no, recorded.seq);
-            let is_left_out = is_planted(Bug::NumberIsLeftOut);
-            self.batch.writes.push(if is_left_out { Write::Remove(key) } else { Write::Put(key, encode_event(recorded)) });
+            self.batch.writes.push(Write::Put(key, encode_event(recorded)));
         }
     }
 

@@ -14,7 +14,6 @@ use crate::actors::messages::writer::{
     Refused, RemoveFromIndex, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
@@ -314,9 +313,6 @@ impl WriteQueue {
         {
             match outcome {
                 Ok(results) => self.conclude_each(planned, behind, retry, results),
-                Err(StoreError::Unknown(_)) if is_planted(Bug::UnknownTakenForStored) => {
-                    self.conclude_each(planned, behind, retry, Vec::new());
-                }
                 Err(error) => {
                     self.ready.extend(retry);
                     let reason: Arc<str> = error.to_string().into();

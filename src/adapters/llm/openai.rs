@@ -38,7 +38,6 @@ use crate::adapters::endpoint::address::{bearer, beneath, client};
 use crate::adapters::endpoint::body::{self, Content, media_type};
 use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
 use crate::adapters::endpoint::sse::Events;
-use crate::adapters::llm::arrivals::{self, Arrivals, Fingerprint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
 use crate::settings::models::{Endpoint, parsed_base_url, seconds};
@@ -54,10 +53,6 @@ const MAX_WHOLE_BYTES: usize = 1024 * 1024;
 
 /// An answer in one piece that is longer than this is parsed on a blocking thread, so that other calls need not wait.
 const MAX_PARSED_INLINE: usize = 64 * 1024;
-
-/// While more than this is parsed at once, a file names the question (`arrivals.rs`). Ordinary answers and the pieces of a stream are smaller,
-/// so a process that is killed while they arrive asks again.
-const RECORDED_OVER: usize = 16 * 1024;
 
 /// The time to wait, after the last word, for the token counts and the end.
 const LAST_GRACE: Duration = Duration::from_secs(2);
@@ -75,7 +70,6 @@ pub struct OpenAi {
     dialect: Arc<Dialect>,
     failures: Failures,
     identity: Identity,
-    arrivals: Option<Arc<Arrivals>>,
 }
 
 impl OpenAi {
@@ -107,13 +101,7 @@ impl OpenAi {
             idle_timeout: seconds(limits.idle_timeout_secs),
             dialect: Arc::new(Dialect::of(identity.clone())),
             identity,
-            arrivals: None,
         })
-    }
-
-    /// Records which large answers are arriving, if `arrivals` is given, and refuses questions whose answers killed the process repeatedly.
-    pub fn with_crash_record(self, arrivals: Option<Arc<Arrivals>>) -> Self {
-        Self { arrivals, ..self }
     }
 
     /// Shares what is learnt about this endpoint and model with all who are given the same `dialects`.
@@ -124,17 +112,12 @@ impl OpenAi {
 
     /// Asks, in another way each time that the endpoint refuses one, until an answer comes or no other way is left.
     async fn ask_within(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let question = Fingerprint::of(request, &self.identity);
-        if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.is_fatal(question)) {
-            return Err(NoAnswer::Fatal { endpoint: self.identity.endpoint.clone() });
-        }
         let began = Instant::now();
-        let mut record = CrashRecord { arrivals: self.arrivals.as_ref(), question, arriving: None };
         let mut attempt = self.dialect.first(Form::of(&request.format), request.max_tokens);
         loop {
             let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);
             let within = self.within(&attempt, began);
-            match self.attempt(request, &attempt, &mut partial, &mut record, within).await {
+            match self.attempt(request, &attempt, &mut partial, within).await {
                 Ok(()) => {
                     self.dialect.worked(&attempt);
                     let answer = partial.finish(request, attempt.parameters.limit);
@@ -163,7 +146,6 @@ impl OpenAi {
         request: &Request,
         attempt: &Attempt,
         partial: &mut PartialAnswer<'_>,
-        record: &mut CrashRecord<'_>,
         within: Within,
     ) -> Result<(), Failed> {
         let mut response = self.send(request, attempt.parameters, within).await?;
@@ -181,10 +163,9 @@ impl OpenAi {
             .map_err(|_| within.no_first_token())?;
         let (content, begin) = begun.map_err(|broke| self.failures.of_connection(broke))?;
         match content {
-            Content::Events => self.read_events(begin, response, partial, record, within).await,
+            Content::Events => self.read_events(begin, response, partial, within).await,
             Content::Json => {
                 let body = body::rest(begin, response, MAX_WHOLE_BYTES, within.idle, &self.failures).await?;
-                record.before_parsing(body.len()).await;
                 let whole = read_whole(body).await.map_err(|error| self.failed(error))?;
                 partial.take_whole(whole).map_err(|error| self.failed(error))
             }
@@ -227,7 +208,6 @@ impl OpenAi {
         begin: Vec<u8>,
         mut response: Response,
         partial: &mut PartialAnswer<'_>,
-        record: &mut CrashRecord<'_>,
         within: Within,
     ) -> Result<(), Failed> {
         let mut events = Events::default();
@@ -239,7 +219,6 @@ impl OpenAi {
             }
             events.feed(&next).map_err(|error| self.failures.in_answer(error))?;
             while let Some(event) = events.next() {
-                record.before_parsing(event.len()).await;
                 partial.take_event(&event, events.is_error()).map_err(|error| self.failed(error))?;
                 if partial.is_done() {
                     drain(response);
@@ -322,21 +301,6 @@ enum Failed {
 impl From<NoAnswer> for Failed {
     fn from(no_answer: NoAnswer) -> Self {
         Self::Other(no_answer)
-    }
-}
-
-/// Records on disk that a large answer is being read, until this is dropped.
-struct CrashRecord<'a> {
-    arrivals: Option<&'a Arc<Arrivals>>,
-    question: Fingerprint,
-    arriving: Option<arrivals::Arriving>,
-}
-
-impl CrashRecord<'_> {
-    async fn before_parsing(&mut self, bytes: usize) {
-        if let Some(arrivals) = self.arrivals.filter(|_| bytes > RECORDED_OVER && self.arriving.is_none()) {
-            self.arriving = Some(arrivals.begin(self.question).await);
-        }
     }
 }
 

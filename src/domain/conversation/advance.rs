@@ -184,7 +184,7 @@ impl Conversation {
     /// summary is refreshed. The back-offs in `ended_back_offs` are known to have ended; the others are checked.
     pub(super) fn advance(&mut self, occasion: Occasion, mut ended_back_offs: Vec<CompanionId>, step: &mut Step<'_, '_>) {
         #[cfg(test)]
-        poison::check_unsettled(poison::GONE_ON, self);
+        poison::check_unsettled(self);
         self.settle_silenced(step);
         self.end_overdue_questions(occasion, step);
         self.close_rounds(occasion, step);
@@ -270,8 +270,6 @@ impl Conversation {
     }
 
     pub(super) fn wake(&mut self, step: &mut Step<'_, '_>) {
-        #[cfg(test)]
-        poison::check_unsettled(poison::WOKEN, self);
         self.advance_voice(Due::Now, step);
         self.fire_lulls(Due::Now, step);
         self.fire_silences(Due::Now, step);

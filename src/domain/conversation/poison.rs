@@ -9,10 +9,7 @@ use crate::domain::message::Message;
 pub(crate) const TAKEN_IN: &str = "poison-taken-in";
 /// A text that kills the actor when the conversation advances while the message is unsettled.
 pub(crate) const GONE_ON: &str = "poison-gone-on";
-/// A text that kills the actor when it is woken, or continues from its record, while the message is unsettled.
-pub(crate) const WOKEN: &str = "poison-woken";
-
-/// A text that kills the actor when it builds a prompt with the message.
+/// A text that makes the building of a prompt with the message panic.
 pub(crate) const WORDED: &str = "poison-worded";
 
 thread_local! {
@@ -33,10 +30,10 @@ pub(crate) fn check_prompt_text(text: &str) {
     }
 }
 
-pub(super) fn check_unsettled(kind: &str, conversation: &Conversation) {
+pub(super) fn check_unsettled(conversation: &Conversation) {
     if HAS_POISON.get() {
         let buffers = conversation.gates.iter().map(|(companion, gate)| conversation.window.buffer(companion, gate.cursor));
-        panic_on(kind, buffers.flatten().map(|entry| &*entry.message.text));
+        panic_on(GONE_ON, buffers.flatten().map(|entry| &*entry.message.text));
     }
 }
 

@@ -47,7 +47,6 @@ pub(super) const ERRORS: &[&str] = &[
     "no_credit",
     "out_of_tokens",
     "refused",
-    "fatal_answer",
     "unworded",
     "cancelled",
     "empty",

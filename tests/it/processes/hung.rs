@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::halted::assert_all_answered;
 use crate::harness::model::Model;
-use crate::harness::{Lines, PATIENCE, Premises, QUICK, Server, ran};
+use crate::harness::{Lines, PATIENCE, Premises, Server, ran};
 
 /// The environment variable that tells this test's own program what should hang.
 const TO_HANG: &str = "TERTULIA_TEST_TO_HANG";
@@ -41,37 +41,6 @@ async fn a_hung_handler_ends_the_process_although_the_rest_continues() {
 
     assert!(ended.stdout.contains("a handler hangs") && ended.stdout.contains("console:lobby"), "{ended:?}");
     assert!(ended.stdout.contains("seq=7"), "{ended:?}");
-}
-
-#[tokio::test]
-async fn a_message_that_hung_the_server_three_times_is_a_dead_letter_at_the_next_start() {
-    let premises = Premises::new().with_companion("aria", QUICK);
-    let server = premises.start().await;
-    let poison = server.say("lobby", "Ana", "well").await;
-    let other = server.say("lobby", "Ana", "well, well").await;
-    server.kill().await;
-    // The watchdog writes such a file.
-    let entry_for = |seq: u64, times: u32| json!({ "channel": "console:lobby", "seq": seq, "times": times });
-    let stalled_file = premises.data().join("stalled.json");
-    std::fs::write(&stalled_file, json!([entry_for(poison, 3), entry_for(other, 2)]).to_string()).expect("written");
-
-    let server = premises.start().await;
-
-    let listed = server.get("/api/quarantine").await["messages"].clone();
-    assert_eq!((listed[0]["seq"].as_u64(), listed.as_array().map(Vec::len)), (Some(poison), Some(1)), "{listed}");
-    let remaining: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&stalled_file).expect("the other message is still in the file"))
-            .expect("an array");
-    assert_eq!(
-        remaining.as_array().map(|entries| entries.iter().map(|entry| entry["seq"].as_u64()).collect()),
-        Some(vec![Some(other)])
-    );
-    let id = listed[0]["id"].as_str().expect("an id");
-    server.done(Method::POST, &format!("/api/quarantine/{id}/retry"), None).await;
-    let texts: Vec<_> = server.history("lobby").await.into_iter().filter(|(_, from, _)| from == "Ana").collect();
-    assert_eq!(texts.iter().map(|(.., text)| text.as_str()).collect::<Vec<_>>(), ["well, well", "well"]);
-    assert_eq!(server.get("/api/quarantine").await["messages"], json!([]));
-    server.stop().await;
 }
 
 #[tokio::test]
@@ -145,8 +114,6 @@ async fn a_server_whose_runtime_hangs_ends_after_half_a_minute_and_nothing_is_lo
     assert!(named, "{log}");
     let response = timeout(PATIENCE, pending).await.expect("an end in time").expect("it is sent");
     assert!(response.is_err(), "{response:?}");
-    // No message caused the hang, so none is blamed.
-    assert!(!premises.data().join("stalled.json").exists());
 
     model.release();
     let server = premises.start().await;

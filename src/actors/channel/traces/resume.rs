@@ -2,7 +2,6 @@
 
 use super::turn::{Append, OpenTurn, PendingCall, Round, Turn, Utterance};
 use super::{ActorContext, Traces};
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, TurnId};
@@ -28,20 +27,6 @@ impl Traces {
         }
         self.end_turns(conversation, now, discarded);
         self.add_missing_turns(conversation, now, context);
-        for round in self.turns.values_mut().filter_map(|open| open.round.as_mut()) {
-            if is_planted(Bug::MissingBeforeRestart) {
-                round.errors.clear();
-            }
-            if is_planted(Bug::WishBeforeRestart) {
-                round.votes_to_speak.clear();
-            }
-        }
-        if is_planted(Bug::RestoredRoundIsNotCounted) {
-            self.turns.values_mut().for_each(|open| open.round = None);
-        }
-        if is_planted(Bug::RestoredUnansweredIsNotCounted) {
-            self.pending_calls.clear();
-        }
         for open in self.turns.values_mut() {
             open.turn = open.turn.continued_in_a_new_trace(now, context);
             let votes = open.round.iter_mut().flat_map(|round| &mut round.votes_to_speak);

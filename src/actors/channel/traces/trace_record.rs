@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::turn::{Append, PendingCall, Playback, Turn};
 use crate::actors::channel::channel_context::ChannelContext;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
@@ -294,8 +293,7 @@ fn emit_decision(
         closing: vote.closing.as_str(),
         floor,
     });
-    let most = if is_planted(Bug::SeveralAreCountedOnce) { 1 } else { usize::MAX };
-    for companion in decided.companions.iter().take(most) {
+    for companion in &decided.companions {
         emit_question(call, companion, DecisionOutcome { ticket: decided.ticket, answer, vote, at }, channel_key, context);
     }
 }

@@ -94,7 +94,6 @@ pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
             match &**error {
                 "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
                 "unworded" => "its model was not asked, because the prompt could not be built; see the log".to_owned(),
-                "fatal_answer" => format!("its model was not asked ({})", failed(error)),
                 error => format!("no answer came ({})", failed(error)),
             }
         };
@@ -106,10 +105,10 @@ pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
 /// Why there is no answer: the error's code, with an explanation if there is one.
 pub(super) fn failed(error: &str) -> String {
     match error {
-        "fatal_answer" => format!(
-            "{error}: the server died twice while the answer to this question arrived, so the question is not asked for an hour; look at the \
-             endpoint's answers, and at the log"
-        ),
+        // Recorded by earlier versions.
+        "fatal_answer" => {
+            format!("{error}: the server had died twice while the answer to this question arrived, so it was not asked")
+        }
         "no_credit" => format!("{error}: the account at the model's endpoint has no credit; add some"),
         "key_rejected" => {
             format!("{error}: the model's endpoint does not accept the API key; docs/models.md says where to put one")
@@ -354,6 +353,11 @@ pub(super) fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_that_only_earlier_versions_recorded_is_explained() {
+        assert!(failed("fatal_answer").contains("the server had died twice"), "{}", failed("fatal_answer"));
+    }
 
     #[test]
     fn a_span_is_shown_in_a_fitting_unit() {

@@ -7,8 +7,6 @@ use serde_json::{Value, json};
 
 use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
 use super::*;
-use crate::adapters::system::SystemClock;
-use crate::ports::clock::Clock as _;
 use crate::ports::language_model::{AnswerFormat, Media, Message, ModelRole, Part, Role, Tool, ToolCall, Usage};
 use crate::settings::models::tests::defaults;
 
@@ -178,37 +176,6 @@ async fn the_message_of_an_error_inside_a_success_is_found_and_cut() {
         let message = no_answer.to_string();
         assert!(no_answer.code() == "overloaded" && message.contains(expected) && message.len() < 800, "{message}");
     }
-}
-
-#[tokio::test]
-async fn a_question_whose_answer_killed_the_process_twice_fails_without_a_call() {
-    let data = tempfile::tempdir().expect("a folder");
-    let open = || Arrivals::open(data.path(), SystemClock.now());
-    let hangs = || streamed([piece(&"Hel".repeat(RECORDED_OVER))], Then::Hangs);
-    let fake =
-        Fake::new([hangs(), hangs(), streamed([piece("Hi"), done()], Then::Ends), streamed([piece("Hi"), done()], Then::Ends)])
-            .await;
-    let asks = |request: Request| {
-        let model = model(&endpoint(&fake.url)).with_crash_record(Some(open()));
-        async move {
-            let (sender, mut drafts) = mpsc::unbounded_channel();
-            let mut asking = Box::pin(async move { model.ask(&request, Some(&sender)).await });
-            tokio::select! {
-                answer = &mut asking => Some(answer),
-                // The process dies when the answer has begun.
-                _ = drafts.recv() => { std::mem::forget(asking); None }
-            }
-        }
-    };
-
-    let died = [asks(request()).await, asks(request()).await];
-    let third = asks(request()).await.expect("it is not asked");
-    let other = asks(Request { messages: Message::prompt(String::new(), "Bob: ho".to_owned()), ..request() }).await;
-
-    assert_eq!(died, [None, None]);
-    assert_eq!(third.expect_err("no answer").code(), "fatal_answer");
-    assert!(other.is_none_or(|answer| answer.is_ok()), "another question is asked");
-    assert_eq!(fake.received().len(), 3);
 }
 
 #[tokio::test]
