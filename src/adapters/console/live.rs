@@ -17,10 +17,9 @@ use tokio::sync::watch;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval_at};
 
 use super::Shared;
-use super::auth::Admission;
 use super::body::QueryParams;
 use super::guard::Caller;
-use super::limits::{NoSlot, Slot};
+use super::limits::Slot;
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
@@ -77,7 +76,7 @@ pub(super) async fn live(
     let upgrade = upgrade.map_err(|_| {
         Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
     })?;
-    let slot = console.slots.take(caller.address).map_err(|full| no_slot(full, console.settings.live_ping()))?;
+    let slot = console.live_slot(caller.address)?;
     let (events, after) = match wanted {
         Wanted::Room(room, after) => (console.backend()?.rooms.live(&room, after).await?, after),
         Wanted::All(cursor) => (console.backend()?.rooms.live_rooms(cursor).await?, None),
@@ -87,15 +86,6 @@ pub(super) async fn live(
     let upgrade = upgrade.max_message_size(MAX_RECEIVED_BYTES).max_frame_size(MAX_RECEIVED_BYTES);
     let upgrade = upgrade.read_buffer_size(MAX_RECEIVED_BYTES).write_buffer_size(WRITE_BUFFER_BYTES);
     Ok(upgrade.on_upgrade(move |socket| watcher.watch(socket, events)))
-}
-
-fn no_slot(full: NoSlot, wait: Duration) -> Problem {
-    match full {
-        NoSlot::Full => Problem::unavailable("too many live views are open; close one, or raise server.max_live", wait),
-        NoSlot::FullForAddress => {
-            Problem::too_many("this address has too many live views open; close one, or raise server.max_live_per_address", wait)
-        }
-    }
 }
 
 struct Watcher {
@@ -178,7 +168,7 @@ impl Watcher {
                     }
                 },
                 _ = ping.tick() => {
-                    if !self.is_admitted() {
+                    if !self.caller.is_still_admitted(&self.console) {
                         return Ending::Close(close_code::POLICY, "signed out");
                     }
                     if unanswered_pings == MAX_UNANSWERED_PINGS {
@@ -191,14 +181,6 @@ impl Watcher {
             if sink.send(message).await.is_err() {
                 return Ending::Gone;
             }
-        }
-    }
-
-    fn is_admitted(&self) -> bool {
-        match &self.caller.admission {
-            Admission::Browser(session) => self.console.auth.is_signed_in(session, Instant::now()),
-            Admission::Open | Admission::Program => true,
-            Admission::Anonymous => false,
         }
     }
 }

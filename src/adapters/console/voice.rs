@@ -22,10 +22,9 @@ use serde::Deserialize;
 use tokio::time::{Instant, interval_at, timeout};
 
 use super::Shared;
-use super::auth::Admission;
 use super::body::{QueryParams, RoomPath};
 use super::guard::Caller;
-use super::limits::{NoSlot, Slot};
+use super::limits::{Bucket, Rate, Slot};
 use super::problem::Problem;
 use super::validation;
 use crate::domain::message::{Author, Role};
@@ -89,7 +88,7 @@ pub(super) async fn voice(
         ));
     }
     console.backend()?.calls.admits(&room, &from).await?;
-    let slot = console.slots.take(caller.address).map_err(no_slot)?;
+    let slot = console.live_slot(caller.address)?;
     // A page cannot read why an upgrade was refused. So it asks again without one, and gets the same answers as far as this.
     let upgrade = upgrade.map_err(|_| {
         Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
@@ -110,17 +109,6 @@ pub(super) async fn voice(
     let line = console.backend()?.calls.enter(&room, entrance).await?;
     let session = Session { caller, console, outbox, line, heard_at: Mutex::new(Instant::now()), _slot: slot };
     Ok(upgrade.on_upgrade(move |socket| session.run(socket)))
-}
-
-fn no_slot(full: NoSlot) -> Problem {
-    let wait = Duration::from_secs(10);
-    match full {
-        NoSlot::Full => Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait),
-        NoSlot::FullForAddress => {
-            let detail = "this address has too many live views and calls open; close one, or raise server.max_live_per_address";
-            Problem::too_many(detail, wait)
-        }
-    }
 }
 
 /// One page in a call. Dropping it without a farewell counts as a lost connection.
@@ -171,7 +159,7 @@ impl Session {
                     Out::End(how) => return Ending::Close(how, how.name().into()),
                 },
                 _ = pulse.tick() => {
-                    if !self.is_admitted() {
+                    if !self.caller.is_still_admitted(&self.console) {
                         return Ending::Close(Close::Refused, "signed out".into());
                     }
                     if self.heard_at.lock().elapsed() > SILENT_FOR {
@@ -196,17 +184,24 @@ impl Session {
     where
         Inbound: Stream<Item = Result<Message, axum::Error>> + Unpin,
     {
-        let mut frames = Allowance::new(MAX_FRAMES_PER_SECOND);
-        let mut messages = Allowance::new(MAX_MESSAGES_PER_SECOND);
+        // As many as in ten seconds may come at once, because what a stall holds back comes together.
+        let allowance = |per_second: u32| {
+            let per_second = f64::from(per_second);
+            Bucket::new(Rate { per_second, burst: per_second * 10.0 }, Instant::now())
+        };
+        let (mut frames, mut messages) = (allowance(MAX_FRAMES_PER_SECOND), allowance(MAX_MESSAGES_PER_SECOND));
         loop {
             let received = inbound.next().await;
-            *self.heard_at.lock() = Instant::now();
+            let now = Instant::now();
+            *self.heard_at.lock() = now;
             let taken = match received {
-                Some(Ok(Message::Binary(_))) if !frames.take() => Err(too_often("binary frames", MAX_FRAMES_PER_SECOND)),
+                Some(Ok(Message::Binary(_))) if frames.take(now).is_err() => {
+                    Err(too_often("binary frames", MAX_FRAMES_PER_SECOND))
+                }
                 Some(Ok(Message::Binary(frame))) => MicrophoneFrame::read(&frame)
                     .map(|MicrophoneFrame { number, packet }| self.line.hear(number, packet))
                     .map_err(|refused| refused.reason()),
-                Some(Ok(Message::Text(_))) if !messages.take() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
+                Some(Ok(Message::Text(_))) if messages.take(now).is_err() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
                 Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
                     Ok(message) => {
                         self.take(message);
@@ -250,14 +245,6 @@ impl Session {
         let fix = format!("The text {problem}.");
         self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix }.write());
     }
-
-    fn is_admitted(&self) -> bool {
-        match &self.caller.admission {
-            Admission::Browser(session) => self.console.auth.is_signed_in(session, Instant::now()),
-            Admission::Open | Admission::Program => true,
-            Admission::Anonymous => false,
-        }
-    }
 }
 
 fn too_often(what: &str, limit: u32) -> String {
@@ -272,28 +259,4 @@ async fn close(sink: &mut (impl Sink<Message> + Unpin), how: Close, reason: &str
     };
     // A page that does not read gets no farewell.
     let _ = timeout(Duration::from_secs(1), close).await;
-}
-
-/// How many frames may come now: so many a second, and as many as in ten seconds at once, because what a stall holds back comes together.
-struct Allowance {
-    rate: f64,
-    most: f64,
-    left: f64,
-    at: Instant,
-}
-
-impl Allowance {
-    fn new(per_second: u32) -> Self {
-        let (rate, most) = (f64::from(per_second), f64::from(per_second) * 10.0);
-        Self { rate, most, left: most, at: Instant::now() }
-    }
-
-    fn take(&mut self) -> bool {
-        let now = Instant::now();
-        self.left = (self.left + self.rate * now.saturating_duration_since(self.at).as_secs_f64()).min(self.most);
-        self.at = now;
-        let is_left = self.left >= 1.0;
-        self.left -= f64::from(u8::from(is_left));
-        is_left
-    }
 }
