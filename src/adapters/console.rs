@@ -31,6 +31,7 @@ mod signin;
 mod usage;
 mod validation;
 pub mod voice;
+mod web_socket;
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -38,7 +39,7 @@ pub(crate) mod fuzz;
 mod tests;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,9 +58,8 @@ use crate::telemetry::metrics::Metrics;
 use auth::Auth;
 use forwarded::Proxies;
 use host::Names;
-use limits::{NoSlot, RateLimiter, Slot, Slots};
+use limits::{RateLimiter, Slots};
 use page::Page;
-use problem::Problem;
 pub use served::Served;
 
 /// The pause after an `accept` error that no peer caused, such as too many open files.
@@ -196,22 +196,6 @@ impl Console {
         if tokio::time::timeout(shared.settings.drain(), drained).await.is_err() {
             tracing::warn!(open = connections.len(), "cutting off connections that did not end in time");
         }
-    }
-}
-
-impl Common {
-    /// A slot for a live view or a call.
-    fn live_slot(&self, address: IpAddr) -> Result<Slot, Problem> {
-        let wait = self.settings.live_ping();
-        self.slots.take(address).map_err(|full| match full {
-            NoSlot::Full => {
-                Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait)
-            }
-            NoSlot::FullForAddress => {
-                let open = "this address has too many live views and calls open";
-                Problem::too_many(format!("{open}; close one, or raise server.max_live_per_address"), wait)
-            }
-        })
     }
 }
 

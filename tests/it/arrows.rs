@@ -6,6 +6,7 @@ mod paths;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use circles::circles;
 use paths::{Named, Scanned, scan};
@@ -173,7 +174,7 @@ const LARGEST_CIRCLE: usize = 3;
 
 #[test]
 fn the_source_follows_the_arrows() {
-    let files = source_files();
+    let files = &*FILES;
 
     let violations: Vec<_> = files.iter().flat_map(|file| violations(&file.shown, &file.module, &file.scanned.named)).collect();
 
@@ -221,7 +222,7 @@ fn a_group_of_actors_imports_only_what_the_table_allows() {
 
 #[test]
 fn no_more_than_three_files_import_each_other() {
-    let files = source_files();
+    let files = &*FILES;
 
     let named: Vec<_> = files.iter().map(|file| (&*file.module, &*file.scanned.named)).collect();
     let large: Vec<_> = circles(&named).into_iter().filter(|circle| circle.len() > LARGEST_CIRCLE).collect();
@@ -348,6 +349,8 @@ struct SourceFile {
     module: Vec<String>,
     scanned: Scanned,
 }
+
+static FILES: LazyLock<Vec<SourceFile>> = LazyLock::new(source_files);
 
 /// The files under `src/`, except modules that are declared for tests alone, and files below them.
 fn source_files() -> Vec<SourceFile> {

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::http::StatusCode;
+use axum::extract::ws::{Message, WebSocket};
 use axum::response::Response;
 use axum::{Extension, Json};
 use bytes::Bytes;
 use futures_util::stream::SplitSink;
-use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use futures_util::{SinkExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::{Instant, interval_at, timeout};
@@ -27,6 +25,7 @@ use super::guard::Caller;
 use super::limits::{Bucket, Rate, Slot};
 use super::problem::Problem;
 use super::validation;
+use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
 use crate::ports::call_room::{self, Entrance, Line, Told};
 use outbox::{Out, Outbox};
@@ -39,8 +38,6 @@ use protocol::{
 const PULSE_EVERY: Duration = Duration::from_secs(2);
 /// A page that was not heard for this long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(10);
-/// The size of the buffers of a socket, in bytes.
-const BUFFER_BYTES: usize = 8 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,7 +74,7 @@ pub(super) async fn voice(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     QueryParams(params): QueryParams<VoiceParams>,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    requested: Requested,
 ) -> Result<Response, Problem> {
     let room = validation::room("room", &params.room)?;
     let from = validation::name("from", &params.from)?;
@@ -88,18 +85,15 @@ pub(super) async fn voice(
         ));
     }
     console.backend()?.calls.admits(&room, &from).await?;
-    let slot = console.live_slot(caller.address)?;
+    let slot = web_socket::slot(&console, caller.address)?;
     // A page cannot read why an upgrade was refused. So it asks again without one, and gets the same answers as far as this.
-    let upgrade = upgrade.map_err(|_| {
-        Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
-    })?;
     let max_bytes = MAX_FRAME_BYTES.max(console.settings.max_text_chars.saturating_mul(6).saturating_add(64));
-    let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes);
-    let upgrade = upgrade.read_buffer_size(BUFFER_BYTES).write_buffer_size(BUFFER_BYTES);
+    let upgrade = web_socket::upgrade(requested, max_bytes)?;
     if params.v != VERSION {
         return Ok(upgrade.on_upgrade(|socket| async move {
-            let (mut sink, _) = socket.split();
-            close(&mut sink, Close::UnknownVersion, "the page is of another version; load it again").await;
+            let (mut sink, mut inbound) = socket.split();
+            let reason = "the page is of another version; load it again";
+            web_socket::close(&mut sink, &mut inbound, Close::UnknownVersion.code(), reason).await;
         }));
     }
     let outbox = Arc::new(Outbox::new(console.instruments.clone()));
@@ -142,9 +136,7 @@ impl Session {
         };
         if let Ending::Close(how, reason) = ending {
             tracing::debug!(how = how.name(), address = %self.caller.address, "a voice connection is closed");
-            close(&mut sink, how, &reason).await;
-            // What was not read would make the system reset the connection before the page knows why it ends.
-            let _ = timeout(Duration::from_secs(1), async { while let Some(Ok(_)) = inbound.next().await {} }).await;
+            web_socket::close(&mut sink, &mut inbound, how.code(), &reason).await;
         }
     }
 
@@ -249,14 +241,4 @@ impl Session {
 
 fn too_often(what: &str, limit: u32) -> String {
     format!("more than {limit} {what} in a second; send fewer")
-}
-
-async fn close(sink: &mut (impl Sink<Message> + Unpin), how: Close, reason: &str) {
-    let frame = Message::Close(Some(CloseFrame { code: how.code(), reason: reason.into() }));
-    let close = async {
-        sink.send(frame).await?;
-        sink.close().await
-    };
-    // A page that does not read gets no farewell.
-    let _ = timeout(Duration::from_secs(1), close).await;
 }
