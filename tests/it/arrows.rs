@@ -371,7 +371,7 @@ fn source_files() -> Vec<SourceFile> {
         .iter()
         .flat_map(|file| {
             let within = if file.module == ["lib"] { &[][..] } else { &*file.module };
-            file.scanned.test_modules.iter().map(move |name| [within, &[name.clone()]].concat())
+            file.scanned.test_modules.iter().map(move |name| [within, std::slice::from_ref(name)].concat())
         })
         .collect();
     let is_for_tests = |file: &SourceFile| (1..=file.module.len()).any(|length| for_tests.contains(&file.module[..length]));

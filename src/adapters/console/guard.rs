@@ -28,7 +28,7 @@ const LONG_ROUTES: [&str; 4] = ["/api/decisions", "/api/rooms/{room}/history", "
 
 /// How many long responses may be in memory: those that are built, for which a thousand decisions take some 10 MB, and those that clients have not
 /// read yet.
-pub(super) const MAX_LONG_RESPONSES: usize = 16;
+pub(super) const MAX_LONG_RESPONSES: usize = 8;
 
 /// How long a request for a long response waits for others to be read.
 const LONG_RESPONSE_WAIT: Duration = Duration::from_secs(5);
