@@ -133,7 +133,6 @@ fn targets() -> Vec<Target> {
         Target::new("audit", store::fuzz::audit, store::fuzz::backups).costing(4),
         Target::new("server_note", crate::server::fuzz::note, crate::server::fuzz::notes).costing(8),
         Target::new("request", console::fuzz::request, console::fuzz::requests).costing(24).up_to(8 << 10),
-        Target::new("connection", console::fuzz::connection, console::fuzz::connections).costing(60).up_to(8 << 10),
         Target::new("voice_frame", console::voice::fuzz::frame, console::voice::fuzz::frames).up_to(2 << 10),
         Target::new("voice_message", console::voice::fuzz::message, console::voice::fuzz::messages),
         Target::new("voice_session", console::voice::fuzz::session, console::voice::fuzz::sessions).costing(4),

@@ -2,11 +2,10 @@
 //!
 //! The path of a request:
 //!
-//! 1. `connection` serves the connection, or `rejection` rejects it; `lingering` closes it.
-//! 2. `heads` inspects the head of the request.
-//! 3. `guard` decides whether the request is admitted. `forwarded` finds the client's address.
-//! 4. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](crate::ports::backend) and responds within
-//!    `response_limits`, or reports what is wrong (`problem`).
+//! 1. `connection` serves the connection. Connections over the limit are closed. hyper reads the heads of requests, within limits.
+//! 2. `guard` decides whether the request is admitted. `forwarded` finds the client's address.
+//! 3. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](crate::ports::backend) and responds, or
+//!    reports what is wrong (`problem`).
 
 mod auth;
 mod body;
@@ -14,12 +13,10 @@ mod connection;
 mod external;
 mod forwarded;
 mod guard;
-mod heads;
 mod health;
 mod host;
 mod keeping;
 mod limits;
-mod lingering;
 mod live;
 mod messages;
 mod metrics;
@@ -27,8 +24,6 @@ mod models;
 mod page;
 mod problem;
 mod records;
-mod rejection;
-mod response_limits;
 mod rooms;
 mod routes;
 mod served;
@@ -36,6 +31,7 @@ mod signin;
 mod usage;
 mod validation;
 pub mod voice;
+mod web_socket;
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -51,7 +47,7 @@ use std::time::Duration;
 use axum::Router;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::ports::rng::Rng;
@@ -64,9 +60,6 @@ use forwarded::Proxies;
 use host::Names;
 use limits::{RateLimiter, Slots};
 use page::Page;
-use rejection::Rejections;
-pub use rejection::max_rejections;
-use response_limits::ResponseLimits;
 pub use served::Served;
 
 /// The pause after an `accept` error that no peer caused, such as too many open files.
@@ -110,7 +103,8 @@ struct Common {
     /// Limits the unauthenticated requests of each address.
     anonymous_requests: RateLimiter,
     slots: Arc<Slots>,
-    response_limits: ResponseLimits,
+    /// Counts long responses in memory.
+    long_responses: Arc<Semaphore>,
     metrics: Metrics,
     instruments: Instruments,
     page: Page,
@@ -141,7 +135,7 @@ impl Console {
             requests: request_limiter(settings),
             anonymous_requests: request_limiter(settings),
             slots: Slots::new(settings.max_live, settings.max_live_per_address),
-            response_limits: ResponseLimits::new(),
+            long_responses: Arc::new(Semaphore::new(guard::MAX_LONG_RESPONSES)),
             instruments: metrics.instruments(),
             metrics,
             page: Page::new(),
@@ -160,7 +154,6 @@ impl Console {
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, shared, .. } = self;
         let slots = Slots::new(shared.settings.max_connections, shared.settings.max_connections_per_address);
-        let rejections = Rejections::new(shared.settings.max_connections);
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
@@ -182,9 +175,7 @@ impl Console {
                     }
                     Err(full) => {
                         shared.instruments.http_connections_refused.add(1, NONE);
-                        if let Some(rejection) = rejections.try_reserve() {
-                            connections.spawn(rejection.send(stream, full));
-                        }
+                        tracing::debug!(%peer, ?full, "connection refused");
                     }
                 },
                 Err(error) if is_peer_error(&error) => {}

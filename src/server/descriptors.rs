@@ -2,8 +2,6 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::adapters::console::max_rejections;
-
 /// File descriptors that are reserved for the store, the models, the platforms and the log.
 const RESERVED: u64 = 64;
 /// The fewest connections in any case, so that an operator can always connect.
@@ -31,7 +29,7 @@ pub(super) fn are_enough() -> bool {
 /// The limit is below the minimum of files.
 pub(super) fn connections(wanted: usize) -> Result<usize, TooFewFiles> {
     let limit = getrlimit(Resource::Nofile);
-    let enough = (wanted + max_rejections(wanted)) as u64 + RESERVED;
+    let enough = wanted as u64 + RESERVED;
     let open = raised(limit, enough);
     if let Some(files) = open.filter(|files| *files < MIN_FILES) {
         return Err(TooFewFiles(files));
@@ -64,8 +62,6 @@ fn raised(limit: Rlimit, enough: u64) -> Option<u64> {
 fn room(open: Option<u64>, wanted: usize) -> usize {
     let Some(open) = open else { return wanted };
     let left = usize::try_from(open.saturating_sub(RESERVED)).unwrap_or(usize::MAX);
-    // A rejected connection also takes a descriptor while it receives its rejection.
-    let left = left.saturating_sub(max_rejections(left.min(wanted)));
     left.max(MIN_CONNECTIONS).min(wanted)
 }
 
@@ -76,7 +72,7 @@ mod tests {
     #[test]
     fn connections_leave_files_to_the_store() {
         for (open, wanted, connections) in
-            [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 180), (Some(40), 1024, 8)]
+            [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 192), (Some(40), 1024, 8)]
         {
             assert_eq!(room(open, wanted), connections, "{open:?}");
         }

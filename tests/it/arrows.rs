@@ -6,9 +6,10 @@ mod paths;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use circles::circles;
-use paths::{Named, scan};
+use paths::{Named, Scanned, scan};
 
 /// What one part of the source may import besides itself.
 struct Arrow {
@@ -172,9 +173,9 @@ const LARGEST_CIRCLE: usize = 3;
 
 #[test]
 fn the_source_follows_the_arrows() {
-    let files = source_files();
+    let files = &*FILES;
 
-    let violations: Vec<_> = files.iter().flat_map(|file| violations(&file.shown, &file.module, &file.source)).collect();
+    let violations: Vec<_> = files.iter().flat_map(|file| violations(&file.shown, &file.module, &file.scanned.named)).collect();
 
     assert!(files.len() > 50, "only {} files were found", files.len());
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
@@ -184,7 +185,7 @@ fn the_source_follows_the_arrows() {
 fn a_forbidden_import_is_reported_with_its_line_and_an_alternative() {
     let source = "use std::sync::Arc;\n\nuse crate::{domain::id::Seq, adapters::{llm, store::Store}};\n";
 
-    let violations = violations("src/actors/writer.rs", &module("actors/writer.rs"), source);
+    let violations = violations_in("actors/writer.rs", source);
 
     assert_eq!(violations.len(), 2, "{violations:?}");
     let expected = "src/actors/writer.rs:3: actors may not import adapters (crate::adapters::llm)";
@@ -212,7 +213,7 @@ fn a_group_of_actors_imports_only_what_the_table_allows() {
         ("actors/extras.rs", "", 1),
         ("actors/extras/one.rs", "use crate::domain::id::Seq;", 1),
     ] {
-        let violations = violations(&format!("src/{file}"), &module(file), source);
+        let violations = violations_in(file, source);
 
         assert_eq!(violations.len(), expected, "{file}: {source}\n{violations:?}");
     }
@@ -220,9 +221,9 @@ fn a_group_of_actors_imports_only_what_the_table_allows() {
 
 #[test]
 fn no_more_than_three_files_import_each_other() {
-    let files = source_files();
+    let files = &*FILES;
 
-    let named: Vec<_> = files.iter().map(|file| (&*file.module, &*file.source)).collect();
+    let named: Vec<_> = files.iter().map(|file| (&*file.module, &*file.scanned.named)).collect();
     let large: Vec<_> = circles(&named).into_iter().filter(|circle| circle.len() > LARGEST_CIRCLE).collect();
 
     assert!(large.is_empty(), "these import each other; move what they share to a file that imports none of them:\n{large:#?}");
@@ -231,8 +232,8 @@ fn no_more_than_three_files_import_each_other() {
 #[test]
 fn import_circles_are_found_through_any_kind_of_path() {
     let found = |files: &[(&str, &str)]| {
-        let files: Vec<_> = files.iter().map(|(file, source)| (module(file), *source)).collect();
-        circles(&files.iter().map(|(module, source)| (&**module, *source)).collect::<Vec<_>>())
+        let files: Vec<_> = files.iter().map(|(file, source)| (module(file), scan(source, &module(file)).named)).collect();
+        circles(&files.iter().map(|(module, named)| (&**module, &**named)).collect::<Vec<_>>())
     };
     let ring = [
         ("a/one.rs", "use super::two::Two;"),
@@ -268,7 +269,7 @@ fn paths_are_found_anywhere_in_the_code() {
         ("#[cfg(test)]\nuse std::fs;\n#[cfg(test)]\nmod fake;\nuse std::sync::Arc;", 0),
         ("#[cfg(test)]\nmod fake;\nuse std::fs;", 1),
     ] {
-        let violations = violations("src/domain/gate.rs", &module("domain/gate.rs"), source);
+        let violations = violations_in("domain/gate.rs", source);
 
         assert_eq!(violations.len(), expected, "{source}\n{violations:?}");
     }
@@ -276,16 +277,19 @@ fn paths_are_found_anywhere_in_the_code() {
 
 #[test]
 fn a_part_missing_from_the_table_is_reported() {
-    let violations = violations("src/extras.rs", &module("extras.rs"), "");
-
     assert_eq!(
-        violations,
+        violations_in("extras.rs", ""),
         ["src/extras.rs: \"extras\" is not in the table of tests/it/arrows.rs; list there what it may import"]
     );
 }
 
+fn violations_in(file: &str, source: &str) -> Vec<String> {
+    let module = module(file);
+    violations(&format!("src/{file}"), &module, &scan(source, &module).named)
+}
+
 /// The forbidden paths that a source file names, one message each.
-fn violations(shown: &str, module: &[String], source: &str) -> Vec<String> {
+fn violations(shown: &str, module: &[String], named: &[Named]) -> Vec<String> {
     let part = module[0].as_str();
     let Some(arrow) = ARROWS.iter().find(|arrow| arrow.from == part) else {
         return vec![format!("{shown}: \"{part}\" is not in the table of tests/it/arrows.rs; list there what it may import")];
@@ -301,7 +305,6 @@ fn violations(shown: &str, module: &[String], source: &str) -> Vec<String> {
         },
         _ => None,
     };
-    let named = scan(source, module).named;
     let violation = |named: &Named| {
         let forbidden = forbidden(arrow, module, named).or_else(|| forbidden_of_actors(group?, named))?;
         Some(format!("{shown}:{}: {forbidden}", named.line))
@@ -343,8 +346,10 @@ fn forbidden(arrow: &Arrow, module: &[String], named: &Named) -> Option<String> 
 struct SourceFile {
     shown: String,
     module: Vec<String>,
-    source: String,
+    scanned: Scanned,
 }
+
+static FILES: LazyLock<Vec<SourceFile>> = LazyLock::new(source_files);
 
 /// The files under `src/`, except modules that are declared for tests alone, and files below them.
 fn source_files() -> Vec<SourceFile> {
@@ -357,15 +362,15 @@ fn source_files() -> Vec<SourceFile> {
         .map(|path| {
             let inside = path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
             let source = fs::read_to_string(path).expect("a source file can be read");
-            SourceFile { shown: format!("src/{inside}"), module: module(&inside), source }
+            let module = module(&inside);
+            SourceFile { shown: format!("src/{inside}"), scanned: scan(&source, &module), module }
         })
         .collect();
     let for_tests: BTreeSet<Vec<String>> = files
         .iter()
         .flat_map(|file| {
-            let modules = scan(&file.source, &file.module).test_modules;
             let within = if file.module == ["lib"] { &[][..] } else { &*file.module };
-            modules.into_iter().map(|name| within.iter().cloned().chain([name]).collect::<Vec<_>>()).collect::<Vec<_>>()
+            file.scanned.test_modules.iter().map(move |name| [within, std::slice::from_ref(name)].concat())
         })
         .collect();
     let is_for_tests = |file: &SourceFile| (1..=file.module.len()).any(|length| for_tests.contains(&file.module[..length]));

@@ -1,8 +1,8 @@
 //! Extracts JSON bodies, query parameters and path segments. An error names the field that is invalid.
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use futures_util::StreamExt;
@@ -25,13 +25,11 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        if media_type(&parts.headers).is_some_and(|media| media != "application/json") {
+        if media_type(request.headers()).is_some_and(|media| media != "application/json") {
             let detail = "the body must be JSON; send it with Content-Type: application/json";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
-        let bytes = read(&parts.headers, body, console).await?;
-        parse(&bytes).map(Self)
+        parse(&read(request.into_body(), console).await?).map(Self)
     }
 }
 
@@ -42,19 +40,16 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Reads a whole body, within `server.max_body_bytes` and `server.body_timeout_secs`.
-pub(super) async fn read(headers: &HeaderMap, body: Body, console: &Shared) -> Result<Bytes, Problem> {
+pub(super) async fn read(body: Body, console: &Shared) -> Result<Vec<u8>, Problem> {
     let limit = console.settings.max_body_bytes;
     let too_large =
         || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
-    let announced =
-        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > limit + DRAIN_BYTES) {
+    if body.size_hint().lower() > (limit + DRAIN_BYTES) as u64 {
         return Err(too_large());
     }
     let whole = async {
         let mut pieces = body.into_data_stream();
-        let mut read = Vec::with_capacity(announced.unwrap_or(0).min(limit));
-        let mut seen = 0;
+        let (mut read, mut seen) = (Vec::new(), 0);
         while let Some(piece) = pieces.next().await {
             let piece = piece.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body ended too early; send it again"))?;
             seen += piece.len();
@@ -64,7 +59,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, console: &Shared) -> R
                 break;
             }
         }
-        if seen > limit { Err(too_large()) } else { Ok(Bytes::from(read)) }
+        if seen > limit { Err(too_large()) } else { Ok(read) }
     };
     let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time; send it again");
     tokio::time::timeout(console.settings.body_timeout(), whole).await.map_err(late)?

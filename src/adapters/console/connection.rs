@@ -1,40 +1,32 @@
 //! Serves one connection, with limits on how long its peer may take, and on the number of connections.
 
 use std::convert::Infallible;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, Request, StatusCode};
+use axum::http::Request;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::sockopt::set_tcp_user_timeout;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Sleep, sleep};
 use tower::ServiceExt;
 
 use super::forwarded::Proxies;
-use super::guard::{Malformed, Peer};
-use super::heads::{HeadInfo, Heads, Inspector};
+use super::guard::Peer;
 use super::host::is_loopback;
 use super::limits::{NoSlot, Slot, Slots};
-use super::lingering::Lingering;
 use crate::settings::server::Server;
 
 /// The longest head of a request, in bytes. About as many bytes of a request and of a response are held in memory at once.
-///
-/// hyper refuses a head that has not ended after this many bytes. A head that ends in the same read may still be longer; the guard refuses it.
-pub(super) const HEAD_BYTES: usize = 32 << 10;
+const HEAD_BYTES: usize = 32 << 10;
 
 /// Serves requests until the peer closes, takes too long, or `closing` turns true. Then the request in flight is finished.
 pub(super) async fn serve(
@@ -44,9 +36,12 @@ pub(super) async fn serve(
     settings: &Server,
     closing: watch::Receiver<bool>,
 ) {
-    // Small responses must not wait for more data.
-    let _ = stream.set_nodelay(true);
-    serve_stream(stream, peer, router, settings, closing).await;
+    let stall_ms = u32::try_from(settings.stall_timeout().as_millis()).unwrap_or(u32::MAX);
+    // Small responses must not wait for more data. The system ends a connection whose peer takes nothing of what is sent for so long.
+    match stream.set_nodelay(true).and_then(|()| Ok(set_tcp_user_timeout(&stream, stall_ms)?)) {
+        Ok(()) => serve_stream(stream, peer, router, settings, closing).await,
+        Err(error) => tracing::debug!(%peer, %error, "connection failed"),
+    }
 }
 
 /// Like [`serve`], for any stream.
@@ -57,29 +52,18 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
     settings: &Server,
     mut closing: watch::Receiver<bool>,
 ) {
-    let heads = Heads::default();
-    let inspector = Inspector::new(heads.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
-        let HeadInfo { fault, is_last } = heads.next();
         request.extensions_mut().insert(Peer(peer.ip()));
-        fault.map(|fault| request.extensions_mut().insert(Malformed(fault)));
-        let router = router.clone();
-        async move {
-            let mut response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
-            if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<Response, Infallible>(response)
-        }
+        let response = router.clone().oneshot(request);
+        async move { Ok::<Response, Infallible>(response.await.unwrap_or_else(|never| match never {})) }
     });
-    let stream = Lingering::new(stream, closing.clone());
-    let io = TokioIo::new(Watched::new(stream, inspector, settings.stall_timeout()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout())
+        .max_header_size(HEAD_BYTES)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(io, service)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
@@ -100,94 +84,9 @@ pub(super) fn slot(slots: &Arc<Slots>, peer: IpAddr, proxies: &Proxies) -> Resul
     if is_loopback(peer) { slots.take_any(peer) } else { slots.take_unreserved(peer, proxies.is_trusted(peer)) }
 }
 
-/// A stream whose requests are inspected as they are read, and that fails when its peer reads nothing for `timeout` while data waits to be written.
-struct Watched<S> {
-    stream: S,
-    inspector: Inspector,
-    timeout: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl<S> Watched<S> {
-    const fn new(stream: S, inspector: Inspector, timeout: Duration) -> Self {
-        Self { stream, inspector, timeout, stalled: None }
-    }
-
-    fn or_timeout(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if result.is_ready() {
-            self.stalled = None;
-            return result;
-        }
-        let timeout = self.timeout;
-        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout))).as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.inspector.inspect(&buffer.filled()[before..]);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.or_timeout(cx, result)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.or_timeout(cx, result)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
-
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_that_reads_nothing_times_out_and_a_slow_reader_does_not() {
-        let timeout = Duration::from_secs(30);
-        let (server, mut client) = duplex(16);
-        let mut stream = watched(server, timeout);
-        let writing = tokio::spawn(async move { stream.write_all(&[0; 48]).await.map_err(|error| error.kind()) });
-        for _ in 0..2 {
-            sleep(timeout - Duration::from_secs(1)).await;
-            client.read_exact(&mut [0; 16]).await.unwrap();
-        }
-        assert_eq!(writing.await.unwrap(), Ok(()));
-
-        let (server, _client) = duplex(16);
-        let outcome = watched(server, timeout).write_all(&[0; 48]).await;
-
-        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
-    }
-
-    fn watched<S>(stream: S, timeout: Duration) -> Watched<S> {
-        Watched::new(stream, Inspector::new(Heads::default()), timeout)
-    }
 
     /// No proxy is trusted.
     const NO_PROXIES: Proxies = Proxies::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Hostile requests: every route, query, path, header and body, bytes on a connection, and frames on a live view.
+//! Hostile requests: every route, query, path, header and body.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -8,15 +8,13 @@ use axum::body::{Body, to_bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt;
 
 use super::guard::Peer;
-use super::{Console, Served, Shared, connection as http_connection, validation};
+use super::{Console, Served, Shared, validation};
 use crate::adapters::system::SystemRng;
-use crate::fuzzing::{is_bounded, text, texts};
+use crate::fuzzing::{is_bounded, text};
 use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::backend::room::RoomId;
@@ -70,23 +68,6 @@ pub(crate) fn requests() -> Vec<Vec<u8>> {
         ("GET /metrics", ""),
     ];
     bodies.iter().map(|(line, body)| format!("{line}\n{HEAD}authorization: Bearer {TOKEN}\n\n{body}").into_bytes()).collect()
-}
-
-pub(crate) fn connections() -> Vec<Vec<u8>> {
-    let live = "GET /api/live?room=lobby HTTP/1.1\r\nHost: 127.0.0.1:7878\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer correct-horse-battery-staple\r\n\r\n";
-    let masked = |opcode: u8, words: &[u8]| [&[0x80 | opcode, 0x80 | words.len() as u8, 0, 0, 0, 0], words].concat();
-    let with = |frames: &[u8]| [live.as_bytes(), frames].concat();
-    let mut connections = vec![
-        with(&masked(1, b"{\"event\":\"x\"}")),
-        with(&[masked(9, b"ping"), masked(10, b""), masked(8, &[0x03, 0xe8, b'x'])].concat()),
-        with(&[0x02, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4]),
-    ];
-    connections.extend(texts(&[
-        "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: 127.0.0.1:7878\r\nAuthorization: Bearer correct-horse-battery-staple\r\nContent-Length: 27\r\n\r\n{\"from\":\"Ana\",\"text\":\"hi!\"}",
-        "POST /api/forget HTTP/1.1\r\nHost: 127.0.0.1:7878\r\nAuthorization: Bearer correct-horse-battery-staple\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"per\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
-        "GET / HTTP/1.0\r\nCookie: a=b; tertulia=%00; tertulia=\r\nOrigin: null\r\n\r\n",
-    ]));
-    connections
 }
 
 pub(crate) fn request(bytes: &[u8]) {
@@ -145,43 +126,6 @@ pub(crate) fn request(bytes: &[u8]) {
     }
 }
 
-pub(crate) fn connection(bytes: &[u8]) {
-    let response = with_console(|console| {
-        console.runtime.block_on(async {
-            let address = console.listener.local_addr().expect("the listener should have an address");
-            let (client, accepted) = tokio::join!(TcpStream::connect(address), console.listener.accept());
-            let (mut client, (server, peer)) =
-                (client.expect("connecting should work"), accepted.expect("accepting should work"));
-            let closing = console.shared.closing.subscribe();
-            let served = tokio::spawn({
-                let (router, settings) = (console.router.clone(), console.shared.settings.clone());
-                async move { http_connection::serve(server, peer, router, &settings, closing).await }
-            });
-            let bytes = bytes.to_vec();
-            let (mut reader, mut writer) = client.split();
-            let mut response = Vec::new();
-            let write = async {
-                // The server may close the connection of a refused client that is still writing.
-                let _ = writer.write_all(&bytes).await;
-                let _ = writer.shutdown().await;
-            };
-            let (_, _) = tokio::join!(write, async {
-                let _ = reader.read_to_end(&mut response).await;
-            });
-            served.await.expect("serving a connection should not panic");
-            response
-        })
-    });
-
-    assert!(response.len() < 4 * MAX_RESPONSE_BYTES, "{} bytes for {} bytes", response.len(), bytes.len());
-    assert!(response.is_empty() || response.starts_with(b"HTTP/1."), "{}", response[..response.len().min(60)].escape_ascii());
-    assert!(
-        !response.windows(13).any(|window| window == b" 500 Internal"),
-        "{}",
-        response[..response.len().min(600)].escape_ascii()
-    );
-}
-
 pub(crate) fn words(bytes: &[u8]) {
     let text = text(bytes);
 
@@ -205,12 +149,11 @@ pub(crate) fn words(bytes: &[u8]) {
     }
 }
 
-/// A console whose router is called without a socket, and a listener for tests that need one.
+/// A console whose router is called without a socket.
 pub(super) struct TestConsole {
     pub(super) runtime: Runtime,
     router: Router,
     pub(super) shared: Shared,
-    listener: TcpListener,
 }
 
 impl TestConsole {
@@ -229,7 +172,7 @@ impl TestConsole {
         let served = Served::Core { backend: Backend::of(backend), models: Arc::new(FakeModels::default()) };
         let bound = Console::bind(&settings, served, Arc::new(SystemRng), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");
-        Self { router: console.router, shared: console.shared, listener: console.listener, runtime }
+        Self { router: console.router, shared: console.shared, runtime }
     }
 
     /// The author and text of the newest message in the lobby.

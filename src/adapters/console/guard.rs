@@ -1,36 +1,41 @@
-//! The middleware before every route. It refuses requests from foreign pages, limits the request rate, authenticates, and responds for handlers
-//! that panic.
+//! The middleware before every route. It refuses requests from foreign pages, limits the request rate, authenticates, and bounds the memory that
+//! responses use.
 //!
 //! No token is needed for `/healthz`, `/readyz` (whose details need one), `/signin` and the files of the page except `index.html`. Everything
 //! else needs the token, if one is configured. This includes `/metrics`, for which Prometheus sends the token as a bearer token.
 
 use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, UPGRADE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
-use tokio::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout};
 
 use super::Shared;
 use super::auth::Admission;
-use super::connection::HEAD_BYTES;
-use super::heads::Fault;
 use super::metrics;
 use super::problem::Problem;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// Routes whose responses may be long.
+const LONG_ROUTES: [&str; 4] = ["/api/decisions", "/api/rooms/{room}/history", "/api/usage", "/api/why"];
+
+/// How many long responses may be in memory: those that are built, for which a thousand decisions take some 10 MB, and those that clients have not
+/// read yet.
+pub(super) const MAX_LONG_RESPONSES: usize = 8;
+
+/// How long a request for a long response waits for others to be read.
+const LONG_RESPONSE_WAIT: Duration = Duration::from_secs(5);
+
 /// The address at the other end of the connection. The connection adds it to the request's extensions.
 #[derive(Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
-
-/// What is wrong with a request's head. The connection adds it to the request's extensions.
-#[derive(Clone, Copy)]
-pub(super) struct Malformed(pub(super) Fault);
 
 /// The client of a request, for handlers.
 #[derive(Clone, Debug)]
@@ -39,32 +44,55 @@ pub(super) struct Caller {
     pub(super) admission: Admission,
 }
 
+impl Caller {
+    /// Whether a live view or a call may go on: a browser may have signed out.
+    pub(super) fn is_still_admitted(&self, console: &Shared) -> bool {
+        match &self.admission {
+            Admission::Browser(session) => console.auth.is_signed_in(session, Instant::now()),
+            Admission::Open | Admission::Program => true,
+            Admission::Anonymous => false,
+        }
+    }
+}
+
 /// The layer around all routes.
 pub(super) async fn guard(State(console): State<Shared>, request: Request, next: Next) -> Response {
-    let is_static = is_file(request.uri().path());
     let start = Instant::now();
     // The route's pattern, never the path: the number of different paths has no bound.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, request) {
-        Ok(request) => match console.response_limits.permit(&route).await {
-            Ok(_permit) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-                Ok(response) if is_static => response,
-                Ok(response) => console.response_limits.counted(response).await,
-                // The panic hook has logged the panic itself.
-                Err(_) => {
-                    metrics::count_panic(&console);
-                    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed on this request; see its log")
-                        .into_response()
-                }
-            },
-            Err(refusal) => refusal.into_response(),
-        },
+        Ok(request) if LONG_ROUTES.contains(&&*route) => long_response(&console, next.run(request)).await,
+        Ok(request) => next.run(request).await,
         Err(refusal) => *refusal,
     };
     metrics::count_response(&console, &route, response.status(), start.elapsed());
-    // Browsers revalidate files each time, and get 304 if nothing changed.
-    add_security_headers(response.headers_mut(), if is_static { "no-cache" } else { "no-store" });
+    add_security_headers(response.headers_mut());
     response
+}
+
+/// A long response, which is counted until its client has read it or is disconnected.
+struct Unread {
+    bytes: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Unread {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Builds a long response once there are fewer than [`MAX_LONG_RESPONSES`]. After a while without that it is refused.
+async fn long_response(console: &Shared, response: impl Future<Output = Response>) -> Response {
+    let Ok(Ok(permit)) = timeout(LONG_RESPONSE_WAIT, console.long_responses.clone().acquire_owned()).await else {
+        let detail = "too many long responses wait to be read by their clients; read them, request less at once, or try again";
+        return Problem::unavailable(detail, LONG_RESPONSE_WAIT).into_response();
+    };
+    let (parts, body) = response.await.into_parts();
+    match to_bytes(body, usize::MAX).await {
+        Ok(bytes) => Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _permit: permit }))),
+        Err(error) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
 }
 
 fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response>> {
@@ -116,19 +144,10 @@ fn is_sign_in_file(path: &str) -> bool {
     matches!(path, "/signin" | "/page/signin.css" | "/page/base.css" | "/page/theme.js" | "/page/icon.svg")
 }
 
-/// Checks the head, host, origin and credentials of a request, in this order.
+/// Checks the host, origin and credentials of a request, in this order.
 fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
     let path = request.uri().path();
     let headers = request.headers();
-    if let Some(Malformed(fault)) = request.extensions().get() {
-        return Err(Problem::new(StatusCode::BAD_REQUEST, *fault));
-    }
-    let bytes = head_bytes(request);
-    if bytes > HEAD_BYTES {
-        let detail =
-            format!("the request's head has {bytes} bytes, at most {HEAD_BYTES} are accepted; send fewer or shorter headers");
-        return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail));
-    }
     // Probes, and Prometheus with a token, may use a host name that is not configured.
     let is_machine = is_probe(path) || (path == "/metrics" && console.auth.is_needed());
     if !is_machine {
@@ -143,25 +162,13 @@ fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> 
     console.auth.admit(headers, address, now)
 }
 
-/// The length of a request's head in bytes, written without optional white space.
-fn head_bytes(request: &Request) -> usize {
-    let target = request.uri().to_string().len();
-    let line = request.method().as_str().len() + " ".len() + target + " HTTP/1.1\r\n".len();
-    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + ": ".len() + value.len() + "\r\n".len());
-    line + fields.sum::<usize>() + "\r\n".len()
-}
-
 /// Whether a request has a host name of this server, and was not started by another site.
 fn is_same_site(console: &Shared, request: &Request) -> bool {
     let names = &console.names;
     names.check_host(request.uri(), request.headers()).is_ok() && names.check_site(request.headers()).is_ok()
 }
 
-fn is_file(path: &str) -> bool {
-    path == "/" || path.starts_with("/page/")
-}
-
-fn add_security_headers(headers: &mut HeaderMap, cache: &'static str) {
+fn add_security_headers(headers: &mut HeaderMap) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // No other site may load our responses as scripts or images, or hold a reference to our window.
@@ -169,5 +176,5 @@ fn add_security_headers(headers: &mut HeaderMap, cache: &'static str) {
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     // Not `no-referrer`, because then browsers send `Origin: null` with our own sign-in form.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static(cache));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }

@@ -14,10 +14,51 @@ const MAX_ADDRESSES: usize = 10_000;
 /// The shortest time between two removals of buckets that are full again.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// So many tokens a second, and at most so many at once.
+#[derive(Clone, Copy)]
+pub(super) struct Rate {
+    pub(super) per_second: f64,
+    pub(super) burst: f64,
+}
+
+/// A token bucket.
+pub(super) struct Bucket {
+    rate: Rate,
+    tokens: f64,
+    updated_at: Instant,
+}
+
+impl Bucket {
+    /// A full bucket.
+    pub(super) fn new(rate: Rate, now: Instant) -> Self {
+        Self { rate, tokens: rate.burst, updated_at: now }
+    }
+
+    /// Takes a token, or returns how long to wait for one.
+    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        self.take_unless(now, || false).map(drop)
+    }
+
+    /// Takes a token unless `is_free` returns true, or returns how long to wait. `is_free` is called only if a token is left.
+    fn take_unless(&mut self, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
+        self.tokens = self.tokens(now);
+        self.updated_at = now;
+        if self.tokens < 1.0 {
+            return Err(Duration::from_secs_f64((1.0 - self.tokens) / self.rate.per_second));
+        }
+        let is_free = is_free();
+        self.tokens -= f64::from(u8::from(!is_free));
+        Ok(is_free)
+    }
+
+    fn tokens(&self, now: Instant) -> f64 {
+        (self.tokens + now.duration_since(self.updated_at).as_secs_f64() * self.rate.per_second).min(self.rate.burst)
+    }
+}
+
 /// A token bucket for each address.
 pub(super) struct RateLimiter {
-    per_second: f64,
-    burst: f64,
+    rate: Rate,
     buckets: Mutex<Buckets>,
 }
 
@@ -27,14 +68,9 @@ struct Buckets {
     swept_at: Option<Instant>,
 }
 
-struct Bucket {
-    tokens: f64,
-    updated_at: Instant,
-}
-
 impl RateLimiter {
     pub(super) fn new(per_second: f64, burst: f64) -> Self {
-        Self { per_second, burst, buckets: Mutex::default() }
+        Self { rate: Rate { per_second, burst }, buckets: Mutex::default() }
     }
 
     /// Takes a token, or returns how long to wait for one.
@@ -45,35 +81,20 @@ impl RateLimiter {
     /// Takes a token unless `is_free` returns true, or returns how long to wait. `is_free` is called only if a token is left. All of this happens
     /// under one lock, so that concurrent attempts neither exceed the limit nor block each other wrongly.
     pub(super) fn take_unless(&self, address: IpAddr, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
-        let mut buckets = self.buckets.lock();
-        let bucket = buckets.bucket(client_key(address), now, self);
-        bucket.tokens = self.tokens(bucket, now);
-        bucket.updated_at = now;
-        if bucket.tokens < 1.0 {
-            return Err(Duration::from_secs_f64((1.0 - bucket.tokens) / self.per_second));
-        }
-        let is_free = is_free();
-        if !is_free {
-            bucket.tokens -= 1.0;
-        }
-        Ok(is_free)
-    }
-
-    fn tokens(&self, bucket: &Bucket, now: Instant) -> f64 {
-        (bucket.tokens + now.duration_since(bucket.updated_at).as_secs_f64() * self.per_second).min(self.burst)
+        self.buckets.lock().bucket(client_key(address), now, self.rate).take_unless(now, is_free)
     }
 }
 
 impl Buckets {
-    fn bucket(&mut self, address: IpAddr, now: Instant, limiter: &RateLimiter) -> &mut Bucket {
+    fn bucket(&mut self, address: IpAddr, now: Instant, rate: Rate) -> &mut Bucket {
         let is_full = self.by_address.len() >= MAX_ADDRESSES && !self.by_address.contains_key(&address);
         if is_full && self.swept_at.is_none_or(|at| now.duration_since(at) >= SWEEP) {
             self.swept_at = Some(now);
-            self.by_address.retain(|_, bucket| limiter.tokens(bucket, now) < limiter.burst);
+            self.by_address.retain(|_, bucket| bucket.tokens(now) < rate.burst);
         }
         let is_full = is_full && self.by_address.len() >= MAX_ADDRESSES;
         let key = if is_full { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { address };
-        self.by_address.entry(key).or_insert(Bucket { tokens: limiter.burst, updated_at: now })
+        self.by_address.entry(key).or_insert_with(|| Bucket::new(rate, now))
     }
 }
 

@@ -5,24 +5,22 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::StatusCode;
+use axum::extract::ws::{Message, WebSocket, close_code};
 use axum::response::Response;
-use futures_util::stream::SplitSink;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::{Duration, Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::Shared;
-use super::auth::Admission;
 use super::body::QueryParams;
 use super::guard::Caller;
-use super::limits::{NoSlot, Slot};
+use super::limits::Slot;
 use super::problem::Problem;
 use super::validation;
+use super::web_socket::{self, Requested};
 use crate::domain::id::Seq;
 use crate::ports::backend::live::{Cursor, Lagged, LiveStream};
 use crate::ports::backend::room::RoomId;
@@ -31,10 +29,6 @@ use crate::telemetry::instruments::kinds::Counted;
 
 /// The longest message from a client, in bytes. Clients have no reason to send any.
 const MAX_RECEIVED_BYTES: usize = 4_096;
-
-/// The size of a client's write buffer, in bytes. Every message and every pong is flushed before the next one is made, so the buffer holds only the
-/// message that is being sent.
-const WRITE_BUFFER_BYTES: usize = 8 << 10;
 
 /// The number of unanswered pings after which the connection is closed.
 const MAX_UNANSWERED_PINGS: u32 = 3;
@@ -71,31 +65,18 @@ pub(super) async fn live(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     QueryParams(params): QueryParams<LiveParams>,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    requested: Requested,
 ) -> Result<Response, Problem> {
     let wanted = params.wanted()?;
-    let upgrade = upgrade.map_err(|_| {
-        Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
-    })?;
-    let slot = console.slots.take(caller.address).map_err(|full| no_slot(full, console.settings.live_ping()))?;
+    let upgrade = web_socket::upgrade(requested, MAX_RECEIVED_BYTES)?;
+    let slot = web_socket::slot(&console, caller.address)?;
     let (events, after) = match wanted {
         Wanted::Room(room, after) => (console.backend()?.rooms.live(&room, after).await?, after),
         Wanted::All(cursor) => (console.backend()?.rooms.live_rooms(cursor).await?, None),
     };
     let counted = console.instruments.live_sockets.one(NONE);
     let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _slot: (slot, counted) };
-    let upgrade = upgrade.max_message_size(MAX_RECEIVED_BYTES).max_frame_size(MAX_RECEIVED_BYTES);
-    let upgrade = upgrade.read_buffer_size(MAX_RECEIVED_BYTES).write_buffer_size(WRITE_BUFFER_BYTES);
     Ok(upgrade.on_upgrade(move |socket| watcher.watch(socket, events)))
-}
-
-fn no_slot(full: NoSlot, wait: Duration) -> Problem {
-    match full {
-        NoSlot::Full => Problem::unavailable("too many live views are open; close one, or raise server.max_live", wait),
-        NoSlot::FullForAddress => {
-            Problem::too_many("this address has too many live views open; close one, or raise server.max_live_per_address", wait)
-        }
-    }
 }
 
 struct Watcher {
@@ -118,34 +99,26 @@ enum Ending {
 
 impl Watcher {
     async fn watch(mut self, socket: WebSocket, events: LiveStream) {
-        let (mut sink, inbound) = socket.split();
+        let (mut sink, mut inbound) = socket.split();
         let mut closing = self.closing.clone();
         let ending = tokio::select! {
             biased;
             // Also while a message is being sent, so that a client that does not read does not delay the shutdown.
             () = async { drop(closing.wait_for(|closing| *closing).await) } => Ending::Close(close_code::AWAY, "the server is stopping"),
-            ending = self.forward(&mut sink, inbound, events) => ending,
+            ending = self.forward(&mut sink, &mut inbound, events) => ending,
         };
         tracing::debug!(parting = ?ending, address = %self.caller.address, "a live view ended");
         if let Ending::Close(code, reason) = ending {
-            let frame = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-            let close = async {
-                sink.send(frame).await?;
-                sink.close().await
-            };
-            let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
+            web_socket::close(&mut sink, &mut inbound, code, reason).await;
         }
     }
 
-    async fn forward<Inbound>(
+    async fn forward(
         &mut self,
         sink: &mut SplitSink<WebSocket, Message>,
-        mut inbound: Inbound,
+        inbound: &mut SplitStream<WebSocket>,
         mut events: LiveStream,
-    ) -> Ending
-    where
-        Inbound: futures_util::Stream<Item = Result<Message, axum::Error>> + Unpin,
-    {
+    ) -> Ending {
         let interval = self.console.settings.live_ping();
         let mut ping = interval_at(Instant::now() + interval, interval);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -178,7 +151,7 @@ impl Watcher {
                     }
                 },
                 _ = ping.tick() => {
-                    if !self.is_admitted() {
+                    if !self.caller.is_still_admitted(&self.console) {
                         return Ending::Close(close_code::POLICY, "signed out");
                     }
                     if unanswered_pings == MAX_UNANSWERED_PINGS {
@@ -191,14 +164,6 @@ impl Watcher {
             if sink.send(message).await.is_err() {
                 return Ending::Gone;
             }
-        }
-    }
-
-    fn is_admitted(&self) -> bool {
-        match &self.caller.admission {
-            Admission::Browser(session) => self.console.auth.is_signed_in(session, Instant::now()),
-            Admission::Open | Admission::Program => true,
-            Admission::Anonymous => false,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 
 use axum::extract::{Path, State};
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
@@ -130,6 +130,8 @@ impl Page {
         let is_known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
         let is_known = is_known.is_some_and(|tags| tags.split(',').any(|known| known.trim().trim_start_matches("W/") == tag));
         let headers = [
+            // Browsers revalidate files each time, and get 304 if nothing changed.
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             (ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))),
             (CONTENT_TYPE, media_type(file.name)),
         ];

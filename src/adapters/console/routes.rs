@@ -1,9 +1,13 @@
 //! Every route: the table of docs/design/interfaces.md I-9, the page, probes and metrics.
 
+use std::any::Any;
+
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
+use tower_http::catch_panic::CatchPanicLayer;
 
 use super::problem::Problem;
 use super::{
@@ -11,6 +15,7 @@ use super::{
 };
 
 pub(super) fn routes(console: Shared) -> Router {
+    let counted = console.clone();
     Router::new()
         .route("/api/rooms", get(rooms::list))
         .route("/api/rooms/{room}", get(rooms::get).put(rooms::put).patch(rooms::patch).delete(rooms::delete))
@@ -50,8 +55,15 @@ pub(super) fn routes(console: Shared) -> Router {
         .route("/metrics", get(metrics::metrics))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
+        .layer(CatchPanicLayer::custom(move |_: Box<dyn Any + Send>| panicked(&counted)))
         .layer(from_fn_with_state(console.clone(), guard::guard))
         .with_state(console)
+}
+
+/// The response for a handler that panicked. The panic hook has logged the panic itself.
+fn panicked(console: &Shared) -> Response {
+    metrics::count_panic(console);
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed on this request; see its log").into_response()
 }
 
 async fn not_found(uri: Uri) -> Problem {

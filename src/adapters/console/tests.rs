@@ -108,15 +108,6 @@ impl World {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// The response to a client that sends all bytes before it reads, and fails if the connection is reset.
-    async fn whole(&self, bytes: &[u8]) -> io::Result<String> {
-        let mut stream = self.connect().await;
-        stream.write_all(bytes).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
-    }
-
     /// The response to these bytes, until the server closes.
     async fn raw(&self, bytes: &str) -> String {
         let mut stream = self.connect().await;

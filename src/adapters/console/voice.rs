@@ -9,25 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::http::StatusCode;
+use axum::extract::ws::{Message, WebSocket};
 use axum::response::Response;
 use axum::{Extension, Json};
 use bytes::Bytes;
 use futures_util::stream::SplitSink;
-use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use futures_util::{SinkExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::{Instant, interval_at, timeout};
 
 use super::Shared;
-use super::auth::Admission;
 use super::body::{QueryParams, RoomPath};
 use super::guard::Caller;
-use super::limits::{NoSlot, Slot};
+use super::limits::{Bucket, Rate, Slot};
 use super::problem::Problem;
 use super::validation;
+use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
 use crate::ports::call_room::{self, Entrance, Line, Told};
 use outbox::{Out, Outbox};
@@ -40,8 +38,6 @@ use protocol::{
 const PULSE_EVERY: Duration = Duration::from_secs(2);
 /// A page that was not heard for this long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(10);
-/// The size of the buffers of a socket, in bytes.
-const BUFFER_BYTES: usize = 8 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,7 +74,7 @@ pub(super) async fn voice(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     QueryParams(params): QueryParams<VoiceParams>,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    requested: Requested,
 ) -> Result<Response, Problem> {
     let room = validation::room("room", &params.room)?;
     let from = validation::name("from", &params.from)?;
@@ -89,18 +85,15 @@ pub(super) async fn voice(
         ));
     }
     console.backend()?.calls.admits(&room, &from).await?;
-    let slot = console.slots.take(caller.address).map_err(no_slot)?;
+    let slot = web_socket::slot(&console, caller.address)?;
     // A page cannot read why an upgrade was refused. So it asks again without one, and gets the same answers as far as this.
-    let upgrade = upgrade.map_err(|_| {
-        Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
-    })?;
     let max_bytes = MAX_FRAME_BYTES.max(console.settings.max_text_chars.saturating_mul(6).saturating_add(64));
-    let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes);
-    let upgrade = upgrade.read_buffer_size(BUFFER_BYTES).write_buffer_size(BUFFER_BYTES);
+    let upgrade = web_socket::upgrade(requested, max_bytes)?;
     if params.v != VERSION {
         return Ok(upgrade.on_upgrade(|socket| async move {
-            let (mut sink, _) = socket.split();
-            close(&mut sink, Close::UnknownVersion, "the page is of another version; load it again").await;
+            let (mut sink, mut inbound) = socket.split();
+            let reason = "the page is of another version; load it again";
+            web_socket::close(&mut sink, &mut inbound, Close::UnknownVersion.code(), reason).await;
         }));
     }
     let outbox = Arc::new(Outbox::new(console.instruments.clone()));
@@ -110,17 +103,6 @@ pub(super) async fn voice(
     let line = console.backend()?.calls.enter(&room, entrance).await?;
     let session = Session { caller, console, outbox, line, heard_at: Mutex::new(Instant::now()), _slot: slot };
     Ok(upgrade.on_upgrade(move |socket| session.run(socket)))
-}
-
-fn no_slot(full: NoSlot) -> Problem {
-    let wait = Duration::from_secs(10);
-    match full {
-        NoSlot::Full => Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait),
-        NoSlot::FullForAddress => {
-            let detail = "this address has too many live views and calls open; close one, or raise server.max_live_per_address";
-            Problem::too_many(detail, wait)
-        }
-    }
 }
 
 /// One page in a call. Dropping it without a farewell counts as a lost connection.
@@ -154,9 +136,7 @@ impl Session {
         };
         if let Ending::Close(how, reason) = ending {
             tracing::debug!(how = how.name(), address = %self.caller.address, "a voice connection is closed");
-            close(&mut sink, how, &reason).await;
-            // What was not read would make the system reset the connection before the page knows why it ends.
-            let _ = timeout(Duration::from_secs(1), async { while let Some(Ok(_)) = inbound.next().await {} }).await;
+            web_socket::close(&mut sink, &mut inbound, how.code(), &reason).await;
         }
     }
 
@@ -171,7 +151,7 @@ impl Session {
                     Out::End(how) => return Ending::Close(how, how.name().into()),
                 },
                 _ = pulse.tick() => {
-                    if !self.is_admitted() {
+                    if !self.caller.is_still_admitted(&self.console) {
                         return Ending::Close(Close::Refused, "signed out".into());
                     }
                     if self.heard_at.lock().elapsed() > SILENT_FOR {
@@ -196,17 +176,24 @@ impl Session {
     where
         Inbound: Stream<Item = Result<Message, axum::Error>> + Unpin,
     {
-        let mut frames = Allowance::new(MAX_FRAMES_PER_SECOND);
-        let mut messages = Allowance::new(MAX_MESSAGES_PER_SECOND);
+        // As many as in ten seconds may come at once, because what a stall holds back comes together.
+        let allowance = |per_second: u32| {
+            let per_second = f64::from(per_second);
+            Bucket::new(Rate { per_second, burst: per_second * 10.0 }, Instant::now())
+        };
+        let (mut frames, mut messages) = (allowance(MAX_FRAMES_PER_SECOND), allowance(MAX_MESSAGES_PER_SECOND));
         loop {
             let received = inbound.next().await;
-            *self.heard_at.lock() = Instant::now();
+            let now = Instant::now();
+            *self.heard_at.lock() = now;
             let taken = match received {
-                Some(Ok(Message::Binary(_))) if !frames.take() => Err(too_often("binary frames", MAX_FRAMES_PER_SECOND)),
+                Some(Ok(Message::Binary(_))) if frames.take(now).is_err() => {
+                    Err(too_often("binary frames", MAX_FRAMES_PER_SECOND))
+                }
                 Some(Ok(Message::Binary(frame))) => MicrophoneFrame::read(&frame)
                     .map(|MicrophoneFrame { number, packet }| self.line.hear(number, packet))
                     .map_err(|refused| refused.reason()),
-                Some(Ok(Message::Text(_))) if !messages.take() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
+                Some(Ok(Message::Text(_))) if messages.take(now).is_err() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
                 Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
                     Ok(message) => {
                         self.take(message);
@@ -250,50 +237,8 @@ impl Session {
         let fix = format!("The text {problem}.");
         self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix }.write());
     }
-
-    fn is_admitted(&self) -> bool {
-        match &self.caller.admission {
-            Admission::Browser(session) => self.console.auth.is_signed_in(session, Instant::now()),
-            Admission::Open | Admission::Program => true,
-            Admission::Anonymous => false,
-        }
-    }
 }
 
 fn too_often(what: &str, limit: u32) -> String {
     format!("more than {limit} {what} in a second; send fewer")
-}
-
-async fn close(sink: &mut (impl Sink<Message> + Unpin), how: Close, reason: &str) {
-    let frame = Message::Close(Some(CloseFrame { code: how.code(), reason: reason.into() }));
-    let close = async {
-        sink.send(frame).await?;
-        sink.close().await
-    };
-    // A page that does not read gets no farewell.
-    let _ = timeout(Duration::from_secs(1), close).await;
-}
-
-/// How many frames may come now: so many a second, and as many as in ten seconds at once, because what a stall holds back comes together.
-struct Allowance {
-    rate: f64,
-    most: f64,
-    left: f64,
-    at: Instant,
-}
-
-impl Allowance {
-    fn new(per_second: u32) -> Self {
-        let (rate, most) = (f64::from(per_second), f64::from(per_second) * 10.0);
-        Self { rate, most, left: most, at: Instant::now() }
-    }
-
-    fn take(&mut self) -> bool {
-        let now = Instant::now();
-        self.left = (self.left + self.rate * now.saturating_duration_since(self.at).as_secs_f64()).min(self.most);
-        self.at = now;
-        let is_left = self.left >= 1.0;
-        self.left -= f64::from(u8::from(is_left));
-        is_left
-    }
 }

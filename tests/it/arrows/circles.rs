@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::paths::scan;
+use super::paths::Named;
 
 /// Returns every set of files that all import each other, directly or through others of the set, as sorted module names. `files` holds the
-/// module and the source of each file.
-pub fn circles(files: &[(&[String], &str)]) -> Vec<Vec<String>> {
+/// module of each file and the paths that it names.
+pub fn circles(files: &[(&[String], &[Named])]) -> Vec<Vec<String>> {
     let numbers: BTreeMap<&[String], usize> = files.iter().enumerate().map(|(number, (module, _))| (*module, number)).collect();
-    let imports: Vec<BTreeSet<usize>> = files.iter().map(|(module, source)| imports(module, source, &numbers)).collect();
+    let imports: Vec<BTreeSet<usize>> = files.iter().map(|(module, named)| imports(module, named, &numbers)).collect();
     let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reached(from, &imports)).collect();
     let mut found = BTreeSet::new();
     for (start, reached_from_start) in reached.iter().enumerate() {
@@ -27,9 +27,9 @@ pub fn circles(files: &[(&[String], &str)]) -> Vec<Vec<String>> {
 }
 
 /// The files that a file imports from, except those that it is below.
-fn imports(module: &[String], source: &str, numbers: &BTreeMap<&[String], usize>) -> BTreeSet<usize> {
+fn imports(module: &[String], named: &[Named], numbers: &BTreeMap<&[String], usize>) -> BTreeSet<usize> {
     let inside_module = |path: &[String]| [module, path].concat();
-    let targets = scan(source, module).named.into_iter().map(|named| match named.path.split_first() {
+    let targets = named.iter().map(|named| match named.path.split_first() {
         Some((first, rest)) if first == "crate" => rest.to_vec(),
         _ => inside_module(&named.path),
     });

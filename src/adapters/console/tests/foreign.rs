@@ -139,6 +139,6 @@ async fn every_response_has_the_security_headers() {
         assert_eq!(headers["referrer-policy"], "same-origin", "{path}");
         assert_eq!(headers["cross-origin-resource-policy"], "same-origin", "{path}");
         assert_eq!(headers["cross-origin-opener-policy"], "same-origin", "{path}");
-        assert_eq!(headers["cache-control"], if path == "/" { "no-cache" } else { "no-store" }, "{path}");
+        assert_eq!(headers["cache-control"], if matches!(path, "/" | "/signin") { "no-cache" } else { "no-store" }, "{path}");
     }
 }

@@ -1,8 +1,7 @@
 //! Clients that send too much, too often or too slowly.
 
-use axum::response::IntoResponse;
 use serde_json::json;
-use tokio::io::duplex;
+use tokio::io::{AsyncRead, AsyncWrite, duplex};
 
 use super::*;
 use crate::ports::backend::message_service::MessageService;
@@ -31,32 +30,6 @@ async fn a_huge_body_is_refused_before_it_is_read() {
     let answer = world.raw(head).await;
 
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-}
-
-#[tokio::test]
-async fn a_client_that_is_refused_early_can_read_why_while_it_still_sends() {
-    let world = World::with(with_token()).await;
-    let credentials = format!("Host: localhost\r\nAuthorization: Bearer {TOKEN}");
-    let length = 12 << 20;
-    let rest = "x".repeat(length);
-    let say = "POST /api/rooms/lobby/messages HTTP/1.1";
-
-    for (head, status) in [
-        // With a length, in chunks, and where no handler reads the body.
-        (format!("{say}\r\n{credentials}\r\nContent-Length: {length}\r\n\r\n"), "413"),
-        (format!("{say}\r\n{credentials}\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n"), "413"),
-        (format!("{say}\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"), "401"),
-        (format!("{say}\r\nHost: elsewhere.example\r\nContent-Length: {length}\r\n\r\n"), "403"),
-        (format!("GET /nothing HTTP/1.1\r\n{credentials}\r\nContent-Length: {length}\r\n\r\n"), "404"),
-        (format!("PUT /api/companions HTTP/1.1\r\n{credentials}\r\nContent-Length: {length}\r\n\r\n"), "405"),
-        // A head without an end, and bytes that are no head.
-        (format!("GET /api/rooms HTTP/1.1\r\n{credentials}\r\nX: "), "431"),
-        ("\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), "400"),
-    ] {
-        let answer = world.whole(format!("{head}{rest}").as_bytes()).await;
-        let answer = answer.unwrap_or_else(|error| panic!("the {status} was not received: {error}; {head}"));
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
-    }
 }
 
 #[tokio::test]
@@ -144,46 +117,16 @@ async fn a_body_without_an_end_times_out() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
-/// A console whose only connection slot is taken until the stream is dropped.
-async fn full() -> (World, TcpStream) {
+#[tokio::test]
+async fn connections_over_the_limit_are_closed_and_counted() {
     let world = World::with(Server { max_connections: 1, ..settings() }).await;
     let mut first = world.connect().await;
     first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     first.readable().await.unwrap();
-    (world, first)
-}
 
-#[tokio::test]
-async fn a_client_over_the_connection_limit_gets_503_with_retry_after() {
-    let (world, _first) = full().await;
+    let refused = [read_all(&mut world.connect().await).await, read_all(&mut world.connect().await).await];
 
-    // A response before the request would make the client fail now and then, so this is repeated.
-    for _ in 0..20 {
-        let refused = world.request(Method::GET, "/healthz").send().await.unwrap();
-
-        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
-        assert_eq!(refused.headers()["connection"], "close");
-        assert!(refused.text().await.unwrap().contains("server.max_connections"));
-    }
-}
-
-#[tokio::test]
-async fn a_client_over_the_connection_limit_can_read_its_response_after_sending_a_body() {
-    let (world, _first) = full().await;
-    let head = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n";
-
-    let answer = world.raw(&format!("{head}{}", "x".repeat(200_000))).await;
-
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with('}'), "{answer}");
-}
-
-#[tokio::test]
-async fn rejected_connections_are_counted() {
-    let (world, mut first) = full().await;
-
-    let refused = [world.get("/healthz").await.0, world.get("/healthz").await.0];
-
-    assert_eq!(refused, [503, 503]);
+    assert_eq!(refused, ["", ""]);
     first.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
     let metrics = read_all(&mut first).await;
     assert!(metrics.contains("tertulia_http_connections_refused_total 2\n"), "{metrics}");
@@ -201,30 +144,56 @@ async fn the_longest_accepted_head_has_32_kib() {
     }
 }
 
-#[tokio::test]
-async fn long_responses_are_refused_while_too_many_bytes_are_unread() {
+/// A console whose lobby has so long a history that the system does not buffer a response with it.
+async fn with_long_history(settings: &Server) -> Console {
     let backend = Arc::new(FakeBackend::with_lobby());
-    let message = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
-    backend.say(&RoomId::parse("lobby").unwrap(), message).await.unwrap();
-    let console = Console::bind(&settings(), served(backend), rng(), Metrics::local()).await.unwrap();
+    for _ in 0..16 {
+        let message = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
+        backend.say(&RoomId::parse("lobby").unwrap(), message).await.unwrap();
+    }
+    Console::bind(settings, served(backend), rng(), Metrics::local()).await.unwrap()
+}
+
+/// Asks for the history. Returns the status and the rest of the response, of which nothing is read.
+async fn history<S: AsyncRead + AsyncWrite + Unpin>(mut client: S) -> (String, S) {
+    client.write_all(b"GET /api/rooms/lobby/history HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut status = [0; 12];
+    client.read_exact(&mut status).await.unwrap();
+    (String::from_utf8_lossy(&status[9..]).into_owned(), client)
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_responses_are_refused_while_too_many_are_unread() {
+    let console = with_long_history(&settings()).await;
     let ask = async || {
-        let (server, mut client) = duplex(4_096);
+        let (server, client) = duplex(4_096);
         let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
         let closing = shared.closing.subscribe();
         tokio::spawn(async move { connection::serve_stream(server, peer, router, &shared.settings, closing).await });
-        client.write_all(b"GET /api/rooms/lobby/history HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-        let mut status = [0; 12];
-        client.read_exact(&mut status).await.unwrap();
-        (String::from_utf8_lossy(&status).into_owned(), client)
+        history(client).await
     };
 
-    // This leaves 1 of the 48 MiB.
-    let others = console.shared.response_limits.counted(vec![b'x'; 47 << 20].into_response()).await;
+    let others = console.shared.long_responses.acquire_many(guard::MAX_LONG_RESPONSES as u32 - 1).await.unwrap();
     let (first, unread) = ask().await;
     let (second, _) = ask().await;
     drop(unread);
-    drop(others);
     let (third, _) = ask().await;
 
-    assert_eq!([first, second, third].map(|line| line[9..].to_owned()), ["200", "503", "200"]);
+    assert_eq!([first, second, third], ["200", "503", "200"]);
+    drop(others);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_disconnected_and_others_get_their_long_response() {
+    let console = with_long_history(&Server { stall_timeout_secs: 0.05, ..settings() }).await;
+    let (address, shared) = (console.address(), console.shared.clone());
+    tokio::spawn(console.serve(std::future::pending()));
+    let others = shared.long_responses.acquire_many(guard::MAX_LONG_RESPONSES as u32 - 1).await.unwrap();
+
+    let (first, mut unread) = history(TcpStream::connect(address).await.unwrap()).await;
+    let (second, _) = history(TcpStream::connect(address).await.unwrap()).await;
+
+    assert_eq!([first, second], ["200", "200"]);
+    assert!(unread.read_to_end(&mut Vec::new()).await.is_err(), "the response is cut off");
+    drop(others);
 }

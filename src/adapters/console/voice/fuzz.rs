@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::protocol::{CompanionFrame, MAX_CAPTION_CHARS, MAX_FIX_CHARS, MAX_PACKET_BYTES, MAX_SPOKEN_CHARS};
 use super::*;
+use crate::adapters::console::auth::Admission;
 use crate::adapters::console::fuzz::with_console;
 use crate::fuzzing::{is_bounded, text};
 

@@ -1,0 +1,61 @@
+//! What the live view and calls share: slots for WebSockets, their upgrade and their end.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::time::timeout;
+
+use super::Shared;
+use super::limits::{NoSlot, Slot};
+use super::problem::Problem;
+
+/// The sizes of the buffers of a WebSocket, in bytes. Every message and every pong is flushed before the next one is made, so the buffer holds only
+/// the message that is being sent.
+const READ_BUFFER_BYTES: usize = 4 << 10;
+const WRITE_BUFFER_BYTES: usize = 8 << 10;
+
+pub(super) type Requested = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+/// An upgrade to a WebSocket on which messages of up to `max_bytes` are received.
+pub(super) fn upgrade(requested: Requested, max_bytes: usize) -> Result<WebSocketUpgrade, Problem> {
+    let upgrade = requested.map_err(|_| {
+        Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
+    })?;
+    let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes);
+    Ok(upgrade.read_buffer_size(READ_BUFFER_BYTES).write_buffer_size(WRITE_BUFFER_BYTES))
+}
+
+/// A slot for a live view or a call.
+pub(super) fn slot(console: &Shared, address: IpAddr) -> Result<Slot, Problem> {
+    let wait = console.settings.live_ping();
+    console.slots.take(address).map_err(|full| match full {
+        NoSlot::Full => Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait),
+        NoSlot::FullForAddress => {
+            let detail = "this address has too many live views and calls open; close one, or raise server.max_live_per_address";
+            Problem::too_many(detail, wait)
+        }
+    })
+}
+
+/// Closes a WebSocket. With unread bytes the system would reset the connection before the peer knows why it ends, so these are read. A peer that
+/// reads nothing, or does not close, is left after a second.
+pub(super) async fn close(
+    sink: &mut SplitSink<WebSocket, Message>,
+    inbound: &mut SplitStream<WebSocket>,
+    code: u16,
+    reason: &str,
+) {
+    let frame = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+    let close = async {
+        sink.send(frame).await?;
+        sink.close().await?;
+        while let Some(Ok(_)) = inbound.next().await {}
+        Ok::<(), axum::Error>(())
+    };
+    let _ = timeout(Duration::from_secs(1), close).await;
+}
