@@ -2,9 +2,7 @@
 //!
 //! It plays a companion well enough to show the whole system at work, and its records name it as a rehearsal.
 
-mod among;
 mod ballot;
-mod decide;
 mod dice;
 mod kind;
 mod phrases;
@@ -81,9 +79,7 @@ impl LanguageModel for Rehearsal {
         let temper = Temper::of(context);
         let (text, secs) = match context.purpose {
             Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
-            Purpose::Statement { closing, tries, .. } => {
-                (phrases::statement(&situation, temper, closing, tries, &mut dice), STATEMENT_SECS)
-            }
+            Purpose::Statement { tries, .. } => (phrases::statement(&situation, temper, tries, &mut dice), STATEMENT_SECS),
             Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };

@@ -5,7 +5,6 @@
 
 #[cfg(test)]
 pub(crate) mod fuzz;
-mod phones;
 mod plan;
 mod synthesiser;
 #[cfg(test)]
@@ -37,8 +36,6 @@ pub struct Voice {
     formants: f64,
     /// How fast it speaks, 1 is usual.
     pace: f64,
-    /// How much breath is in it, 0 to 1.
-    breath: f64,
 }
 
 impl Voice {
@@ -54,7 +51,6 @@ impl Voice {
             pitch: 95.0 * (215.0_f64 / 95.0).powf(height),
             formants: 1.0 + 0.15 * height + between(0.0, 0.05),
             pace: between(0.92, 1.08) * if speed.is_finite() { speed.clamp(0.5, 2.0) } else { 1.0 },
-            breath: between(0.0, 1.0),
         }
     }
 

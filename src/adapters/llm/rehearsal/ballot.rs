@@ -1,8 +1,7 @@
-//! Votes in a round: the rules of a decision, with less willingness the longer companions talk among themselves.
+//! Votes by a few readable rules, with less willingness the longer companions talk among themselves.
 
 use serde::Serialize;
 
-use super::decide::{probability, reasons};
 use super::dice::Dice;
 use super::kind::Kind;
 use super::phrases::fill;
@@ -23,53 +22,47 @@ struct Ballot {
 }
 
 pub(super) fn vote(trigger: Trigger, situation: &Situation, temper: Temper, dice: &mut Dice) -> String {
-    let closing = stage(trigger, situation, dice);
-    let speaks = dice.fraction() < inclination(trigger, situation, temper, closing);
-    let reasons = closing_reasons(closing, speaks).unwrap_or_else(|| reasons(trigger, situation, temper, speaks));
+    let speaks = dice.fraction() < inclination(trigger, situation, temper);
     let ballot = Ballot {
-        reason: fill(dice.pick(reasons), situation),
+        reason: fill(dice.pick(reasons(trigger, situation, speaks)), situation),
         decision: if speaks { Decision::Yes } else { Decision::No },
         importance: if speaks { importance(trigger, situation, temper, dice) } else { tenths(dice.between((0.0, 2.5))) },
         selected: trigger == Trigger::DirectAddress || situation.names_me,
-        closing,
+        // Only who hears a goodbye thinks of the end.
+        closing: if situation.is_over && trigger != Trigger::DirectAddress { Stage::Closing } else { Stage::None },
     };
     // Plain numbers and strings can always be serialised.
     serde_json::to_string(&ballot).unwrap_or_default()
 }
 
-/// The closing stage: nearer to the end with every statement that companions make in a row, and when a person left.
-///
-/// A companion that has said goodbye has nothing to add. One that has not can still be drawn in by others, and never ignores a person who
-/// addresses it.
-fn stage(trigger: Trigger, situation: &Situation, dice: &mut Dice) -> Stage {
-    let is_soon = dice.fraction() < 0.12;
-    match situation.streak {
-        // A person's message is answered before anybody leaves.
-        0 => Stage::None,
-        _ if trigger == Trigger::DirectAddress => Stage::None,
-        _ if situation.has_parted => Stage::Terminal,
-        1 if !situation.is_left() && !situation.is_over => Stage::None,
-        2 if is_soon && !situation.is_over => Stage::PreClosing,
-        _ => Stage::Closing,
-    }
-}
-
-/// The probability of a YES, 0 to 1.
-fn inclination(trigger: Trigger, situation: &Situation, temper: Temper, closing: Stage) -> f64 {
+/// The probability of a YES, roughly 0 to 1.
+fn inclination(trigger: Trigger, situation: &Situation, temper: Temper) -> f64 {
     let appetite = temper.appetite();
     let named = if situation.names_me { 0.3 } else { 0.0 };
-    match situation.streak {
-        _ if trigger == Trigger::DirectAddress => probability(trigger, situation, temper),
+    let shared = if situation.shared.is_some() { 0.3 } else { 0.0 };
+    let kind = match situation.kind {
+        Kind::Thanks | Kind::Goodbye => -0.1,
+        Kind::Remark => 0.0,
+        _ => 0.3,
+    };
+    match (trigger, situation.streak) {
+        // Whoever is called by name with a question answers, whatever made it consider that.
+        _ if situation.names_me && situation.asks && !situation.by_companion => 1.0,
+        (Trigger::DirectAddress, _) if matches!(situation.kind, Kind::Thanks | Kind::Goodbye) => 0.85,
+        (Trigger::DirectAddress | Trigger::Event, _) => 1.0,
         // One goodbye is enough.
-        _ if closing == Stage::Terminal || situation.is_over => 0.0,
-        0 if situation.names_me && situation.asks => 1.0,
-        0 if trigger == Trigger::Turn => 0.5 + appetite * 0.5 + named,
-        0 => probability(trigger, situation, temper),
-        1 if situation.is_left() => 0.3 + appetite * 0.5,
-        1 => 0.45 + appetite * 0.95 + named,
-        // Somebody has to end it.
-        2 => 0.62 + appetite * 0.5,
-        3 => 0.62 + appetite * 0.45,
+        _ if situation.is_over => 0.0,
+        (Trigger::Turn, 0) => 0.5 + appetite * 0.5 + named,
+        (Trigger::Interjection, 0) => appetite + named + shared + kind,
+        // A message to the whole room seldom stays unanswered: lively companions speak first, and others can follow.
+        (Trigger::Lull, 0) if situation.is_for_all => (appetite * 1.7 + shared).min(0.98),
+        // A new user should see a NO as reliably as a YES.
+        (Trigger::Lull, 0) if situation.is_brief => named + shared,
+        (Trigger::Lull, 0) => appetite * 0.9 + named + shared,
+        (Trigger::Silence, 0) => appetite * 0.6,
+        (_, 1) => 0.45 + appetite * 0.95 + named,
+        (_, 2) => 0.15 + appetite * 0.35,
+        (_, 3) => 0.05 + appetite * 0.15,
         // Two companions that always answer each other would never end.
         _ => 0.0,
     }
@@ -81,8 +74,8 @@ fn importance(trigger: Trigger, situation: &Situation, temper: Temper, dice: &mu
         _ if trigger == Trigger::DirectAddress => 8.0,
         _ if situation.names_me => 7.5,
         _ if situation.shared.is_some() => 6.0,
-        Kind::Question | Kind::Help | Kind::Trouble | Kind::Joke | Kind::Request => 5.0,
-        Kind::Greeting | Kind::Thanks | Kind::Goodbye | Kind::Story | Kind::Remark => 2.0 + 3.0 * temper.appetite(),
+        kind if kind.asks() || kind == Kind::Trouble => 5.0,
+        _ => 2.0 + 3.0 * temper.appetite(),
     };
     let tired = if trigger == Trigger::Turn { 0.7 * situation.streak as f64 } else { 0.0 };
     tenths((least + dice.between((0.0, 2.0)) - tired).clamp(0.0, 10.0))
@@ -92,13 +85,21 @@ fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
 
-/// The reasons for speaking or not when the end is near.
-const fn closing_reasons(closing: Stage, speaks: bool) -> Option<&'static [&'static str]> {
-    match (closing, speaks) {
-        (Stage::None, _) | (Stage::PreClosing, false) => None,
-        (Stage::PreClosing, true) => Some(&["It is getting late; I start to wrap up.", "One more word before we part."]),
-        (Stage::Closing, true) => Some(&["I do not want to leave without a goodbye.", "It is time to part, so I say so."]),
-        (Stage::Closing, false) => Some(&["We have said what there was to say.", "This can end here.", "Nothing is left open."]),
-        (Stage::Terminal, _) => Some(&["I have said goodbye.", "I took my leave, and I keep to it."]),
+/// Sentences that give the reason.
+fn reasons(trigger: Trigger, situation: &Situation, speaks: bool) -> &'static [&'static str] {
+    match (speaks, trigger, situation.kind) {
+        (true, Trigger::DirectAddress, _) => &["{name} is talking to me, so I answer.", "{name} waits for a word of mine."],
+        (true, ..) if situation.names_me => &["{name} mentioned me; I should not stay silent.", "I heard my name."],
+        (true, ..) if situation.shared.is_some() => &["They said \"{shared}\", and that is close to me."],
+        (true, Trigger::Turn, _) => &["I want to add something to what {name} said.", "{name} left me an opening."],
+        (true, _, Kind::Trouble) => &["{name} has a hard day; a kind word is the least."],
+        (true, _, Kind::Help | Kind::Joke | Kind::Request) => &["{name} wants something, and I can try."],
+        (true, _, Kind::Question) => &["{name} asked into the room, and nobody has taken it."],
+        (true, _, Kind::Greeting) => &["{name} is here; a greeting costs nothing."],
+        (true, ..) => &["This is a good moment to join in.", "I have something to add.", "I would like to know more about this."],
+        (false, ..) if situation.is_over => &["We have said goodbye.", "Nothing is left open."],
+        (false, Trigger::Turn, _) => &["{name} said it well; I leave it there.", "I have nothing to add to {name}."],
+        (false, _, Kind::Question) => &["Somebody else knows that better than I do."],
+        (false, ..) => &["I would rather listen.", "They do well without me.", "I want to hear first where this goes."],
     }
 }

@@ -1,17 +1,13 @@
 //! The statements of the rehearsal: templates by temper and by the kind of message.
 
-mod requests;
-
-use super::among;
 use super::dice::Dice;
 use super::kind::Kind;
 use super::situation::Situation;
 use super::temper::Temper;
-use crate::domain::closing::Stage;
 
 /// A statement that fits the newest message. `tries`: how many others were not wanted.
-pub(super) fn statement(situation: &Situation, temper: Temper, closing: Stage, tries: u32, dice: &mut Dice) -> String {
-    let all = among::phrases(temper, closing, situation).unwrap_or_else(|| phrases(temper, situation.kind));
+pub(super) fn statement(situation: &Situation, temper: Temper, tries: u32, dice: &mut Dice) -> String {
+    let all = if situation.by_companion { among(temper, situation.opening) } else { phrases(temper, situation.kind) };
     let is_new = |phrase: &str| !situation.said.contains(&fill(phrase, situation).to_lowercase());
     let fits = |phrase: &&str| (situation.word.is_some() || !phrase.contains("{word}")) && is_new(phrase);
     let fitting: Vec<&str> = all.iter().copied().filter(fits).collect();
@@ -19,181 +15,138 @@ pub(super) fn statement(situation: &Situation, temper: Temper, closing: Stage, t
 }
 
 /// Fills a template. Text written by people is inserted last and is never parsed as a template.
-///
-/// A word may be singular or plural; the templates are written so that both work.
 pub(super) fn fill(template: &str, situation: &Situation) -> String {
-    let word = situation.word.as_deref().unwrap_or("rest");
-    let shared = situation.shared.as_deref().unwrap_or("that");
     let (mut filled, mut rest) = (String::new(), template);
     while let Some((before, (slot, after))) =
         rest.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
     {
         filled.push_str(before);
         filled.push_str(match slot {
-            "word" => word,
-            "shared" => shared,
+            "word" => situation.word.as_deref().unwrap_or_default(),
+            "shared" => situation.shared.as_deref().unwrap_or_default(),
             _ => &situation.speaker,
         });
         rest = after;
     }
     filled.push_str(rest);
-    let mut letters = filled.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    filled
 }
 
 const FALLBACKS: &[&str] = &["I hear you, {name}.", "Go on, {name}.", "And then?", "Tell us more, {name}.", "I see."];
 
+/// What is said to somebody who is not a companion.
 fn phrases(temper: Temper, kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Greeting => greetings(temper),
-        Kind::Thanks => thanks(temper),
-        Kind::Goodbye => partings(temper),
-        Kind::Trouble => requests::comfort(temper),
-        Kind::Help => requests::offers(temper),
-        Kind::Joke => requests::jokes(temper),
-        Kind::Request => requests::promises(temper),
-        Kind::Question => answers(temper),
-        Kind::Story | Kind::Remark => remarks(temper),
-    }
-}
-
-#[rustfmt::skip] // One phrase a line reads as the list that it is.
-const fn greetings(temper: Temper) -> &'static [&'static str] {
-    match temper {
-        Temper::Quiet => &["Oh. Hello, {name}.", "Hi, {name}…", "Good to see you, {name}."],
-        Temper::Dry => &["Ah, {name}. Hello.", "Good to see you again, {name}.", "Hello, {name}. Take a seat."],
-        Temper::Even => &["Hello, {name}!", "Hi {name}, how is it going?", "Welcome, {name}."],
-        Temper::Curious => &["Hello {name}! What brings you here?", "Hi {name}, what is new?", "Oh, {name}! What have you been up to?"],
-        Temper::Playful => &["Look who is here: {name}!", "{name}! We were hoping for company.", "Hello hello, {name}! You are just in time!"],
-        Temper::Eager => &["{name}! So good to see you!", "Hi {name}! I was hoping you would come!", "Hello, hello! Come in, {name}!"],
-    }
-}
-
-#[rustfmt::skip] // One phrase a line reads as the list that it is.
-const fn thanks(temper: Temper) -> &'static [&'static str] {
-    match temper {
-        Temper::Quiet => &["It was nothing.", "Gladly.", "No need to thank me, {name}."],
-        Temper::Dry => &["Do not mention it.", "It was no trouble.", "You are welcome, {name}."],
-        Temper::Even => &["You are welcome, {name}.", "Any time.", "Happy to help."],
-        Temper::Curious => &["Gladly! Did it work out?", "You are welcome, {name}. What comes next?", "Of course. Now tell me how it ended!"],
-        Temper::Playful => &["It was fun, {name}!", "It was a pleasure, {name}!", "Any time, {name}!"],
-        Temper::Eager => &["Always, {name}! Any time!", "You are so welcome!", "Happy to! What else can I do?"],
-    }
-}
-
-#[rustfmt::skip] // One phrase a line reads as the list that it is.
-const fn partings(temper: Temper) -> &'static [&'static str] {
-    match temper {
-        Temper::Quiet => &["Take care, {name}.", "Good night.", "Until then."],
-        Temper::Dry => &["Goodbye, {name}.", "Until next time, {name}.", "Later, then."],
-        Temper::Even => &["See you, {name}.", "Good night, {name}!", "Take care."],
-        Temper::Curious => &["Already, {name}? Tell me the rest next time.", "Good night! Where are you off to?", "See you. I will have questions."],
-        Temper::Playful => &["Sleep well, {name}!", "Leaving already, {name}? See you soon!", "Bye! I will keep your seat."],
-        Temper::Eager => &["Come back soon, {name}!", "Bye {name}! This was fun!", "Sleep well! I will be here!"],
-    }
-}
-
-/// Answers to questions of any form: "what" as well as "is it".
-#[rustfmt::skip] // One phrase a line reads as the list that it is.
-const fn answers(temper: Temper) -> &'static [&'static str] {
-    match temper {
-        Temper::Quiet => &[
-            "About the {word}, {name}: I would take my time.",
-            "There is a lot to say about the {word}, {name}, and I would begin with something small.",
-            "I would ask somebody who knows about the {word}, {name}.",
-            "I cannot really know about the {word}: I only rehearse here. A real model would.",
-            "I would have to think about that first, {name}.",
+    match (kind, temper) {
+        (Kind::Greeting, Temper::Quiet) => {
+            &["Oh. Hello, {name}.", "Hello, {name}. Take a seat.", "Good that you are here, {name}."]
+        }
+        (Kind::Greeting, Temper::Curious) => {
+            &["Hello, {name}! What brings you here?", "Hi {name}, what is new?", "Welcome, {name}!"]
+        }
+        (Kind::Greeting, Temper::Lively) => {
+            &["Look who is here: {name}!", "Hello, {name}! You are just in time!", "Hi {name}! Come in!"]
+        }
+        (Kind::Thanks, _) => &["You are welcome, {name}.", "Any time, {name}.", "Gladly.", "It was no trouble."],
+        (Kind::Goodbye, _) => &["Take care, {name}.", "See you, {name}.", "Good night, {name}.", "Bye, {name}!"],
+        (Kind::Trouble, _) => &[
+            "I am sorry, {name}.",
+            "That must be hard, {name}. How are you holding up?",
+            "I am sorry to hear that, {name}. Sit with us for a while.",
+            "Oh, {name}. Do you want to tell us more?",
+        ],
+        (Kind::Help, _) => &["I am here, {name}. What is it?", "What happened, {name}?", "What have you tried so far, {name}?"],
+        (Kind::Joke, _) => &[
+            "What did one wall say to the other? I will meet you at the corner.",
+            "Parallel lines have so much in common. A pity that they will never meet.",
+            "A snail is robbed by two turtles. “It all went so fast,” it tells the police.",
+            "Why did the scarecrow get a prize? It was outstanding in its field.",
+            "How does an octopus go into a fight? Well armed!",
+        ],
+        (Kind::Request, _) => &[
+            "I can try, {name}. Where shall we begin?",
+            "Gladly, {name}, if you tell me first what you know about “{word}”.",
+            "“{word}”: I am in, {name}. Who else?",
+            "With pleasure, {name}, but I will have questions.",
+        ],
+        (Kind::Question, Temper::Quiet) => &[
+            "About “{word}” I could only guess, {name}.",
+            "I would ask somebody who knows about “{word}”, {name}.",
             "I do not know, {name}. Perhaps somebody else does.",
+            "Hard to say, {name}. I only rehearse here until a model is connected.",
         ],
-        Temper::Dry => &[
-            "About the {word} I could only guess, {name}.",
-            "With the {word} it depends, {name}.",
-            "There is more than one answer about the {word}, {name}.",
-            "I have no model behind me, {name}, so I know nothing about the {word}.",
-            "No idea, {name}. I only rehearse.",
-            "Hard to say, {name}. Ask me again when a model is connected.",
-        ],
-        Temper::Even => &[
-            "The {word}: a good question, {name}. What would you say?",
-            "I would ask somebody who knows more about the {word}, {name}.",
-            "What have you thought about the {word} so far, {name}?",
-            "About the {word} I only have rehearsed sentences, {name}; a real model could tell you more.",
-            "I am not certain, {name}. What do you think yourself?",
-            "I cannot tell, {name}: I only rehearse here. A real model would know more.",
-        ],
-        Temper::Curious => &[
-            "What do you know about the {word} so far, {name}?",
-            "Tell me more about the {word}, {name}, and I will say what I think.",
-            "What matters most to you about the {word}, {name}?",
-            "I would love to say more about the {word}, but I only rehearse until a model is connected.",
+        (Kind::Question, Temper::Curious) => &[
+            "What do you know about “{word}” so far, {name}?",
+            "What matters most to you about “{word}”, {name}?",
             "I have half an answer, {name}. What made you ask?",
-            "I would like to know that, too, {name}. What is your own guess?",
+            "I would love to say more, {name}, but I only rehearse until a model is connected.",
         ],
-        Temper::Playful => &[
-            "The {word}! I would have to guess, {name}!",
-            "About the {word} my guess is as good as yours, {name}!",
-            "I like that you ask about the {word}, {name}! What do you know already?",
-            "I only rehearse, {name}, so all I can do about the {word} is guess.",
+        (Kind::Question, Temper::Lively) => &[
+            "“{word}”! I would have to guess, {name}!",
+            "I have so many ideas about “{word}”, {name}! What is yours?",
             "I could only guess, {name}! Who guesses first?",
-            "My guess is as good as yours, {name}! What is yours?",
+            "Good question, {name}! I only rehearse, so all I can do is guess.",
         ],
-        Temper::Eager => &[
-            "Oh, the {word}! I love that question, {name}!",
-            "The {word}! I want to hear more about it, {name}!",
-            "I have so many ideas about the {word}, {name}! What is yours?",
-            "I would know much more about the {word} with a real model behind me, {name}! For now I rehearse.",
-            "I wish I knew, {name}! Who else has an idea?",
-            "Good question, {name}! Let us find out together!",
-        ],
-    }
-}
-
-#[rustfmt::skip] // One phrase a line reads as the list that it is.
-const fn remarks(temper: Temper) -> &'static [&'static str] {
-    match temper {
-        Temper::Quiet => &[
-            "The {word}… I like that.",
-            "I had been thinking about the {word} too.",
-            "That is worth a thought, {name}.",
-            "I did not expect the {word}, to be honest.",
-            "Mm. I am listening.",
-        ],
-        Temper::Dry => &[
-            "The {word}. I see.",
-            "So it is about the {word}, {name}.",
-            "Noted, {name}.",
-            "I would not have thought of the {word}.",
-            "Well. That is something, {name}.",
-        ],
-        Temper::Even => &[
-            "I see, especially the part about the {word}.",
-            "The {word} is worth talking about, {name}.",
-            "And the {word}, {name}? Tell us more.",
-            "Fair enough, {name}.",
-            "I would like to hear more about the {word}.",
-        ],
-        Temper::Curious => &[
-            "Oh, the {word}? How did that happen?",
-            "Tell me more about the {word}, {name}.",
-            "What was it about the {word}, {name}, that made you think of it?",
-            "And what did you do then, {name}?",
-            "Who else knows about the {word}?",
+        (Kind::Remark, Temper::Quiet) => {
+            &["“{word}”. I see.", "Mm. I am listening, {name}.", "That is worth a thought, {name}.", "Noted, {name}."]
+        }
+        (Kind::Remark, Temper::Curious) => &[
+            "Tell me more about “{word}”, {name}.",
+            "What made you think of “{word}”, {name}?",
             "How did that come about, {name}?",
+            "And what did you do then, {name}?",
         ],
-        Temper::Playful => &[
-            "The {word}! Now I want to hear the rest.",
-            "I could listen to stories about the {word} all evening.",
+        (Kind::Remark, Temper::Lively) => &[
+            "“{word}”! Now I want to hear the rest, {name}!",
+            "I could listen to stories about “{word}” all evening.",
             "That is how good stories start, {name}!",
-            "I am all ears, {name}!",
-            "Now that is a beginning, {name}! And then?",
             "Go on, {name}, this is getting good!",
         ],
-        Temper::Eager => &[
-            "I want to hear more about the {word}! Tell us everything, {name}!",
-            "Yes! The {word}! Tell us more!",
-            "Go on, {name}, I want to hear it all!",
-            "I was just thinking about the {word} myself!",
-            "What happens next, {name}?",
+    }
+}
+
+/// What is said to another companion, after somebody who is not one has begun with this kind of message.
+fn among(temper: Temper, opening: Kind) -> &'static [&'static str] {
+    match (opening, temper) {
+        (Kind::Trouble | Kind::Help, _) => &[
+            "{name} is right, and I am here too.",
+            "One step at a time. The first one may be a small one.",
+            "We can listen, or we can think along. Whichever is better now.",
+            "You are not alone with it, that much is certain.",
+            "We will find somebody who knows, if we do not.",
+        ],
+        (Kind::Greeting, _) => &[
+            "{name} has said it for me too. Welcome.",
+            "And I am here too. So, what shall we talk about?",
+            "Hello from this side of the table!",
+            "Good to have company!",
+            "All is well here, thank you.",
+        ],
+        (Kind::Joke, _) => &[
+            "I saw it coming, {name}, and it still got me.",
+            "Not bad, {name}.",
+            "I have heard that one before. I smiled then, too.",
+            "Oh no, {name}. Another one, please.",
+        ],
+        (_, Temper::Quiet) => &[
+            "What {name} said. Mostly.",
+            "I am not so sure, {name}. It may be simpler.",
+            "There is another side to “{word}”, I think.",
+            "One small thing to add: there is no hurry.",
+            "I have my doubts, but I may be wrong.",
+        ],
+        (_, Temper::Curious) => &[
+            "{name} made me wonder what comes before that.",
+            "And yet nobody has said much about “{word}”.",
+            "I see that differently, {name}, and I would like to know why.",
+            "I have heard it told quite otherwise.",
+            "Before I agree: who here has tried it?",
+        ],
+        (_, Temper::Lively) => &[
+            "Yes, {name}! Exactly that!",
+            "So it was all about “{word}” from the beginning!",
+            "I disagree, {name}! But I would love to be wrong.",
+            "Wait, I think it is just the other way round!",
+            "Let us make a plan of it, all of us!",
         ],
     }
 }

@@ -19,14 +19,12 @@ pub(super) struct Situation {
     pub names_me: bool,
     /// It asks or requests something.
     pub asks: bool,
-    /// A word of the message that is also in the companion's card.
+    /// A word of the message that is also in the description of the companion's chattiness.
     pub shared: Option<String>,
     /// Its author is another companion.
     pub by_companion: bool,
     /// The number of statements by companions since somebody else spoke.
     pub streak: usize,
-    /// This companion said goodbye in one of them.
-    pub has_parted: bool,
     /// A companion said goodbye in one of them: the talk is over.
     pub is_over: bool,
     /// The kind of the last message by somebody who is not a companion.
@@ -37,18 +35,6 @@ pub(super) struct Situation {
     pub said: Vec<String>,
 }
 
-/// Common words, which a card shares with any talk.
-const EMPTY: &str = " about after again against almost already also always another anybody anyone anything around asked away \
-    because been before being better between both bring came cannot channel character come companion conversation could coming \
-    does doing done down each either else enough even ever every everybody everyone everything feel find first from \
-    getting give going gonna good gotta great group guess guys have having hear here hers himself into itself just keep kind \
-    know last least less like little look looking made make makes many maybe mean message might more most much must myself \
-    name need neither never next nobody none nothing often okay once only other others people person please pretty probably quite rather \
-    really right said same says shall should since small some somebody someone something sometimes somewhere soon still such sure \
-    take talk talking tell than that thats them then there these they thing things think this those though thought through \
-    today together told tomorrow tonight took trying under until upon used very want wants wasn well went were what whatever \
-    when where whether which while whom whose will with within without word words would wouldn yeah yesterday your yours yourself ";
-
 impl Situation {
     /// Analyses the newest messages of a question.
     pub fn of(request: &Request, context: &QuestionContext) -> Self {
@@ -58,51 +44,39 @@ impl Situation {
         let words = words(&lower);
         let me = request.companion.as_ref().map_or(String::new(), |companion| companion.name.to_lowercase());
         let me = self::words(&me);
-        let names = names(request, context);
-        let is_distinctive = |word: &&&str| is_distinctive(word) && !names.iter().any(|name| name == **word);
-        let card = request.system().to_lowercase();
-        let card: Vec<&str> = card.split(|c: char| !c.is_alphanumeric()).collect();
+        let chattiness = context.chattiness.to_lowercase();
+        let is_shared = |word: &&&str| word.len() > 3 && self::words(&chattiness).contains(*word);
 
         let is_mine = |line: &Line| request.companion.as_ref().is_some_and(|companion| *line.from.id == *companion.id.as_str());
         let is_statement = |line: &&Line| line.from.role == Role::Companion;
         let run: Vec<&Line> = context.newest.iter().rev().take_while(is_statement).collect();
         let other = context.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
+        let kind = Kind::of(text);
         Self {
             speaker: printable(speaker),
-            kind: Kind::of(text),
+            kind,
             is_for_all: is_for_all(text),
             is_brief: is_brief(text),
             names_me: !me.is_empty() && words.windows(me.len()).any(|some| some == me),
-            asks: matches!(Kind::of(text), Kind::Question | Kind::Help | Kind::Joke | Kind::Request)
-                || text.contains(['?', '？']),
-            shared: words.iter().filter(is_distinctive).find(|word| card.contains(word)).map(|word| (*word).to_owned()),
+            asks: kind.asks() || text.contains(['?', '？']),
+            shared: words.iter().find(is_shared).map(|word| (*word).to_owned()),
             by_companion: newest.is_some_and(|line| is_statement(&line) && !is_mine(line)),
             streak: run.len(),
-            has_parted: run.iter().any(|line| is_mine(line) && is_goodbye(&line.text)),
             is_over: run.iter().any(|line| is_goodbye(&line.text)),
             opening: Kind::of(other),
-            word: topic(other, &names),
+            word: topic(other, &names(request, context)),
             said: context.newest.iter().map(|line| line.text.to_lowercase()).collect(),
         }
     }
-
-    /// Whether the last message by somebody who is not a companion said goodbye or thanks.
-    pub fn is_left(&self) -> bool {
-        matches!(self.opening, Kind::Thanks | Kind::Goodbye)
-    }
 }
 
-/// All known names, word by word.
+/// All known names, and those of the companions that ship with the server, word by word.
 fn names(request: &Request, context: &QuestionContext) -> Vec<String> {
     let authors = context.newest.iter().flat_map(|line| [line.from.name.to_string(), line.from.id.to_string()]);
     let me = request.companion.iter().flat_map(|companion| [companion.name.to_string(), companion.id.as_str().to_owned()]);
-    let lower: Vec<String> = authors.chain(me).map(|name| name.to_lowercase()).collect();
+    let shipped = ["aria bruno cleo".to_owned()];
+    let lower: Vec<String> = authors.chain(me).chain(shipped).map(|name| name.to_lowercase()).collect();
     lower.iter().flat_map(|name| words(name)).map(str::to_owned).collect()
-}
-
-fn is_distinctive(word: &str) -> bool {
-    let length = word.chars().count();
-    (5..=24).contains(&length) && word.chars().all(char::is_alphabetic) && !EMPTY.contains(&format!(" {word} "))
 }
 
 /// A name from outside, made safe for a sentence: without characters that a parser of answers takes for a thought or an object.

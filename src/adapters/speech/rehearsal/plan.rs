@@ -1,14 +1,30 @@
-//! Plans how a text is spoken: the sounds of each word with their lengths and their melody, and the pauses.
+//! Plans how a text is spoken: the syllables of each word with their lengths and their melody, and the pauses.
 
 use std::sync::Arc;
 
-use super::phones::{CONSONANTS, Shape, Sound, VOWELS, sound};
+use unicode_normalization::char::decompose_canonical;
+
 use super::{SAMPLE_RATE, Voice, hash, mix};
 use crate::domain::names::is_unspaced;
 use crate::domain::voice::heard::word_ranges;
 
-/// A word has no more sounds. The rest of it is silent.
-const MOST_PHONES: usize = 40;
+/// The three lowest formants of a, e, i, o and u, in hertz (Peterson and Barney 1952, men, a little towards the middle).
+static VOWELS: [[f64; 3]; 5] = [
+    [700.0, 1_150.0, 2_440.0],
+    [520.0, 1_750.0, 2_450.0],
+    [330.0, 2_050.0, 2_700.0],
+    [520.0, 920.0, 2_400.0],
+    [350.0, 980.0, 2_300.0],
+];
+/// Those of the hum that begins a syllable.
+static HUM: [f64; 3] = [300.0, 1_300.0, 2_300.0];
+/// The level of the hum. That of a vowel is 1.
+const HUM_LEVEL: f64 = 0.35;
+/// The lengths of a hum and of a vowel, in milliseconds.
+const HUM_MILLIS: f64 = 100.0;
+const VOWEL_MILLIS: f64 = 150.0;
+/// A word has no more syllables.
+const MOST_SYLLABLES: usize = 20;
 /// The pause after a sentence, in milliseconds.
 const SENTENCE_PAUSE: f64 = 300.0;
 /// The pause within a sentence, at a comma.
@@ -19,12 +35,13 @@ const FINAL_LENGTH: f64 = 1.35;
 /// One sound of a word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phone {
-    pub(super) shape: &'static Shape,
+    /// In hertz, for a long vocal tract.
+    pub(super) formants: &'static [f64; 3],
     pub(super) samples: u32,
     /// The pitch, as a multiple of the voice's.
     pub(super) pitch: f64,
     /// How loud it is, from 0 to 1.
-    pub(super) stress: f64,
+    pub(super) level: f64,
 }
 
 /// A word, and the pause after it.
@@ -71,6 +88,30 @@ impl Plan {
     fn samples(&self, millis: f64) -> u32 {
         (millis / 1_000.0 / self.voice.pace * f64::from(SAMPLE_RATE)).round() as u32
     }
+
+    /// The sounds of a word. The melody falls towards the next pause, long words have an accent, and the end of a sentence is heard.
+    fn phones(&self, word: &str, end: End) -> Vec<Phone> {
+        let vowels = vowels(word);
+        let fraction = (mix(hash(word)) >> 11) as f64 / (1_u64 << 53) as f64;
+        let words = f64::from(self.words);
+        let fall = (1.12 - 0.03 * words).max(0.94) * (0.97 + 0.06 * fraction);
+        let loudness = (1.0 - 0.02 * words).max(0.85);
+        let syllable = |(number, vowel): (usize, &usize)| {
+            let (accent, stress) = if number == 0 && vowels.len() > 1 { (1.09, 1.0) } else { (1.0, 0.8) };
+            let (tone, length) = match end {
+                _ if number + 1 < vowels.len() => (1.0, 1.0),
+                End::Nothing => (1.0, 1.0),
+                End::Clause => (1.06, FINAL_LENGTH),
+                End::Sentence => (0.8, FINAL_LENGTH),
+                End::Question => (1.3, FINAL_LENGTH),
+            };
+            let (pitch, level) = (fall * accent * tone, loudness * stress);
+            let hum = Phone { formants: &HUM, samples: self.samples(HUM_MILLIS), pitch, level: level * HUM_LEVEL };
+            let samples = self.samples(VOWEL_MILLIS * length);
+            [hum, Phone { formants: &VOWELS[*vowel], samples, pitch, level }]
+        };
+        vowels.iter().enumerate().flat_map(syllable).collect()
+    }
 }
 
 impl Iterator for Plan {
@@ -80,13 +121,12 @@ impl Iterator for Plan {
         let rest = &self.text[self.at..];
         let length = word_ranges(rest).next()?.text_end;
         let word = rest[..length].trim_start();
-        let end = if rest[length..].trim_start().is_empty() { end_of(word).max_sentence() } else { end_of(word) };
-        let mut phones = Vec::new();
-        for (shape, share) in shapes(word) {
-            let samples = self.samples(shape.millis * share);
-            phones.push(Phone { shape, samples, pitch: 1.0, stress: 1.0 });
-        }
-        self.intone(&mut phones, word, end);
+        let is_last = rest[length..].trim_start().is_empty();
+        let end = match end_of(word) {
+            End::Nothing | End::Clause if is_last => End::Sentence,
+            end => end,
+        };
+        let phones = self.phones(word, end);
         let pause = match end {
             End::Nothing => 0.0,
             End::Clause => CLAUSE_PAUSE,
@@ -95,46 +135,6 @@ impl Iterator for Plan {
         self.words = if end == End::Nothing { self.words.saturating_add(1) } else { 0 };
         self.at += length;
         Some(PlannedWord { text_end: self.at, phones, pause: self.samples(pause) })
-    }
-}
-
-impl Plan {
-    /// Gives a word its melody: it falls towards the next pause, long words have an accent, and the end of a sentence is heard.
-    fn intone(&self, phones: &mut [Phone], word: &str, end: End) {
-        let fraction = (mix(hash(word)) >> 11) as f64 / (1_u64 << 53) as f64;
-        let words = f64::from(self.words);
-        let fall = (1.12 - 0.03 * words).max(0.94);
-        let level = (1.0 - 0.02 * words).max(0.85);
-        let is_vowel = |phone: &Phone| is_vowel(phone.shape);
-        let vowels = phones.iter().filter(|phone| is_vowel(phone)).count();
-        let has_accent = vowels > 1 || phones.len() > 3;
-        let mut before = 0;
-        for phone in phones.iter_mut() {
-            let is_accent = has_accent && before == 0;
-            phone.pitch = fall * (0.97 + 0.06 * fraction) * if is_accent { 1.09 } else { 1.0 };
-            phone.stress = level * if is_accent { 1.0 } else { 0.8 };
-            before += usize::from(is_vowel(phone));
-        }
-        let tone = match end {
-            End::Nothing => return,
-            End::Clause => 1.06,
-            End::Sentence => 0.8,
-            End::Question => 1.3,
-        };
-        let last = phones.iter().rposition(is_vowel).unwrap_or(0);
-        for phone in phones.iter_mut().skip(last) {
-            phone.pitch *= tone;
-        }
-        if let Some(phone) = phones.get_mut(last) {
-            phone.samples = (f64::from(phone.samples) * FINAL_LENGTH).round() as u32;
-        }
-    }
-}
-
-impl End {
-    /// The end of the text is the end of a sentence.
-    fn max_sentence(self) -> Self {
-        if self == Self::Question { self } else { Self::Sentence }
     }
 }
 
@@ -152,52 +152,38 @@ fn end_of(word: &str) -> End {
     }
 }
 
-fn is_vowel(shape: &Shape) -> bool {
-    VOWELS.contains(shape)
-}
-
-/// The sounds of a word, each with the share of its usual length.
-fn shapes(word: &str) -> Vec<(&'static Shape, f64)> {
-    let mut shapes: Vec<(&'static Shape, f64)> = Vec::new();
-    let mut letters = 0;
+/// The vowels of a word's syllables, by their numbers. Vowels after each other are one syllable, and so is a digit, a character of a script without
+/// spaces, and every second letter of another script.
+fn vowels(word: &str) -> Vec<usize> {
+    let mut vowels = Vec::new();
+    let (mut is_vowel, mut letters) = (false, 0);
     for c in word.chars().filter(|c| c.is_alphanumeric()) {
-        if shapes.len() >= MOST_PHONES {
-            break;
-        }
-        let sound = match sound(c, is_unspaced(c)) {
-            Some(Sound::Letter(number)) => {
+        let mut base = None;
+        decompose_canonical(c.to_lowercase().next().unwrap_or(c), |part| base = base.or(Some(part)));
+        let base = base.unwrap_or(c);
+        let vowel = "aeiou".find(base).or((base == 'y').then_some(2));
+        let mut other = || match c {
+            '\u{ac00}'..='\u{d7a3}' => true,
+            _ if c.is_numeric() || is_unspaced(c) => true,
+            _ if base.is_ascii_alphabetic() => false,
+            _ => {
                 letters += 1;
-                if letters % 2 == 0 { Sound::Vowel(number % VOWELS.len()) } else { Sound::Consonant(number % CONSONANTS.len()) }
+                letters % 2 == 0
             }
-            Some(sound) => sound,
-            None => continue,
         };
-        let consonants = shapes.iter().rev().take_while(|(shape, _)| !is_vowel(shape)).count();
-        match sound {
-            Sound::Vowel(number) => match shapes.last_mut() {
-                // A second vowel is the end of the first one; more are not heard.
-                Some((last, share)) if is_vowel(last) => {
-                    if *share == 1.0 && **last != VOWELS[number] {
-                        *share = 0.65;
-                        shapes.push((&VOWELS[number], 0.6));
-                    }
-                }
-                _ => shapes.push((&VOWELS[number], 1.0)),
-            },
-            // Of the consonants between two vowels, two are heard; a double one is one.
-            Sound::Consonant(number) => {
-                let is_double = shapes.last().is_some_and(|(last, _)| **last == CONSONANTS[number]);
-                if consonants < 2 && !is_double {
-                    shapes.push((&CONSONANTS[number], 1.0));
-                }
-            }
-            Sound::Syllable(consonant, vowel) => shapes.extend([(&CONSONANTS[consonant], 1.0), (&VOWELS[vowel], 1.0)]),
-            Sound::Letter(_) => {}
+        match vowel {
+            Some(vowel) if !is_vowel => vowels.push(vowel),
+            None if other() => vowels.push(c as usize % VOWELS.len()),
+            _ => {}
+        }
+        is_vowel = vowel.is_some();
+        if vowels.len() == MOST_SYLLABLES {
+            break;
         }
     }
     // "brr" is hummed.
-    if !shapes.is_empty() && !shapes.iter().any(|(shape, _)| is_vowel(shape)) {
-        shapes.push((&VOWELS[1], 0.8));
+    if vowels.is_empty() && word.contains(char::is_alphanumeric) {
+        vowels.push(1);
     }
-    shapes
+    vowels
 }
