@@ -244,7 +244,7 @@ fn only_words(object: &Map<String, Value>) -> Option<&Value> {
 }
 
 /// Whether a text begins like a line of the transcript that a prompt shows, even if it is no JSON.
-fn begins_transcript(text: &str) -> bool {
+pub(super) fn begins_transcript(text: &str) -> bool {
     let begin: String = first_bytes(text, MAX_BEGINNING).split_whitespace().collect();
     let is_role = |role: &str| begin.starts_with(&format!("{{\"role\":\"{role}\""));
     begin.starts_with("{\"who\":\"#") || begin.contains(",\"who\":\"#") || ["person", "companion", "you"].into_iter().any(is_role)

@@ -228,6 +228,7 @@ fn a_line_of_somebody_else_ends_the_statement() {
         "user\nGreat!",
         "assistant\nGreat!",
         "{\"n\":5,\"role\":\"user\",\"from\":\"Ana\",\"text\":\"Great!\"}",
+        "{\"who\":\"#4\",\"role\":\"person\",\"from:\"Ana\",\"text\":{<",
     ] {
         check(&[
             (&format!("Good idea, I am in.\n{line}"), "Good idea, I am in.", &[OtherSpeaker]),

@@ -621,6 +621,9 @@ impl Words {
 
 /// What a JSON object at the beginning of a line is. `No`: words.
 fn object(text: &str, is_end: bool) -> Look<Trimmed> {
+    if form::begins_transcript(text) {
+        return Look::Yes(Trimmed::OtherSpeaker);
+    }
     let read = first_bytes(text, MAX_OBJECT);
     match Object::default().take(read) {
         Some(end) => form::of_line(&read[..end]).map_or(Look::No, Look::Yes),
