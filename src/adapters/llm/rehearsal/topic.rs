@@ -18,7 +18,7 @@ pub(super) fn topic(text: &str, names: &[String]) -> Option<String> {
     let tokens: Vec<(&str, bool)> = tokens(text).collect();
     let lower: Vec<String> = tokens.iter().map(|(word, _)| word.to_lowercase()).collect();
     // "A" is also a word of other languages.
-    let is_english = |word: &&String| word.len() > 1 && (listed(AFTER, word) || listed(BEFORE, word));
+    let is_english = |word: &&String| *word != "a" && (listed(AFTER, word) || listed(BEFORE, word));
     if lower.iter().filter(is_english).count() * 4 < tokens.len() {
         return None;
     }
