@@ -57,7 +57,7 @@ async fn with_capture_content_message_content_is_in_spans_but_not_in_the_log() {
 #[tokio::test]
 async fn every_log_line_of_a_decision_names_the_recorded_trace() {
     let vote = r#"{"reason": "So.", "decision": "YES", "importance": 5, "selected": false, "closing": "pre-closing"}"#;
-    let answer = move |request: &Value| if request["model"] == "main" { "I like them.".into() } else { vote.into() };
+    let answer = move |request: &Value| Answer::from(if request["model"] == "main" { "I like them." } else { vote });
     let model = Model::start(answer).await;
     let premises =
         model.serving(Premises::shipped()).with("telemetry.log_format", "json").with("turn_taking.turn_delay_secs", "0");
