@@ -245,8 +245,7 @@ pub(super) fn statement_request(
             message_count: statement.message_count,
             minutes: statement.minutes,
             speaker: statement.speaker.as_deref(),
-            // Of a vote that could not be read, its text may be on record as the reason.
-            reason: statement.why.as_deref().filter(|why| !why.contains(['{', '“']) && !why.to_lowercase().contains("decision")),
+            reason: statement.why.as_deref(),
             summary: statement.summary.as_deref(),
             summary_upto: statement.summary_upto,
             recent: &statement.recent,

@@ -26,8 +26,9 @@ impl Conversation {
         self.answered_turn = evaluation.turn;
         let (trigger, upto) = (evaluation.trigger, evaluation.upto);
         if wants && !withdraws && answered.used_up.is_none() {
-            let candidate =
-                Candidate { companion, trigger, why: answered.why.clone(), message: Some(evaluation.message), is_farewell };
+            // The text of an answer that could not be read is no reason.
+            let why = answered.why.clone().filter(|_| reason != Reason::Unreadable);
+            let candidate = Candidate { companion, trigger, why, message: Some(evaluation.message), is_farewell };
             self.agree(&candidate.companion, trigger, reason, answered, step);
             self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto, step);
             // Another companion may have joined and got the floor in the meantime.

@@ -394,7 +394,8 @@ impl Conversation {
             }
             let Some(settled) = decided.settled() else {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
-                gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
+                let why = decided.why.clone().filter(|_| decided.reason != Reason::Unreadable);
+                gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why, turn });
                 // It was asked alone. Another companion that joined since may speak or write late. Then the loop guard is looked at again.
                 if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some() || !self.late.is_empty()) {
                     self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
