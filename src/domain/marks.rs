@@ -172,6 +172,9 @@ pub(super) const TAGS: [(&str, Trimmed); 29] = [
     ("response", Trimmed::Form),
 ];
 
+/// The beginnings of parts of our own prompts: what follows is said neither with nor without an end.
+pub(super) const PROMPT_PARTS: [&str; 3] = ["<your-reason-to-speak", "<earlier-messages", "<messages"];
+
 /// HTML, which also closes what is no thought.
 pub(super) const END_OF_DETAILS: &str = "</details>";
 

@@ -77,6 +77,7 @@ fn thoughts_at_the_beginning_or_on_a_line_are_not_said() {
             &[Thought],
         ),
         ("<messages>\n{\"from\":\"Ana\",\"text\":\"Hi\"}\n</messages>\nHello", "Hello", &[Thought]),
+        ("I am in.\n<your-reason-to-speak>", "I am in.", &[Thought]),
         ("<think>a</think><think>b</think>Hello", "Hello", &[Thought]),
         ("<think>They wrote `</think>` before.</think>Hello", "Hello", &[Thought]),
         ("<think>They wrote \"</think>\".</think>Hello", "Hello", &[Thought]),

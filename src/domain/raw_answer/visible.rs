@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::code::{Fence, Object, span, ticks};
 use super::tags::{FINAL, Family, Mark, bare_channel, closes, mark};
 use super::{Look, Speakers, Trimmed};
+use crate::domain::marks::PROMPT_PARTS;
 use crate::domain::text::first_bytes;
 use crate::domain::vote_fields::begins_with_field;
 
@@ -383,7 +384,8 @@ impl Visible {
                 self.has_mentioned = true;
                 return Some(Step::Show(length));
             }
-            let from = (!is_begin && !self.is_decision()).then_some(self.at);
+            let is_of_prompt = PROMPT_PARTS.iter().any(|part| self.raw[self.at..].starts_with(part));
+            let from = (!is_begin && !is_of_prompt && !self.is_decision()).then_some(self.at);
             if from.is_none() {
                 self.trimmed.insert(Trimmed::Thought);
             }
