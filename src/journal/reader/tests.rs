@@ -4,7 +4,7 @@ use self::store::TestStore;
 use super::*;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Event;
-use crate::journal::record::{encode, encode_event, encode_number, encode_snapshot};
+use crate::journal::record::{SnapshotRecord, encode, encode_event, encode_number};
 use crate::samples::{lobby, recorded};
 
 const NO: ChannelNo = ChannelNo(0);
@@ -41,9 +41,9 @@ async fn a_journal_that_ends_too_early_is_an_error() {
 #[tokio::test]
 async fn a_journal_that_ends_before_its_snapshot_is_an_error() {
     let store = journal(5);
-    let snapshot = |seq| encode_snapshot(Seq(seq), &Conversation::default());
     let restored = async |seq| {
-        store.put(key::snapshot(lobby().ward(), NO), snapshot(seq));
+        let snapshot = SnapshotRecord { handled: Seq(seq), made: Seq(seq), conversation: Conversation::default() };
+        store.put(key::snapshot(lobby().ward(), NO), encode(&snapshot));
         Reader::new(&store).restore(&lobby()).await
     };
 

@@ -160,7 +160,9 @@ impl SampleStore {
                         return Outcome::Silent(invented);
                     }
                     if remaining != self.messages && !LOSSES.iter().any(|words| log.contains(words)) {
-                        return Outcome::Silent("messages are missing, and the log does not say so".into());
+                        let left = |(before, now): (&Vec<_>, &Vec<_>)| format!("{} of {}", now.len(), before.len());
+                        let left: Vec<_> = self.messages.iter().zip(&remaining).map(left).collect();
+                        return Outcome::Silent(format!("{left:?} messages are left, and the log does not say so: {log}"));
                     }
                 }
                 greeted.map_or_else(Outcome::Reported, |()| Outcome::Complete { note: "it continues".into() })

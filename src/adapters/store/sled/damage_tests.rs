@@ -125,8 +125,8 @@ async fn a_store_that_cannot_be_read_to_its_end_is_refused_at_every_attempt() {
     }
     fs::read_dir(copy.path().join("store/blobs")).unwrap().for_each(|blob| fs::remove_file(blob.unwrap().path()).unwrap());
 
-    for accept_loss in [false, false, true, true] {
-        let refused = SledStore::open(copy.path(), &OpenOptions { accept_loss, ..options() }).err().expect("it opened");
+    for _ in 0..3 {
+        let refused = SledStore::open(copy.path(), &options()).err().expect("it opened");
 
         assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
     }

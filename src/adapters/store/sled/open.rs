@@ -60,8 +60,11 @@ pub(super) fn open(data: &Path, options: &OpenOptions, inspect: impl Inspect + S
         }
         outcome => (outcome?, false),
     };
-    if recorded.is_none() && !options.accept_loss && files::is_half_restored(data) {
-        return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
+    if recorded.is_none() && files::is_half_restored(data) {
+        if !options.accept_loss {
+            return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
+        }
+        tracing::warn!(folder = ?data, "a restore was interrupted: the backup's records are missing, and the store begins anew");
     }
     files::check_writable(data)?;
     files::recover(data)?;
