@@ -77,7 +77,7 @@ pub struct Cli {
 pub enum Command {
     /// Start the server
     Serve {
-        /// Start although the store has lost data: continue with what is left
+        /// Start although the store has lost data: list what is missing, and continue with what is left
         #[arg(long)]
         accept_loss: bool,
     },

@@ -11,6 +11,5 @@ pub mod membership;
 pub mod reader;
 pub mod record;
 pub mod redaction;
-pub mod salvaged;
 pub mod speakers;
 pub mod upgrade;

@@ -42,8 +42,8 @@ use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_
 use crate::adapters::store::target;
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::id::ModelName;
+use crate::journal::inspection::Inspection;
 use crate::journal::record::NEWEST_VERSION;
-use crate::journal::salvaged::Salvaged;
 use crate::journal::upgrade;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
@@ -188,7 +188,7 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
 /// Opens the store of a data folder. A store in an older format is first rewritten in this version's format.
 fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
     let log_start = |records| tracing::info!(records, "rewriting the store in this version's format");
-    match sled::upgrade(data, options, upgrade::upgraded_value, log_start).map_err(|error| Ended::Store(error.into()))? {
+    match sled::upgrade(data, options, upgrade::upgraded_value, log_start).map_err(|error| unusable(&error, data))? {
         None => {}
         Some(Upgraded { from, records, left: 0, .. }) => {
             tracing::info!(from, to = FORMAT, records, "the store was rewritten in this version's format");
@@ -205,23 +205,24 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
             );
         }
     }
-    let opened = match SledStore::open_repaired(data, options, Salvaged::default()) {
-        Err(refused @ OpenError::Holes { .. }) if options.accept_loss => {
-            tracing::warn!("{refused}; copying the readable records");
-            sled::salvage(data, options, &mut Salvaged::default(), |_| {}).map_err(|error| Ended::Store(error.into()))?;
-            SledStore::open(data, options)
-        }
-        outcome => outcome,
-    };
-    opened.map(Arc::new).map_err(|error| Ended::Store(with_newest_backup(error, data)))
+    let opened = SledStore::open_inspected(data, options, Inspection);
+    opened.map(Arc::new).map_err(|error| unusable(&error, data))
 }
 
-/// The error for a store that cannot be opened. If it is damaged, and there are backups, it says how the newest of them is restored.
-fn with_newest_backup(error: OpenError, data: &Path) -> anyhow::Error {
-    let newest = backups::newest(data, SystemClock.now()).filter(|_| error.is_damage());
-    let Some(newest) = newest else { return error.into() };
-    let (data, newest) = (data.display(), newest.display());
-    anyhow::anyhow!(
+/// The error for a store that cannot be opened.
+fn unusable(error: &OpenError, data: &Path) -> Ended {
+    Ended::Store(anyhow::anyhow!(with_newest_backup(error, data)))
+}
+
+/// The message of the error for a store that cannot be opened. If the store is damaged, it says how the newest backup is restored.
+pub fn with_newest_backup(error: &OpenError, data: &Path) -> String {
+    if !error.is_damage() {
+        return error.to_string();
+    }
+    let (newest, data) = (backups::newest(data, SystemClock.now()), data.display());
+    let Some(newest) = newest else { return format!("{error}; there is no backup in {data}/backups") };
+    let newest = newest.display();
+    format!(
         "{error}; the newest backup is {newest}: move `store`, `manifest` and `commits` out of {data}, and run `tertulia history restore {newest}`"
     )
 }

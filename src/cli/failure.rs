@@ -3,7 +3,6 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::adapters::store::OpenError;
 use crate::adapters::store::backup::CopyError;
 use crate::cli::{EXIT_STORE, EXIT_USAGE, visible};
 use crate::ports::backend::Refused;
@@ -36,12 +35,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Usage(detail) | Self::Store(detail) | Self::Failed(detail)) = self;
         f.write_str(detail)
-    }
-}
-
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Self {
-        Self::Store(error.to_string())
     }
 }
 

@@ -26,9 +26,14 @@ impl Inspect for Inspection {
     }
 
     fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)> {
-        let channel = key::channel_in(key).filter(|_| key.is(Kind::ChannelOf))?;
-        let ChannelRecord { guild, channel: id } = decode(key, value).ok()?;
-        Some((channel, ChannelKey { guild, channel: id }.to_string()))
+        match key.kind()? {
+            Kind::ChannelOf => {
+                let ChannelRecord { guild, channel } = decode(key, value).ok()?;
+                Some((key::channel_in(key)?, ChannelKey { guild, channel }.to_string()))
+            }
+            Kind::ChannelName => Some((ChannelNo(decode(key, value).ok()?), key::channel_key_in(key)?.to_string())),
+            _ => None,
+        }
     }
 }
 

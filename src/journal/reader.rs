@@ -111,9 +111,14 @@ impl<'a> Reader<'a> {
         Ok(self.record(key::channel_name(channel_key)).await?.map(ChannelNo))
     }
 
-    /// The channel of an interned number.
+    /// The channel of an interned number. None: one of the two records of its name is lost, so that nothing of it is found under the name.
     pub async fn channel_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<ChannelRecord>, ReadError> {
-        self.record(key::channel_of(ward, channel)).await
+        let Some(record) = self.record::<ChannelRecord>(key::channel_of(ward, channel)).await? else { return Ok(None) };
+        match self.channel_no(&ChannelKey::new(&record.guild, &record.channel)).await {
+            Ok(found) if found != Some(channel) => Ok(None),
+            // A record that cannot be read is reported by those who need it.
+            _ => Ok(Some(record)),
+        }
     }
 
     /// The channel key of an interned number.
@@ -122,9 +127,13 @@ impl<'a> Reader<'a> {
         Ok(record.map(|ChannelRecord { guild, channel }| ChannelKey { guild, channel }))
     }
 
-    /// The number that a ward's next new channel gets.
+    /// The number that a ward's next new channel gets. No channel has it, even if the record of it is lost or outdated.
     pub async fn next_channel(&self, ward: Ward) -> Result<u32, ReadError> {
-        Ok(self.record(key::next_channel(ward)).await?.unwrap_or(0))
+        let mut next: u32 = self.record(key::next_channel(ward)).await?.unwrap_or(0);
+        while self.store.get(Key::head(ward, ChannelNo(next))).await?.is_some() {
+            next = next.saturating_add(1);
+        }
+        Ok(next)
     }
 
     /// Reads the extent and state of a journal.

@@ -364,7 +364,7 @@ async fn forgetting_fails_if_a_room_with_the_persons_words_cannot_be_found() {
 
     let forgotten = world.forget("Ana", false).await;
 
-    assert!(matches!(&forgotten, Err(Refused::Damaged(detail)) if detail.contains("compact --accept-loss")), "{forgotten:?}");
+    assert!(matches!(&forgotten, Err(Refused::Damaged(detail)) if detail.contains("history restore")), "{forgotten:?}");
     assert_eq!(left_of("zebra two", &world).await, 0, "what can be found is deleted");
 }
 

@@ -76,8 +76,8 @@ pub(super) fn log_nameless(ward: Ward, pending: &Pending) {
         tracing::error!(
             ward = ward.0,
             channel = no.0,
-            "a channel has pending work, but the record of its name is lost or damaged: it is skipped until somebody writes there again; \
-             restore a backup, or find the name again with `tertulia history compact --accept-loss`"
+            "a channel has pending work, but the record of its name is lost or damaged: it is skipped; restore a backup with \
+             `tertulia history restore`"
         );
     }
 }

@@ -177,7 +177,7 @@ impl MaintenanceService for ActorBackend {
         if let Some(no) = nameless {
             return Err(damaged(format!(
                 "this person said something in channel {} of ward {}, but the record of that channel's name is lost: the messages there are still \
-                 on record; restore a backup, or find the name again with `tertulia history compact --accept-loss`, and repeat this",
+                 on record; restore a backup with `tertulia history restore`, and repeat this",
                 no.0, ward.0
             )));
         }

@@ -6,18 +6,20 @@ use std::fmt;
 
 use super::batch::number;
 use super::manifest::{Counts, FORMAT};
-use super::open_error::WAYS_OUT;
 use super::sled::facts::{counts_from, counts_key, format_from, identity_key};
 use crate::domain::id::{Seq, Ward};
+use crate::ports::store::Value;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::maintenance::{Fault, Inspect};
-use crate::ports::store::{StoreError, Value};
 
 /// Progress is reported after this many records.
 pub(super) const PROGRESS_EVERY: u64 = 4096;
 
 // The limit keeps the report readable. The number of problems is always exact.
 const PROBLEMS_KEPT: usize = 100;
+
+/// A channel with a journal has this many records of its name: from name to number, and back.
+const NAMES: u8 = 2;
 
 /// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,63 +34,20 @@ pub struct Report {
     /// The counts that the store recorded: everything ever committed.
     pub counts: Counts,
     pub problem_count: u64,
-    /// The number of problems that are complete records which cannot be decoded.
+    /// The number of problems that are complete records which cannot be decoded, or missing names of channels.
     pub illegible: u64,
     /// The first hundred problems.
     pub problems: Vec<Problem>,
 }
 
 impl Report {
-    /// The number of unreadable places among the stored problems.
-    pub(super) fn holes(&self) -> usize {
-        self.problems.iter().filter(|problem| matches!(problem, Problem::Unreadable(_))).count()
-    }
-
     /// Whether no problem was found.
     pub fn is_sound(&self) -> bool {
         self.problem_count == 0
     }
 }
 
-/// A range of keys that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hole {
-    /// The last readable key before it; none: it is at the beginning.
-    pub after: Option<Key>,
-    /// The first readable key after it; none: it extends to the end.
-    pub before: Option<Key>,
-    /// The error of sled.
-    pub detail: String,
-    /// The names of the channels of these two keys, if known.
-    pub channel_names: [Option<Box<str>>; 2],
-}
-
-impl Hole {
-    /// Sets the channel names that are known in a ward.
-    fn name(&mut self, ward: Ward, channels: &BTreeMap<ChannelNo, Channel>) {
-        for (key, channel_name) in [&self.after, &self.before].into_iter().zip(&mut self.channel_names) {
-            if let Some((_, channel, _)) = key.as_ref().and_then(event_of).filter(|(key_ward, ..)| *key_ward == ward) {
-                *channel_name = channels.get(&channel).and_then(|channel| channel.name.clone());
-            }
-        }
-    }
-}
-
-impl fmt::Display for Hole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { after, before, detail, channel_names: [after_name, before_name] } = self;
-        let after = after.as_ref().map(|key| Named { key, channel_name: after_name.as_deref() });
-        let before = before.as_ref().map(|key| Named { key, channel_name: before_name.as_deref() });
-        match (after, before) {
-            (Some(after), Some(before)) => write!(f, "the records between {after} and {before} cannot be read: {detail}"),
-            (Some(after), None) => write!(f, "the records after {after} cannot be read: {detail}"),
-            (None, Some(before)) => write!(f, "the records before {before} cannot be read: {detail}"),
-            (None, None) => write!(f, "nothing can be read: {detail}"),
-        }
-    }
-}
-
-/// A record whose bytes are intact, but which cannot be decoded.
+/// A record that cannot be decoded though its bytes are intact, or a record of a channel's name that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Illegible {
     pub ward: Ward,
@@ -110,47 +69,18 @@ impl fmt::Display for Illegible {
     }
 }
 
-/// Formats a record's key for people.
-struct Named<'a> {
-    key: &'a Key,
-    channel_name: Option<&'a str>,
+/// A channel's numbers, and its name where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelLabel {
+    pub ward: Ward,
+    pub channel: ChannelNo,
+    pub name: Option<Box<str>>,
 }
 
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match event_of(self.key) {
-            Some((ward, channel, seq)) => {
-                write!(f, "event {seq} of {}", ChannelLabel { ward, channel, channel_name: self.channel_name })
-            }
-            None => write!(f, "the record {}", self.key),
-        }
-    }
-}
-
-/// Formats a channel's numbers, and its name where that is known.
-struct ChannelLabel<'a> {
-    ward: Ward,
-    channel: ChannelNo,
-    channel_name: Option<&'a str>,
-}
-
-impl fmt::Display for ChannelLabel<'_> {
+impl fmt::Display for ChannelLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ward {}, channel {}", self.ward.0, self.channel.0)?;
-        self.channel_name.map_or(Ok(()), |channel_name| write!(f, " ({channel_name})"))
-    }
-}
-
-/// The event that a key belongs to; none: it is not the key of an event.
-fn event_of(key: &Key) -> Option<(Ward, ChannelNo, Seq)> {
-    let [ward, kind, rest @ ..] = key.as_bytes() else { return None };
-    let (channel, seq) = rest.split_first_chunk().filter(|_| *kind == Kind::Journal as u8)?;
-    Some((Ward(*ward), ChannelNo(u32::from_be_bytes(*channel)), Seq(number(seq)?)))
-}
-
-impl From<Hole> for StoreError {
-    fn from(hole: Hole) -> Self {
-        Self::Damaged(format!("{hole}; {WAYS_OUT}"))
+        self.name.as_ref().map_or(Ok(()), |name| write!(f, " ({name})"))
     }
 }
 
@@ -159,10 +89,7 @@ impl From<Hole> for StoreError {
 pub enum Problem {
     /// Events are missing from a journal, and no deletion explains it.
     Missing {
-        ward: Ward,
-        channel: ChannelNo,
-        /// The channel's name, if known.
-        channel_name: Option<Box<str>>,
+        channel: ChannelLabel,
         /// The first missing event.
         from: Seq,
         /// The last missing event.
@@ -170,17 +97,12 @@ pub enum Problem {
     },
     /// A journal has events after its head.
     BeyondHead {
-        ward: Ward,
-        channel: ChannelNo,
-        /// The channel's name, if known.
-        channel_name: Option<Box<str>>,
+        channel: ChannelLabel,
         /// The stored head; [`Seq::NONE`] if there is none.
         head: Seq,
         /// The last event of the journal.
         last: Seq,
     },
-    /// A range of keys that cannot be read.
-    Unreadable(Hole),
     /// A key or value with the wrong structure for its kind.
     Malformed(Key),
     /// A record that cannot be decoded.
@@ -204,15 +126,8 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { ward, channel, channel_name, from, to } => {
-                let channel_label = ChannelLabel { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
-                write!(f, "{channel_label}: the events {from} to {to} are missing")
-            }
-            Self::BeyondHead { ward, channel, channel_name, head, last } => {
-                let channel_label = ChannelLabel { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
-                write!(f, "{channel_label}: the journal ends at {last}, its head is {head}")
-            }
-            Self::Unreadable(hole) => hole.fmt(f),
+            Self::Missing { channel, from, to } => write!(f, "{channel}: the events {from} to {to} are missing"),
+            Self::BeyondHead { channel, head, last } => write!(f, "{channel}: the journal ends at {last}, its head is {head}"),
             Self::Illegible(illegible) => illegible.fmt(f),
             Self::Newer { found, known } => write!(
                 f,
@@ -242,6 +157,8 @@ struct Channel {
     head: Seq,
     lowest_kept: Seq,
     name: Option<Box<str>>,
+    /// The number of records of its name.
+    names: u8,
 }
 
 impl Default for Audit {
@@ -263,9 +180,9 @@ impl Audit {
         Self { inspect: Box::new(inspect), ..Self::default() }
     }
 
-    /// An audit whose report has every problem, without a limit.
-    pub(super) fn keeping_all() -> Self {
-        Self { problems_kept: usize::MAX, ..Self::default() }
+    /// The same audit, with every problem in its report, without a limit.
+    pub(super) fn keeping_all(self) -> Self {
+        Self { problems_kept: usize::MAX, ..self }
     }
 
     /// Audits records in the order of their keys. `progress` gets the number of records read every few thousand.
@@ -287,24 +204,8 @@ impl Audit {
         Ok(self.finish())
     }
 
-    /// Audits all readable records in the order of their keys. An unreadable range is a problem like any other.
-    pub fn run_on(mut self, records: impl Iterator<Item = Result<(Key, Value), Hole>>, mut progress: impl FnMut(u64)) -> Report {
-        for record in records {
-            match record {
-                Ok((key, value)) => {
-                    self.read(&key, &value);
-                    if self.report.records.is_multiple_of(PROGRESS_EVERY) {
-                        progress(self.report.records);
-                    }
-                }
-                Err(hole) => self.problem(Problem::Unreadable(hole)),
-            }
-        }
-        self.finish()
-    }
-
     /// Audits the next record.
-    pub(super) fn read(&mut self, key: &Key, value: &[u8]) {
+    fn read(&mut self, key: &Key, value: &[u8]) {
         self.report.records += 1;
         self.report.bytes += (key.as_bytes().len() + value.len()) as u64;
         let [ward, kind, rest @ ..] = key.as_bytes() else { return self.problem(Problem::Malformed(key.clone())) };
@@ -327,15 +228,16 @@ impl Audit {
         if well_formed.is_none() {
             self.problem(Problem::Malformed(key.clone()));
         } else if let Some(fault) = self.inspect.fault(key, value) {
-            self.report.illegible += 1;
-            self.problem(Problem::Illegible(Illegible { ward: Ward(*ward), fault, channel_name: None }));
+            self.illegible(Illegible { ward: Ward(*ward), fault, channel_name: None });
         } else if let Some((channel, name)) = self.inspect.named(key, value) {
-            self.channels.entry(channel).or_default().name = Some(name.into());
+            let channel = self.channels.entry(channel).or_default();
+            channel.name = Some(name.into());
+            channel.names += 1;
         }
     }
 
     /// Ends the audit.
-    pub(super) fn finish(mut self) -> Report {
+    fn finish(mut self) -> Report {
         self.conclude_ward();
         let (found, counted) = (self.report.events, self.report.counts.events);
         if found > counted {
@@ -372,29 +274,33 @@ impl Audit {
                 *channel_name = channels.get(channel).and_then(|channel| channel.name.clone());
             }
         }
-        // A hole may begin or end in another ward.
-        for problem in &mut self.report.problems {
-            if let Problem::Unreadable(hole) = problem {
-                hole.name(ward, &channels);
-            }
-        }
         for (number, channel) in channels {
-            let channel_name = channel.name;
-            self.report.channels += u64::from(channel.last > Seq::NONE || channel.head > Seq::NONE);
+            let label = ChannelLabel { ward, channel: number, name: channel.name };
+            let has_journal = channel.last > Seq::NONE || channel.head > Seq::NONE;
+            self.report.channels += u64::from(has_journal);
+            if has_journal && channel.names < NAMES && self.inspect.finds_names() {
+                let detail = "it is missing, so the channel may not be found under its name".to_owned();
+                let fault = Fault { what: "a record of the name".into(), channel: Some(number), detail };
+                self.illegible(Illegible { ward, fault, channel_name: label.name.clone() });
+            }
             if channel.last > channel.head && channel.last >= channel.lowest_kept {
-                let (channel_name, head, last) = (channel_name.clone(), channel.head, channel.last);
-                self.problem(Problem::BeyondHead { ward, channel: number, channel_name, head, last });
+                self.problem(Problem::BeyondHead { channel: label.clone(), head: channel.head, last: channel.last });
             }
             // The rest of the journal is missing too if its head is further on.
             let tail = (channel.head > channel.last).then(|| (channel.last.next(), channel.head));
             for (from, to) in channel.gaps.into_iter().chain(tail) {
                 let from = from.max(channel.lowest_kept);
                 if from <= to {
-                    self.problem(Problem::Missing { ward, channel: number, channel_name: channel_name.clone(), from, to });
+                    self.problem(Problem::Missing { channel: label.clone(), from, to });
                 }
             }
         }
         self.earlier_problems = self.report.problems.len();
+    }
+
+    fn illegible(&mut self, illegible: Illegible) {
+        self.report.illegible += 1;
+        self.problem(Problem::Illegible(illegible));
     }
 
     fn problem(&mut self, problem: Problem) {
@@ -402,12 +308,6 @@ impl Audit {
         if self.report.problems.len() < self.problems_kept {
             self.report.problems.push(problem);
         }
-    }
-}
-
-impl From<Problem> for StoreError {
-    fn from(problem: Problem) -> Self {
-        Self::Damaged(problem.to_string())
     }
 }
 

@@ -31,8 +31,6 @@ pub struct Copied {
     pub bytes_before: u64,
     /// Bytes on disk after: of the backup, or of the new store.
     pub bytes_after: u64,
-    /// The number of places that could not be read and were left out.
-    pub holes: u64,
 }
 
 /// Why a copy was not made. Existing data is unchanged.
@@ -112,7 +110,7 @@ pub(super) fn write(
     part.finish().map_err(about)?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sync_folder(folder).map_err(about)?;
-    Ok(Copied { records: count, bytes_before: 0, bytes_after, holes: 0 })
+    Ok(Copied { records: count, bytes_before: 0, bytes_after })
 }
 
 fn write_records(

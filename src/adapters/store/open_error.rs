@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::manifest::Counts;
 
-/// What to do about a store that can be read in part.
+/// What to do about a store that lost something.
 pub(super) const WAYS_OUT: &str = "restore a backup with `tertulia history restore`, \
     or copy the folder and continue with what is left with `tertulia serve --accept-loss`";
 
@@ -52,19 +52,6 @@ pub enum OpenError {
     /// Stored data cannot be read.
     #[error("{0}")]
     Damaged(String),
-    /// Some places can no longer be read. The rest has to be copied first.
-    #[error(
-        "{holes} places of the store in {} cannot be read, the first: {first}; restore a backup with `tertulia history restore`, \
-         or copy the folder and keep what can be read with `tertulia history compact --accept-loss`",
-        .folder.display()
-    )]
-    Holes {
-        folder: PathBuf,
-        /// The number of such places.
-        holes: usize,
-        /// A description of the first.
-        first: String,
-    },
     /// Opening did not finish: damage can make sled search without end. The thread that tries keeps running, so the process should end.
     #[error(
         "{} made no progress for {} s while it was opened: it is damaged, or very slow to read; restore a backup with `tertulia history restore`, or copy the folder and try `tertulia serve --accept-loss`, which waits for longer",
@@ -115,12 +102,7 @@ impl OpenError {
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
-            Self::Truncated { .. }
-                | Self::Missing { .. }
-                | Self::Lost { .. }
-                | Self::Damaged(_)
-                | Self::Holes { .. }
-                | Self::HalfRestored { .. }
+            Self::Truncated { .. } | Self::Missing { .. } | Self::Lost { .. } | Self::Damaged(_) | Self::HalfRestored { .. }
         )
     }
 
@@ -139,7 +121,7 @@ impl OpenError {
         }
     }
 
-    /// The error for a store that cannot be read at all: only a backup helps.
+    /// The error for a store that cannot be read to its end: only a backup helps.
     pub(super) fn damaged(folder: &Path, detail: impl std::fmt::Display) -> Self {
         let folder = folder.display();
         Self::Damaged(format!("the store in {folder} is damaged ({detail}); restore a backup with `tertulia history restore`"))

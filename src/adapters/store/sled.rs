@@ -9,7 +9,6 @@ pub(super) mod facts;
 mod files;
 mod layout;
 mod open;
-mod readable;
 mod repair;
 mod snapshot;
 mod upgrade;
@@ -25,27 +24,25 @@ use tokio::sync::{oneshot, watch};
 use super::OpenError;
 use super::audit::{Audit, Report};
 use super::backup::{Copied, CopyError};
-use super::open_error::WAYS_OUT;
 use super::target;
 use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
-use crate::ports::store::maintenance::{Inspect, MaintenanceError, Reconstruct, StoreMaintenance, TemporaryCopy};
+use crate::ports::store::maintenance::{Inspect, MaintenanceError, StoreMaintenance, TemporaryCopy};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
 use closing::attempt;
 use committer::{Committer, Request};
-use open::LossPolicy;
 use snapshot::Snapshot;
 
-pub use copy::{compact, restore, salvage};
+pub use copy::{compact, restore};
 pub use files::{FolderLock, is_in_use, lock};
 pub use upgrade::{Upgraded, upgrade};
 
 /// How a store on disk is opened.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Continue with the existing data if it is less than the manifest says. The store is then read completely twice while it is opened, and
-    /// events that are missing from journals count as deleted.
+    /// Continue with the existing data if it is less than the manifest says. The store is then read completely while it is opened, and what is
+    /// missing is logged. Events that are missing from journals count as deleted. A store that cannot be read completely is refused all the same.
     pub accept_loss: bool,
     /// The time limit for opening without progress, because damage can make sled search without end. 60 s is plenty: a million events after a
     /// crash take 0.2 s. If a loss is accepted, one second for every 4 MiB of the file is added.
@@ -91,20 +88,15 @@ impl SledStore {
     /// # Errors
     /// [`OpenError`] lists them, and says which of them leave the store unchanged.
     pub fn open(data: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        Self::open_repaired(data, options, ())
+        Self::open_inspected(data, options, ())
     }
 
-    /// Does the same. If a loss is accepted, lost records are first rebuilt from the others.
+    /// Does the same. If a loss is accepted, each record is checked with `inspect`.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_repaired(
-        data: &Path,
-        options: &OpenOptions,
-        reconstruct: impl Reconstruct + Send + 'static,
-    ) -> Result<Self, OpenError> {
-        let loss_policy = if options.accept_loss { LossPolicy::Repair(Box::new(reconstruct)) } else { LossPolicy::Refuse };
-        let opened = open::open(data, options, loss_policy)?;
+    pub fn open_inspected(data: &Path, options: &OpenOptions, inspect: impl Inspect + Send + 'static) -> Result<Self, OpenError> {
+        let opened = open::open(data, options, inspect)?;
         let (requests, inbox) = mpsc::channel();
         let open::Opened { db, facts, manifest, lock } = opened;
         let (db, committer) = attempt(db, |db| {
@@ -126,9 +118,9 @@ impl SledStore {
     /// records read every few thousand.
     ///
     /// # Errors
-    /// The store has failed. Unreadable ranges and other problems are in the report.
+    /// The store has failed, or cannot be read to its end. Other problems are in the report.
     pub fn verify(&self, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
-        Ok(Audit::inspecting(inspect).run_on(self.snapshot()?, progress))
+        Audit::inspecting(inspect).run(self.snapshot()?, progress)
     }
 
     /// Writes everything committed before now, in whole batches, into one new file outside the data folder, while the store keeps working.
@@ -332,9 +324,14 @@ fn unanswered() -> StoreError {
     StoreError::Unknown("the commit thread ended before it responded".into())
 }
 
+/// Every record of a database, ascending, up to the first error.
+fn records(db: &sled::Db) -> impl Iterator<Item = Result<(Key, Value), sled::Error>> + use<> {
+    db.iter().map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())))
+}
+
 /// The error for a failed read.
 fn unreadable(error: &sled::Error) -> StoreError {
-    StoreError::Damaged(format!("{}; {WAYS_OUT}", message_of(error)))
+    StoreError::Damaged(format!("{}; restore a backup with `tertulia history restore`", message_of(error)))
 }
 
 /// sled's message for an error.
@@ -346,7 +343,5 @@ fn message_of(error: &sled::Error) -> String {
 mod damage_tests;
 #[cfg(test)]
 mod million_tests;
-#[cfg(test)]
-mod salvage_tests;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use super::{progress, records};
+use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::Report;
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::sled::{self, SledStore};
@@ -19,25 +20,21 @@ use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::journal::erased;
 use crate::journal::inspection::Inspection;
-use crate::journal::salvaged::Salvaged;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
 use crate::ports::store::maintenance::is_backup_name;
-use crate::server::holds_a_store;
 use crate::server::offline::open_options;
+use crate::server::{holds_a_store, with_newest_backup};
 use crate::settings::Loaded;
 
 /// What to do about a damaged store.
-const REMEDY: &str = "Restore a backup with `tertulia history restore`, or copy the folder and save the readable part with \
-    `tertulia history compact --accept-loss`.";
+const REMEDY: &str = "Restore a backup with `tertulia history restore`, or copy the folder and continue with what is left with `tertulia serve --accept-loss`.";
 
-/// What to do about records that are intact, but cannot be parsed.
-const UNREADABLE_REMEDY: &str = "For records that are intact but cannot be parsed: restore an earlier backup with `tertulia history restore`. \
-    `tertulia serve --accept-loss`, once, rebuilds what follows from other records: names and numbers of channels, their last events, the next \
-    channel number, who said what, and the ids of messages that still have their words. Any other such record stays as it is. A room that needs it \
-    is suspended (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM); other rooms continue. But a room whose number, last event or \
-    mark of deletion is unreadable accepts no messages and cannot be deleted. An unreadable list of rooms, membership or next channel number keeps \
-    the server from starting. If the format is newer than this version, start the version that wrote it.";
+/// What to do about records that are intact but cannot be parsed, and about missing names.
+const UNREADABLE_REMEDY: &str = "For records that cannot be read: restore an earlier backup with `tertulia history restore`. Otherwise they stay \
+    as they are. A room that needs one is suspended (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM); other rooms continue. But a \
+    room whose number, last event or mark of deletion is unreadable accepts no messages and cannot be deleted. An unreadable list of rooms, \
+    membership or next channel number keeps the server from starting. If the format is newer than this version, start the version that wrote it.";
 
 /// What to do about a backup with such records.
 const UNREADABLE_IN_A_BACKUP: &str = "The records that are intact but cannot be parsed were the same in the store when this backup was taken, and a \
@@ -54,7 +51,8 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
             let data = &loaded.settings.storage.path;
             access::require_store(data)?;
             let to = file_in(to)?;
-            let copied = SledStore::open(data, &open_options())?.backup(&to, records("copying"))?;
+            let store = SledStore::open(data, &open_options()).map_err(|error| unusable(&error, data))?;
+            let copied = store.backup(&to, records("copying"))?;
             json!({ "to": to, "entries": copied.records, "bytes": copied.bytes_after })
         }
     };
@@ -77,17 +75,16 @@ pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Fa
     report_copy(json, data, &copied, object)
 }
 
-/// Frees disk space. If a loss is accepted, copies only what is readable.
-pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<(), Failure> {
+/// Frees disk space.
+pub(super) fn compact(loaded: &Loaded, json: bool) -> Result<(), Failure> {
     let data = &loaded.settings.storage.path;
     access::require_offline(data, "compact")?;
     access::require_store(data)?;
-    let copied = if accept_loss {
-        sled::salvage(data, &open_options(), &mut Salvaged::default(), records("compacting"))
-    } else {
-        sled::compact(data, &open_options(), erased::is_mark, records("compacting"))
-    };
-    report_copy(json, data, &copied?, json!({}))
+    let copied = sled::compact(data, &open_options(), erased::is_mark, records("compacting")).map_err(|error| match error {
+        CopyError::Open(error) => unusable(&error, data),
+        error => error.into(),
+    })?;
+    report_copy(json, data, &copied, json!({}))
 }
 
 /// Reads the whole store, or a whole backup, and reports damage.
@@ -108,12 +105,16 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
         Access::Store => {
             access::require_store(data)?;
             let store = SledStore::open(data, &open_options()).or_else(|error| {
+                let detail = with_newest_backup(&error, data);
                 if error.is_damage() {
-                    report_damage(json, &error.to_string())?;
+                    report_damage(json, &detail)?;
                 }
-                Err(Failure::from(error))
+                Err(Failure::Store(detail))
             })?;
-            store.verify(Inspection, records("reading")).map_err(|error| Failure::Store(error.to_string()))?
+            store.verify(Inspection, records("reading")).or_else(|error| {
+                report_damage(json, &error.to_string())?;
+                Err(Failure::Store(error.to_string()))
+            })?
         }
     };
     report_findings(json, &visible::path(data), &read, REMEDY, UNREADABLE_REMEDY)
@@ -127,9 +128,6 @@ fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Fa
         let connection = connection_with_copy(client, process).await.or_else(|failure| match failure {
             // The store is damaged, and a copy ends at the first unreadable place.
             Failure::Store(detail) => {
-                let detail = format!(
-                    "{detail}; stop the server, and `tertulia history verify` also reads what comes after it, if the store can be opened"
-                );
                 report_damage(json, &detail)?;
                 Err(Failure::Store(detail))
             }
@@ -242,20 +240,18 @@ fn on_its_machine(to: &Path) -> Result<PathBuf, Failure> {
     Err(Failure::Usage(format!("{to}: with --server, give the absolute path of a new file on the server's machine")))
 }
 
+fn unusable(error: &OpenError, data: &Path) -> Failure {
+    Failure::Store(with_newest_backup(error, data))
+}
+
 /// Reports a copy. The fields that every copy has are added to `object`.
 fn report_copy(json: bool, data: &Path, copied: &Copied, mut object: Value) -> Result<(), Failure> {
-    let Copied { records, bytes_before, bytes_after, holes } = *copied;
+    let Copied { records, bytes_before, bytes_after } = *copied;
     object["folder"] = json!(data);
-    for (name, value) in [("entries", records), ("bytes_before", bytes_before), ("bytes", bytes_after), ("left_out", holes)] {
+    for (name, value) in [("entries", records), ("bytes_before", bytes_before), ("bytes", bytes_after)] {
         object[name] = value.into();
     }
-    let left_out = match holes {
-        0 => String::new(),
-        1 => "; 1 place could not be read and was left out".to_owned(),
-        _ => format!("; {holes} places could not be read and were left out"),
-    };
-    let sentence =
-        format!("{}: {records} records, {bytes_before} bytes before, {bytes_after} now{left_out}", visible::path(data));
+    let sentence = format!("{}: {records} records, {bytes_before} bytes before, {bytes_after} now", visible::path(data));
     report(json, &object, &sentence)
 }
 

@@ -95,8 +95,9 @@ fn a_fault_describes_the_record_and_quotes_nothing_of_it() {
 }
 
 #[test]
-fn the_name_of_a_channel_is_taken_from_its_record() {
+fn the_name_of_a_channel_is_taken_from_both_of_its_records() {
     let names: Vec<_> = all().iter().filter_map(|(key, value)| Inspection.named(key, value)).collect();
 
-    assert_eq!(names, [(NO, "channel console:lobby of guild home".to_owned())]);
+    let name = (NO, "channel console:lobby of guild home".to_owned());
+    assert_eq!(names, [name.clone(), name]);
 }

@@ -118,16 +118,17 @@ mod tests {
     #[tokio::test]
     async fn channels_without_a_readable_name_are_reported_and_the_others_are_found() {
         let store = TestStore::new();
-        for no in 1..=3 {
-            store.put(key::pending(WARD, ChannelNo(no)), encode(&PendingRecord { heard: Seq(1), due: None }));
+        let ward = named(&store, 4, "console:lobby").ward();
+        let lost = named(&store, 3, "console:den");
+        for no in 1..=4 {
+            store.put(key::pending(ward, ChannelNo(no)), encode(&PendingRecord { heard: Seq(1), due: None }));
         }
-        store.put(key::channel_of(WARD, ChannelNo(2)), BROKEN.to_vec());
-        let record = ChannelRecord { guild: "home".into(), channel: "console:lobby".into() };
-        store.put(key::channel_of(WARD, ChannelNo(3)), encode(&record));
+        store.put(key::channel_of(ward, ChannelNo(2)), BROKEN.to_vec());
+        store.remove(&key::channel_name(&lost));
 
-        let pending = Reader::new(&store).pending(WARD).await.unwrap();
+        let pending = Reader::new(&store).pending(ward).await.unwrap();
 
-        assert_eq!(pending, Pending { channels: vec![record], nameless: vec![ChannelNo(1), ChannelNo(2)], ..Pending::default() });
+        assert_eq!((names(&pending), &pending.nameless[..]), (vec!["console:lobby"], &[1, 2, 3].map(ChannelNo)[..]));
     }
 
     #[tokio::test]

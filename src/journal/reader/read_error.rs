@@ -38,7 +38,7 @@ pub enum ReadError {
     },
     /// Events are missing, and no deletion explains it.
     #[error(
-        "the journal of {channel_key} should continue with event {expected}, but continues with {found}: restore a backup, or start once with --accept-loss"
+        "the journal of {channel_key} should continue with event {expected}, but continues with {found}: restore a backup, or start once with --accept-loss; if that does not help, delete the room"
     )]
     Gap {
         /// The channel of the journal.
@@ -86,10 +86,9 @@ impl ReadError {
 /// What to do about a record without which the extent of the journal is unknown, so that the channel cannot be deleted either.
 fn repair_without_deletion(key: &Key) -> Option<&'static str> {
     match key.kind()? {
-        Kind::ChannelName | Kind::Head | Kind::Tombstone => {
-            Some("restore a backup, or find it again with `tertulia history compact --accept-loss`")
-        }
-        Kind::Meta => key::sweep_in(key).map(|_| "restore an earlier backup with `tertulia history restore`"),
+        Kind::ChannelName | Kind::Head | Kind::Tombstone => Some(()),
+        Kind::Meta => key::sweep_in(key).map(drop),
         _ => None,
     }
+    .map(|()| "restore an earlier backup with `tertulia history restore`")
 }

@@ -65,10 +65,9 @@ impl Reader<'_> {
         loop {
             let head = self.head(channel_key).await?;
             let so_far = self.restore_as_of(channel_key, &head).await?;
-            // The low-water mark was raised meanwhile, with a snapshot that needs nothing below it.
-            let is_outdated =
-                matches!(so_far.wrong, Some(ReadError::Gap { .. })) && self.head(channel_key).await?.lowest > head.lowest;
-            if !is_outdated {
+            // The low-water mark was raised meanwhile, with a snapshot that needs nothing below it; or the journal grew, with a snapshot of it.
+            let is_outdated = |now: Head| now.lowest > head.lowest || now.last > head.last;
+            if !matches!(so_far.wrong, Some(ReadError::Gap { .. })) || !is_outdated(self.head(channel_key).await?) {
                 return Ok(so_far);
             }
         }
@@ -87,6 +86,12 @@ impl Reader<'_> {
             read => read?,
         };
         let (handled, made) = snapshot.as_ref().map_or((Seq::NONE, Seq::NONE), |snapshot| (snapshot.handled, snapshot.made));
+        let newest = handled.max(made);
+        if newest > head.last {
+            // New events would get numbers that the snapshot contains already.
+            let wrong = Some(gap(channel_key, head.last.next(), newest.next()));
+            return Ok(RestoredSoFar { restored: Restored { head: head.last, ..Restored::default() }, wrong });
+        }
         let first = handled.min(made).next().max(head.swept_below);
         let stored = self.collect(Key::event(ward, no, first), Key::event(ward, no, head.last.next()), usize::MAX, false).await?;
 

@@ -2,8 +2,9 @@ pub(crate) mod store;
 
 use self::store::TestStore;
 use super::*;
+use crate::domain::conversation::Conversation;
 use crate::domain::event::Event;
-use crate::journal::record::{encode, encode_event, encode_number};
+use crate::journal::record::{SnapshotRecord, encode, encode_event, encode_number};
 use crate::samples::{lobby, recorded};
 
 const NO: ChannelNo = ChannelNo(0);
@@ -35,6 +36,34 @@ async fn a_journal_that_ends_too_early_is_an_error() {
     let error = Reader::new(&store).restore(&lobby()).await.unwrap_err();
 
     assert_eq!(error, ReadError::Gap { channel_key: lobby(), expected: Seq(5), found: Seq(6) });
+}
+
+#[tokio::test]
+async fn a_journal_that_ends_before_its_snapshot_is_an_error() {
+    let store = journal(5);
+    let restored = async |seq| {
+        let snapshot = SnapshotRecord { handled: Seq(seq), made: Seq(seq), conversation: Conversation::default() };
+        store.put(key::snapshot(lobby().ward(), NO), encode(&snapshot));
+        Reader::new(&store).restore(&lobby()).await
+    };
+
+    let (at_the_end, beyond) = (restored(5).await, restored(9).await);
+
+    assert_eq!(at_the_end.unwrap().events, []);
+    assert_eq!(beyond, Err(ReadError::Gap { channel_key: lobby(), expected: Seq(6), found: Seq(10) }));
+}
+
+#[tokio::test]
+async fn no_channel_has_the_number_of_the_next_one() {
+    let store = journal(5);
+    let ward = lobby().ward();
+    let next = async || Reader::new(&store).next_channel(ward).await.unwrap();
+
+    let lost = next().await;
+    store.put(key::next_channel(ward), encode(&3_u32));
+    store.put(Key::head(ward, ChannelNo(3)), encode_number(Seq(1)));
+
+    assert_eq!((lost, next().await), (1, 4));
 }
 
 #[tokio::test]

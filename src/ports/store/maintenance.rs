@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::Value;
 use super::key::{ChannelNo, Key};
 
 /// Whether a new backup may have this name. Scripts that delete old backups recognise them by the extension `.backup`.
@@ -47,52 +46,18 @@ pub struct TemporaryCopy {
     pub file: Box<dyn Send + Sync>,
 }
 
-/// Reconstructs records that are lost from the ones that are left.
-pub trait Reconstruct {
-    /// Reads a record. This must be called for every record before any other method.
-    fn observe(&mut self, key: &Key, value: &[u8]);
-
-    /// The records that must exist, given all that were observed.
-    fn missing_records(&self) -> Vec<(Key, Value)>;
-
-    /// The counters that do not exist, or are lower than the observed records require, with the values that they must get.
-    fn outdated_counters(&self) -> Vec<(Key, Value)>;
-
-    /// The index records that must exist because of this record.
-    fn derived_records(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)>;
-
-    /// Whether a reconstructed record replaces the one that is stored under its key.
-    fn should_replace(&self, key: &Key, value: &[u8], stored: &[u8]) -> bool;
-}
-
-/// Reconstructs nothing.
-impl Reconstruct for () {
-    fn observe(&mut self, _: &Key, _: &[u8]) {}
-
-    fn missing_records(&self) -> Vec<(Key, Value)> {
-        Vec::new()
-    }
-
-    fn outdated_counters(&self) -> Vec<(Key, Value)> {
-        Vec::new()
-    }
-
-    fn derived_records(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
-        Vec::new()
-    }
-
-    fn should_replace(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
-        false
-    }
-}
-
 /// Checks records by decoding them.
 pub trait Inspect {
     /// What is wrong with a record, if it cannot be decoded as its key requires.
     fn fault(&self, key: &Key, value: &[u8]) -> Option<Fault>;
 
-    /// If a record holds a channel's name: the number of the channel in its ward, and the name.
+    /// If a record holds a channel's name: the number of the channel in its ward, and the name. Each channel with a journal has two such records.
     fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)>;
+
+    /// Whether names are found. If not, none is missing.
+    fn finds_names(&self) -> bool {
+        true
+    }
 }
 
 /// A record that is complete, but cannot be decoded.
@@ -114,6 +79,10 @@ impl Inspect for () {
 
     fn named(&self, _: &Key, _: &[u8]) -> Option<(ChannelNo, String)> {
         None
+    }
+
+    fn finds_names(&self) -> bool {
+        false
     }
 }
 

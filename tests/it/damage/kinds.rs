@@ -27,10 +27,6 @@ pub enum Damage {
     },
     /// A bit of a file is flipped: the position in percent.
     FlipIn(Part, u64),
-    /// A text in the manifest is replaced by another one.
-    Forged(&'static str, &'static str),
-    /// The manifest of another store.
-    Foreign,
     /// A restore that was interrupted, in a folder without a store.
     HalfRestored,
     /// sled was killed while it wrote a snapshot.
@@ -50,7 +46,7 @@ pub enum Part {
 
 /// All kinds of damage, each where it has an effect.
 pub fn each() -> Vec<Damage> {
-    use Damage::{Cut, CutAtSegment, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfRestored, HalfSnapshotted, Zero};
+    use Damage::{Cut, CutAtSegment, Empty, FlipIn, Garbage, Gone, HalfRestored, HalfSnapshotted, Zero};
     use Part::{Blobs, Configuration, Database, Folder, Manifest, Snapshot};
     vec![
         Cut(Database, 99),
@@ -82,8 +78,6 @@ pub fn each() -> Vec<Damage> {
         Garbage(Manifest),
         FlipIn(Manifest, 45),
         Gone(Manifest),
-        Foreign,
-        Forged("\"events\": ", "\"events\": 9"),
         HalfRestored,
         HalfSnapshotted,
     ]
@@ -149,11 +143,6 @@ impl Damage {
                 true
             }
             Self::FlipIn(part, percent) => part.each(data, |path| flip(path, length(path) * percent / 100, 3)),
-            Self::Forged(from, to) => change_manifest(data, |text| text.replacen(from, to, 1)),
-            Self::Foreign => change_manifest(data, |text| {
-                let at = text.find("\"store\": \"").expect("it has an id") + "\"store\": \"".len();
-                format!("{}{}{}", &text[..at], if text[at..].starts_with('1') { '2' } else { '1' }, &text[at + 1..])
-            }),
             Self::HalfRestored => {
                 fs::remove_file(data.join("manifest")).expect("removed");
                 fs::rename(data.join("store"), data.join("store.new")).is_ok()
@@ -174,8 +163,6 @@ impl fmt::Display for Damage {
             Self::Gone(part) => write!(f, "{part} deleted"),
             Self::Flip { at, bit } => write!(f, "bit {bit} of byte {at} flipped"),
             Self::FlipIn(part, percent) => write!(f, "a bit flipped at {percent} % of {part}"),
-            Self::Forged(..) => write!(f, "the manifest says more events than there were"),
-            Self::Foreign => write!(f, "the manifest of another store"),
             Self::HalfRestored => write!(f, "a restore into an empty folder interrupted"),
             Self::HalfSnapshotted => write!(f, "`store/snap.*` half written"),
         }
@@ -235,12 +222,4 @@ fn flip(path: &Path, at: u64, bit: u8) {
     let mut byte = [0];
     file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut byte)).expect("the file is long enough");
     write_at(path, at, &[byte[0] ^ (1 << bit)]);
-}
-
-fn change_manifest(data: &Path, change: impl FnOnce(&str) -> String) -> bool {
-    let path = data.join("manifest");
-    let text = fs::read_to_string(&path).expect("the file exists");
-    let changed = change(&text);
-    fs::write(&path, &changed).expect("written");
-    changed != text
 }

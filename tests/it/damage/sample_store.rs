@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::comparison::{first_difference, first_invented, lines, shortened};
 use super::kinds::Damage;
-use crate::harness::{Premises, Ran, Server, contents, ran};
+use crate::harness::{Premises, Ran, Server, contents};
 
 pub const ROOMS: [&str; 4] = ["lobby", "cellar", "roof", STUDY];
 /// In this room, people write messages of the maximum length.
@@ -103,7 +103,7 @@ impl SampleStore {
     }
 
     /// Makes a damaged copy. `None` if there is nothing to damage.
-    pub fn damaged(&self, left: Left, damage: &Damage) -> Option<Damaged<'_>> {
+    fn damaged(&self, left: Left, damage: &Damage) -> Option<Damaged<'_>> {
         let copy = copy_of(&self.left[left as usize].path().join("data"));
         damage.inflict(&copy.path().join("data")).then_some(Damaged { premises: &self.premises, copy })
     }
@@ -161,8 +161,8 @@ impl SampleStore {
     }
 }
 
-/// A damaged copy of the store, on which servers and commands can be run.
-pub struct Damaged<'a> {
+/// A damaged copy of the store, on which servers can be run.
+struct Damaged<'a> {
     premises: &'a Premises,
     copy: TempDir,
 }
@@ -172,27 +172,8 @@ impl Damaged<'_> {
         self.copy.path().join("data")
     }
 
-    pub fn copied(&self) -> Self {
-        Self { premises: self.premises, copy: copy_of(&self.data()) }
-    }
-
-    pub async fn run(&self, arguments: &[&str]) -> Ran {
-        ran(self.command(arguments)).await
-    }
-
     async fn start(&self, arguments: &[&str]) -> Result<Server, Ran> {
         Server::attempt(self.command(arguments)).await
-    }
-
-    /// Starts a server on it, sends a message to every room, and stops it. A room whose membership was lost counts as deleted, and is made again.
-    pub async fn serve(&self, arguments: &[&str]) -> Result<(), String> {
-        let server = self.start(arguments).await.map_err(|refused| format!("{refused:?}"))?;
-        let greeted = match remake_missing_rooms(&server).await {
-            Ok(()) => greet(&server).await,
-            Err(error) => Err(error),
-        };
-        server.stop().await;
-        greeted
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -308,22 +289,6 @@ async fn read_answers(server: &Server) -> Result<Vec<(String, Vec<String>)>, Str
         answers.push((path, lines(answer)));
     }
     Ok(answers)
-}
-
-/// Makes the rooms that are missing, as the API's error suggests.
-async fn remake_missing_rooms(server: &Server) -> Result<(), String> {
-    for room in ROOMS {
-        let path = format!("/api/rooms/{room}");
-        let (status, body) = server.try_ask(reqwest::Method::GET, &path, None).await?;
-        if status == 404 && body["detail"].as_str().is_some_and(|detail| detail.ends_with(&format!("PUT {path} creates it"))) {
-            let plan = json!({ "guild": format!("{room}s"), "companions": ["aria"] });
-            let (status, body) = server.try_ask(reqwest::Method::PUT, &path, Some(plan)).await?;
-            if status != 201 {
-                return Err(format!("{room} made again: {status}: {body}"));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Sends a message to every room.

@@ -1,20 +1,16 @@
 //! Creates a new database from records: of a backup, or of the database itself to free space.
 
-use std::cell::RefCell;
 use std::path::Path;
 
 use super::closing::attempt;
 use super::facts::Facts;
-use super::open::LossPolicy;
-use super::readable::records;
-use super::repair;
-use super::{OpenOptions, commit_log, files, layout, open};
+use super::{OpenOptions, commit_log, files, layout, open, records, unreadable};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{PROGRESS_EVERY, Problem, Report};
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::key::Key;
-use crate::ports::store::maintenance::{Inspect, Reconstruct};
+use crate::ports::store::maintenance::Inspect;
 use crate::ports::store::{StoreError, Value};
 
 // sled writes batches of this size at full speed.
@@ -51,7 +47,7 @@ pub fn restore(
     let (manifest, records) = fill(data, options, records, progress)?;
     commit_log::remove(data).and_then(|()| files::swap(data)).map_err(|error| about(data, error))?;
     manifest::write(data, &manifest).map_err(|error| about(data, error))?;
-    Ok((Copied { records, bytes_before, bytes_after: disk_size(data)?, holes: 0 }, report))
+    Ok((Copied { records, bytes_before, bytes_after: disk_size(data)? }, report))
 }
 
 /// Frees space, and removes deleted text from the disk, by copying a closed store into a new database that then replaces it. Blocks.
@@ -68,17 +64,29 @@ pub fn compact(
     leave_out: impl Fn(&Key) -> bool,
     progress: impl FnMut(u64),
 ) -> Result<Copied, CopyError> {
-    copy(data, options, LossPolicy::Refuse, |db, _| {
+    if files::db_bytes(data)?.is_none() && manifest::read(data)?.is_none() {
+        return Err(StoreError::Failed(format!("{} holds no store", data.display())).into());
+    }
+    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, ())?;
+    let bytes_before = disk_size(data)?;
+    let (db, (after, count)) = attempt(db, |db| {
         let mut copied = Checksum::default();
         let kept = records(db).filter(|record| !record.as_ref().is_ok_and(|(key, _)| leave_out(key)));
-        let records = kept.map(|record| record.map_err(|hole| CopyError::Store(hole.into()))).inspect(|record| {
+        let records = kept.map(|record| record.map_err(|error| CopyError::Store(unreadable(&error)))).inspect(|record| {
             if let Ok((key, value)) = record {
                 copied.add(key, value);
             }
         });
         let (manifest, count) = fill(data, options, records, progress)?;
-        Ok((verified(data, options, manifest, &copied)?, count))
-    })
+        Ok::<_, CopyError>((verified(data, options, manifest, &copied)?, count))
+    })?;
+    drop(db);
+    // Until the swap is complete, the manifest must match the old database and the new one.
+    let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), files: None, ..after.clone() };
+    manifest::write(data, &either).and_then(|()| commit_log::remove(data)).map_err(|error| about(data, error))?;
+    files::swap(data).map_err(|error| about(data, error))?;
+    manifest::write(data, &after).map_err(|error| about(data, error))?;
+    Ok(Copied { records: count, bytes_before, bytes_after: disk_size(data)? })
 }
 
 /// The number of records and a checksum of all of them, in their order.
@@ -112,7 +120,7 @@ fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Che
     let (db, ()) = attempt(db, |db| {
         let mut found = Checksum::default();
         for record in records(db) {
-            let (key, value) = record.map_err(|hole| wrong(hole.to_string()))?;
+            let (key, value) = record.map_err(|error| wrong(super::message_of(&error)))?;
             found.add(&key, &value);
         }
         let (expected, read) = (copied.records, found.records);
@@ -127,82 +135,17 @@ fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Che
     Ok(Manifest { db_bytes, files: Some(sums), ..manifest })
 }
 
-/// Copies a store that cannot be read completely: readable records are copied, lost records are rebuilt from them, and events that are still
-/// missing count as deleted. Each unreadable range is logged and counted.
-///
-/// # Errors
-/// As for [`compact`]. A store without its own identity records cannot be salvaged.
-pub fn salvage(
-    data: &Path,
-    options: &OpenOptions,
-    reconstruct: &mut dyn Reconstruct,
-    progress: impl FnMut(u64),
-) -> Result<Copied, CopyError> {
-    let options = OpenOptions { accept_loss: true, ..options.clone() };
-    let reconstruct = RefCell::new(reconstruct);
-    copy(data, &options, LossPolicy::Copy, |db, holes| {
-        let records = records(db).filter_map(|record| match record {
-            Ok((key, value)) => {
-                reconstruct.borrow_mut().observe(&key, &value);
-                Some(Ok((key, value)))
-            }
-            Err(hole) => {
-                tracing::warn!("{hole}; these records are left out");
-                *holes += 1;
-                None
-            }
-        });
-        fill_with(data, &options, records, progress, |db, facts| {
-            repair::repair(db, &**reconstruct.borrow(), facts, || {})?;
-            facts.write(db)
-        })
-    })
-}
-
-fn copy(
-    data: &Path,
-    options: &OpenOptions,
-    loss_policy: LossPolicy,
-    fill: impl FnOnce(&sled::Db, &mut u64) -> Result<(Manifest, u64), CopyError>,
-) -> Result<Copied, CopyError> {
-    if files::db_bytes(data)?.is_none() && manifest::read(data)?.is_none() {
-        return Err(StoreError::Failed(format!("{} holds no store", data.display())).into());
-    }
-    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, loss_policy)?;
-    let bytes_before = disk_size(data)?;
-    let mut holes = 0;
-    let (db, (after, records)) = attempt(db, |db| fill(db, &mut holes))?;
-    drop(db);
-    // Until the swap is complete, the manifest must match the old database and the new one.
-    let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), files: None, ..after.clone() };
-    manifest::write(data, &either).and_then(|()| commit_log::remove(data)).map_err(|error| about(data, error))?;
-    files::swap(data).map_err(|error| about(data, error))?;
-    manifest::write(data, &after).map_err(|error| about(data, error))?;
-    Ok(Copied { records, bytes_before, bytes_after: disk_size(data)?, holes })
-}
-
 /// Writes records into a new database beside sled's folder, and closes it. Returns its manifest and the number of records.
 fn fill(
     data: &Path,
     options: &OpenOptions,
     records: impl Iterator<Item = Result<(Key, Value), CopyError>>,
-    progress: impl FnMut(u64),
-) -> Result<(Manifest, u64), CopyError> {
-    fill_with(data, options, records, progress, |_, _| Ok(()))
-}
-
-/// Does the same, and calls `finish` before the database is closed.
-fn fill_with(
-    data: &Path,
-    options: &OpenOptions,
-    records: impl Iterator<Item = Result<(Key, Value), CopyError>>,
     mut progress: impl FnMut(u64),
-    finish: impl FnOnce(&sled::Db, &mut Facts) -> Result<(), sled::Error>,
 ) -> Result<(Manifest, u64), CopyError> {
     let folder = layout::new_folder(data);
     let failed = |error: sled::Error| match error {
         sled::Error::Io(error) => CopyError::Open(OpenError::of(&folder, error)),
-        other => CopyError::Store(super::unreadable(&other)),
+        other => CopyError::Store(unreadable(&other)),
     };
     let db = open::config(&folder, options.cache_bytes).open().map_err(failed)?;
     let mut count = 0;
@@ -222,11 +165,10 @@ fn fill_with(
         db.apply_batch(batch).map_err(failed)?;
         db.flush().map_err(failed)?;
         let facts = Facts::read(db).map_err(StoreError::Damaged)?;
-        let mut facts = facts.ok_or_else(|| StoreError::Damaged("it has no identity record".into()))?;
+        let facts = facts.ok_or_else(|| StoreError::Damaged("it has no identity record".into()))?;
         if facts.format > FORMAT {
             return Err(CopyError::Open(OpenError::NewerVersion { path: folder.clone(), found: facts.format, known: FORMAT }));
         }
-        finish(db, &mut facts).and_then(|()| db.flush().map(drop)).map_err(failed)?;
         Ok(facts)
     })?;
     drop(db);
@@ -255,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path();
         let [lost, kept] = ["lost", "kept"].map(|name| Key::new(Ward(0), Kind::Setting).text(name));
-        let open::Opened { db, facts, manifest, .. } = open::open(data, &options(), LossPolicy::Refuse).unwrap();
+        let open::Opened { db, facts, manifest, .. } = open::open(data, &options(), ()).unwrap();
         drop(db);
         let db = open::config(&layout::new_folder(data), options().cache_bytes).open().unwrap();
         db.insert(kept.as_bytes(), b"here").unwrap();

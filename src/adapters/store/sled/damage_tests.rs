@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::facts::{identity_key, term_key};
@@ -14,23 +13,6 @@ use crate::adapters::store::manifest::{self, Counts, Manifest};
 use crate::domain::id::Seq;
 use crate::ports::store::Append;
 use crate::ports::store::key::ChannelNo;
-
-#[tokio::test]
-async fn an_accepted_loss_starts_new_counts() {
-    let mut subject = filled(10).await;
-    // sled has written its snapshot.
-    subject.reopen();
-    subject.store = None;
-    File::create(db(&subject)).unwrap();
-
-    subject.store = Some(SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, new_id: 43, ..options() }).unwrap());
-    let term = taken(subject.store()).await;
-    subject.store().commit(vec![append(term, 0, ["new"])]).await.unwrap();
-    subject.reopen();
-
-    assert_eq!(journal(subject.store()).await, ["new"]);
-    assert_eq!(manifest(&subject).counts, Counts { groups: 1, events: 1 });
-}
 
 #[tokio::test]
 async fn a_store_with_less_than_its_manifest_says_is_refused_with_both_counts() {
@@ -104,15 +86,18 @@ async fn an_unsound_store_without_a_manifest_is_refused() {
 }
 
 #[tokio::test]
-async fn events_lost_in_an_accepted_loss_count_as_deleted() {
+async fn events_lost_in_an_accepted_loss_count_as_deleted_and_no_number_is_given_twice() {
     let mut subject = filled(10).await;
     raw(&subject, |db| {
         for seq in [2, 4, 9, 10] {
             db.remove(Key::event(WARD, ChannelNo(1), Seq(seq)).as_bytes())?;
         }
+        db.remove(Key::head(WARD, ChannelNo(1)).as_bytes())?;
         db.insert(Key::event(WARD, ChannelNo(2), Seq(1)).as_bytes(), "beyond")?;
         Ok(())
     });
+    let refused = refused(&subject, &options());
+    assert!(refused.to_string().contains("channel 1 of ward 7 ends at event 0, not 10"), "{refused}");
 
     subject.store = Some(SledStore::open(&subject.data(), &OpenOptions { accept_loss: true, ..options() }).unwrap());
 
@@ -122,6 +107,29 @@ async fn events_lost_in_an_accepted_loss_count_as_deleted() {
     let other = Append { channel: ChannelNo(2), after: Seq(1), records: vec![b"next".to_vec()] };
     let group = vec![append(term, 10, ["next"]), Batch { append: Some(other), ..writes(term, []) }];
     assert_eq!(subject.store().commit(group).await.unwrap(), [Ok(()), Ok(())]);
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_read_to_its_end_is_refused_at_every_attempt() {
+    let mut subject = filled(10).await;
+    subject.store = Some(SledStore::open(&subject.data(), &options()).unwrap());
+    let term = taken(subject.store()).await;
+    let text = "x".repeat(400_000);
+    subject.store().commit(vec![append(term, 10, ["one", &text, "three"])]).await.unwrap();
+    // As a killed process leaves it.
+    let copy = tempfile::tempdir().unwrap();
+    for (path, bytes) in contents(&subject.data()) {
+        let path = copy.path().join(path.strip_prefix(subject.data()).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    fs::read_dir(copy.path().join("store/blobs")).unwrap().for_each(|blob| fs::remove_file(blob.unwrap().path()).unwrap());
+
+    for _ in 0..3 {
+        let refused = SledStore::open(copy.path(), &options()).err().expect("it opened");
+
+        assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -203,41 +211,11 @@ fn a_database_locked_by_a_foreign_process_is_in_use() {
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
 }
 
-#[test]
-fn a_store_locked_by_another_process_is_in_use() {
-    let subject = OnDisk::new();
-
-    let outcome = in_another_process(&subject.data(), &[]);
-
-    assert!(outcome.contains("refused InUse"), "{outcome}");
-}
-
-#[test]
-fn an_unwritable_folder_is_refused() {
-    let mut subject = OnDisk::new();
-    subject.store = None;
-    let everyone = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(subject.folder.path(), everyone.clone()).unwrap();
-    fs::set_permissions(subject.data(), everyone).unwrap();
-    let before = contents(&subject.data());
-
-    // Root may write anywhere, so another user tries.
-    let outcome = in_another_process(&subject.data(), &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
-
-    if outcome.contains("refused") {
-        assert!(outcome.contains("refused Permission"), "{outcome}");
-        assert_eq!(contents(&subject.data()), before);
-    } else {
-        eprintln!("skipped: this process cannot switch to another user: {outcome}");
-    }
-}
-
 #[tokio::test]
 async fn after_a_failed_write_reads_work_and_no_data_is_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let limited = ["sh", "-c", "ulimit -f 4096; trap '' XFSZ; exec \"$0\" \"$@\""];
 
-    let outcome = in_another_process_with(folder.path(), &limited, "fill");
+    let outcome = in_limited_process(folder.path());
 
     assert!(outcome.contains("failed as it should"), "{outcome}");
     let acknowledged: u64 = outcome.split("acknowledged ").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
@@ -248,18 +226,10 @@ async fn after_a_failed_write_reads_work_and_no_data_is_lost() {
 }
 
 #[tokio::test]
-#[ignore = "run by the tests above, in a process of its own"]
-async fn a_store_is_opened_in_another_process() {
+#[ignore = "run by the test above, in a process of its own"]
+async fn a_store_is_filled_until_it_fails() {
     let Ok(data) = std::env::var("TERTULIA_TEST_DATA") else { return };
-    let fills = std::env::var("TERTULIA_TEST_WORK").is_ok_and(|work| work == "fill");
-    match SledStore::open(Path::new(&data), &options()) {
-        Err(refused) => println!("refused {refused:?}"),
-        Ok(store) if fills => fill_until_it_fails(store).await,
-        Ok(_) => println!("opened"),
-    }
-}
-
-async fn fill_until_it_fails(store: SledStore) {
+    let store = SledStore::open(Path::new(&data), &options()).unwrap();
     let term = taken(&store).await;
     let text = "x".repeat(10_000);
     let mut acknowledged = 0;
@@ -321,7 +291,7 @@ fn raw(subject: &OnDisk, work: impl FnOnce(&sled::Db) -> sled::Result<()>) {
 }
 
 /// Every file under a folder with its content.
-pub(super) fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -336,24 +306,11 @@ pub(super) fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn in_another_process(data: &Path, wrapper: &[&str]) -> String {
-    in_another_process_with(data, wrapper, "verify")
-}
-
-fn in_another_process_with(data: &Path, wrapper: &[&str], work: &str) -> String {
-    let this = std::env::current_exe().unwrap();
-    let name = format!("{}::a_store_is_opened_in_another_process", module_path!().split_once("::").unwrap().1);
-    let mut command = match wrapper {
-        [] => Command::new(&this),
-        [first, rest @ ..] => {
-            let mut command = Command::new(first);
-            command.args(rest).arg(&this);
-            command
-        }
-    };
-    let command = command.args(["--exact", &name, "--ignored", "--nocapture"]);
-    match command.env("TERTULIA_TEST_DATA", data).env("TERTULIA_TEST_WORK", work).output() {
-        Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
-        Err(error) => error.to_string(),
-    }
+/// Runs the test above in a process that may not write files of more than two mebibytes, and returns its output.
+fn in_limited_process(data: &Path) -> String {
+    let name = format!("{}::a_store_is_filled_until_it_fails", module_path!().split_once("::").unwrap().1);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 4096; trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", &name, "--ignored", "--nocapture"]).env("TERTULIA_TEST_DATA", data).output().unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }

@@ -8,14 +8,13 @@ use std::time::Duration;
 use super::closing::attempt;
 use super::committer::panic_text;
 use super::facts::Facts;
-use super::readable::Readable;
-use super::{OpenOptions, commit_log, files, layout, repair};
+use super::{OpenOptions, commit_log, files, layout, records, repair};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::{self, Audit, Problem};
+use crate::adapters::store::audit::{self, Audit};
 use crate::adapters::store::manifest::{self, Checksums, FORMAT, Manifest};
 use crate::domain::text::one_line;
 use crate::ports::store::key::Key;
-use crate::ports::store::maintenance::Reconstruct;
+use crate::ports::store::maintenance::Inspect;
 
 /// sled fills its file in segments of this many bytes (its default), and truncates whole empty ones at the end.
 pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
@@ -42,24 +41,6 @@ pub(super) struct Opened {
     pub(super) lock: files::FolderLock,
 }
 
-/// What to do with a damaged database if a loss is accepted.
-pub(super) enum LossPolicy {
-    /// Refuse it if it has unreadable places, because a write could go there. Otherwise open it without changes.
-    Refuse,
-    /// Open it without changes, so that the rest can be copied.
-    Copy,
-    /// Refuse it if it has unreadable places. Otherwise rebuild lost records from the others. Events that are still missing from journals then
-    /// count as deleted.
-    Repair(Box<dyn Reconstruct + Send>),
-}
-
-/// What the guarded thread has to do.
-struct Job {
-    /// Whether the whole database has to be read without a problem.
-    must_be_sound: bool,
-    loss_policy: LossPolicy,
-}
-
 /// What the guarded thread reports.
 enum Report {
     /// Still working, on something that may take long.
@@ -69,8 +50,8 @@ enum Report {
     Ended(Result<(sled::Db, Facts), OpenError>),
 }
 
-/// Opens the database of a data folder, or creates one, and counts the opening.
-pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) -> Result<Opened, OpenError> {
+/// Opens the database of a data folder, or creates one, and counts the opening. If a loss is accepted, each record is checked with `inspect`.
+pub(super) fn open(data: &Path, options: &OpenOptions, inspect: impl Inspect + Send + 'static) -> Result<Opened, OpenError> {
     let lock = options.lock(data)?;
     let (recorded, is_unknown) = match manifest::read(data) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
@@ -79,8 +60,11 @@ pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) 
         }
         outcome => (outcome?, false),
     };
-    if recorded.is_none() && !options.accept_loss && files::is_half_restored(data) {
-        return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
+    if recorded.is_none() && files::is_half_restored(data) {
+        if !options.accept_loss {
+            return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
+        }
+        tracing::warn!(folder = ?data, "a restore was interrupted: the backup's records are missing, and the store begins anew");
     }
     files::check_writable(data)?;
     files::recover(data)?;
@@ -127,13 +111,13 @@ pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) 
         manifest::write(data, &opening).map_err(|error| OpenError::of(data, error))?;
     }
 
-    let must_be_sound = is_doubtful && !options.accept_loss;
+    let audit = if options.accept_loss { Some(Audit::inspecting(inspect)) } else { is_doubtful.then(Audit::default) };
     let deadline = opening_timeout(options, found.unwrap_or_default());
     if options.accept_loss {
         let up_to_secs = deadline.as_secs();
         tracing::info!(folder = ?data, up_to_secs, "the store is read completely; opening fails after this long without progress");
     }
-    let (db, facts) = open_guarded(data, options, deadline, Job { must_be_sound, loss_policy })?;
+    let (db, facts) = open_guarded(data, options, deadline, audit)?;
 
     let (db, db_bytes) = attempt(db, |_| {
         if let Some(recorded) = &recorded {
@@ -181,14 +165,15 @@ fn changed_file(data: &Path, closed: &Checksums) -> Result<Option<String>, OpenE
     Ok(closed.iter().find(|(path, checksum)| found.get(*path) != Some(checksum)).map(|(path, _)| path.clone()))
 }
 
-/// Refuses a database in which a channel ends before its last acknowledged event, or that lacks an acknowledged group.
+/// Refuses a database in which a channel ends before its last acknowledged event, or that lacks an acknowledged group. If a loss is accepted, these
+/// channels get their ends back, so that no number is given twice. The events before that are missing.
 fn check_ends(data: &Path, db: &sled::Db, facts: &Facts, accept_loss: bool) -> Result<(), OpenError> {
     let acknowledged = commit_log::read(data, &facts.store).map_err(|error| OpenError::of(data, error))?;
     let found = commit_log::lasts_of(db).map_err(|error| explain(data, error))?;
     let last = |channel| found.get(channel).copied().unwrap_or_default();
-    let mut short = acknowledged.lasts.iter().filter(|(channel, acknowledged)| last(channel) < **acknowledged);
-    let detail = if let Some((channel @ (ward, no), acknowledged)) = short.next() {
-        let (ends, channels) = (last(channel), 1 + short.count());
+    let short: Vec<_> = acknowledged.lasts.iter().filter(|(channel, acknowledged)| last(channel) < **acknowledged).collect();
+    let detail = if let Some((channel @ (ward, no), acknowledged)) = short.first() {
+        let (ends, channels) = (last(channel), short.len());
         format!(
             "{channels} channels lost their end, the first: channel {} of ward {} ends at event {ends}, not {acknowledged}",
             no.0, ward.0
@@ -202,7 +187,11 @@ fn check_ends(data: &Path, db: &sled::Db, facts: &Facts, accept_loss: bool) -> R
         return Err(OpenError::doubtful(data, detail));
     }
     tracing::warn!(detail, folder = ?data, "continuing with less data than there was");
-    Ok(())
+    let mut heads = sled::Batch::default();
+    for ((ward, no), last) in short {
+        heads.insert(Key::head(*ward, *no).as_bytes(), &last.0.to_be_bytes());
+    }
+    db.apply_batch(heads).map_err(|error| explain(data, error))
 }
 
 /// Refuses a database that contains less than the manifest says, or is another one.
@@ -222,11 +211,16 @@ fn check_facts(data: &Path, recorded: &Manifest, facts: &Facts, accept_loss: boo
 }
 
 /// Opens sled in a separate thread, because it may panic or never return.
-fn open_guarded(data: &Path, options: &OpenOptions, deadline: Duration, job: Job) -> Result<(sled::Db, Facts), OpenError> {
+fn open_guarded(
+    data: &Path,
+    options: &OpenOptions,
+    deadline: Duration,
+    audit: Option<Audit>,
+) -> Result<(sled::Db, Facts), OpenError> {
     let (reports, inbox) = mpsc::channel();
     let (folder, guarded) = (data.to_path_buf(), options.clone());
     let work = move || {
-        let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, job, &reports)));
+        let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, audit, &reports)));
         let opened = opened.unwrap_or_else(|panic| {
             Err(OpenError::damaged(&folder, format!("sled: {}", one_line(panic_text(&*panic), SHOWN_CHARS))))
         });
@@ -250,7 +244,12 @@ fn open_guarded(data: &Path, options: &OpenOptions, deadline: Duration, job: Job
     }
 }
 
-fn open_sled(data: &Path, options: &OpenOptions, job: Job, reports: &Sender<Report>) -> Result<(sled::Db, Facts), OpenError> {
+fn open_sled(
+    data: &Path,
+    options: &OpenOptions,
+    audit: Option<Audit>,
+    reports: &Sender<Report>,
+) -> Result<(sled::Db, Facts), OpenError> {
     let folder = layout::sled_folder(data);
     let config = config(&folder, options.cache_bytes);
     let db = match config.open() {
@@ -270,14 +269,14 @@ fn open_sled(data: &Path, options: &OpenOptions, job: Job, reports: &Sender<Repo
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
-    attempt(db, |db| prepare(data, options, job, db, reports))
+    attempt(db, |db| prepare(data, options, audit, db, reports))
 }
 
-/// Checks an open database, handles its problems, and counts the opening.
+/// Checks an open database, with an audit the whole of it, and counts the opening.
 fn prepare(
     data: &Path,
     options: &OpenOptions,
-    Job { must_be_sound, loss_policy }: Job,
+    audit: Option<Audit>,
     db: &sled::Db,
     reports: &Sender<Report>,
 ) -> Result<Facts, OpenError> {
@@ -294,49 +293,29 @@ fn prepare(
     // It is open. From here on there are progress reports.
     let _ = reports.send(Report::Working);
     check_ends(data, db, &facts, options.accept_loss)?;
-    match loss_policy {
-        LossPolicy::Repair(mut reconstruct) => repair_loss(data, db, &mut *reconstruct, &mut facts, reports)?,
-        loss_policy if must_be_sound || options.accept_loss => {
-            let report = read_through(data, db, options.accept_loss, reports)?;
-            match report.problems.iter().find(|problem| matches!(problem, Problem::Unreadable(_))) {
-                Some(_) if matches!(loss_policy, LossPolicy::Copy) => return Ok(facts),
-                Some(first) => return Err(holes(data, report.holes(), first)),
-                None => {}
-            }
+    if let Some(audit) = audit {
+        let report = read_through(data, db, options, audit, reports)?;
+        if options.accept_loss {
+            repair::repair(db, &report, &mut facts).map_err(|error| explain(data, error))?;
         }
-        LossPolicy::Refuse | LossPolicy::Copy => {}
     }
     facts.term += 1;
     facts.write(db).map_err(|error| explain(data, error))?;
     Ok(facts)
 }
 
-/// Repairs a store that may have lost data.
-fn repair_loss(
+/// Reads a whole store. Refuses it if it has a problem; if a loss is accepted, only if it cannot be read to its end.
+fn read_through(
     data: &Path,
     db: &sled::Db,
-    reconstruct: &mut dyn Reconstruct,
-    facts: &mut Facts,
+    options: &OpenOptions,
+    audit: Audit,
     reports: &Sender<Report>,
-) -> Result<(), OpenError> {
-    let report_progress = || drop(reports.send(Report::Working));
-    if let Some((count, first)) = repair::observe(db, reconstruct, report_progress) {
-        return Err(holes(data, count, &Problem::Unreadable(first)));
-    }
-    repair::repair(db, reconstruct, facts, report_progress).map_err(|error| explain(data, error))
-}
-
-fn holes(data: &Path, holes: usize, first: &Problem) -> OpenError {
-    OpenError::Holes { folder: data.to_path_buf(), holes, first: first.to_string() }
-}
-
-/// Reads a whole store, because its manifest does not confirm that it is complete.
-fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<Report>) -> Result<audit::Report, OpenError> {
-    let records = Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())));
-    let audit = if accept_loss { Audit::keeping_all() } else { Audit::default() };
-    let report = audit.run_on(records, |_| drop(reports.send(Report::Working)));
+) -> Result<audit::Report, OpenError> {
+    let audit = if options.accept_loss { audit.keeping_all() } else { audit };
+    let report = audit.run(records(db), |_| drop(reports.send(Report::Working))).map_err(|error| explain(data, error))?;
     match report.problems.first() {
-        Some(first) if !accept_loss => {
+        Some(first) if !options.accept_loss => {
             let detail = format!("{} problems were found in it, the first: {first}", report.problem_count);
             Err(OpenError::doubtful(data, detail))
         }

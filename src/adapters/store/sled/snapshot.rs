@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::readable::Readable;
-use crate::adapters::store::audit::Hole;
-use crate::ports::store::Value;
+use super::unreadable;
 use crate::ports::store::key::Key;
+use crate::ports::store::{StoreError, Value};
 
 /// The old values of keys that changed since a snapshot began.
 #[derive(Default)]
@@ -39,9 +38,9 @@ impl Overlay {
     }
 }
 
-/// Every record, ascending, as of the moment when the committer registered the overlay. Unreadable ranges are errors in between.
+/// Every record, ascending, as of the moment when the committer registered the overlay, up to the first that cannot be read.
 pub(super) struct Snapshot {
-    entries: Readable,
+    entries: sled::Iter,
     overlay: Arc<Overlay>,
     ready: VecDeque<(Key, Value)>,
 }
@@ -49,7 +48,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// A snapshot of a database whose committer has registered the overlay.
     pub(super) fn new(db: &sled::Db, overlay: Arc<Overlay>) -> Self {
-        Self { entries: Readable::of(db), overlay, ready: VecDeque::new() }
+        Self { entries: db.iter(), overlay, ready: VecDeque::new() }
     }
 
     /// Moves the records up to this entry (all remaining ones, when there is none) to `ready`.
@@ -80,7 +79,7 @@ impl Snapshot {
 }
 
 impl Iterator for Snapshot {
-    type Item = Result<(Key, Value), Hole>;
+    type Item = Result<(Key, Value), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -91,7 +90,7 @@ impl Iterator for Snapshot {
                 return None;
             }
             match self.entries.next() {
-                Some(Err(hole)) => return Some(Err(hole)),
+                Some(Err(error)) => return Some(Err(unreadable(&error))),
                 Some(Ok(entry)) => self.advance(Some(entry)),
                 None => self.advance(None),
             }

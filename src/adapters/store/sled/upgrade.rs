@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::closing::attempt;
-use super::{OpenOptions, files, layout, open};
+use super::{OpenOptions, files, layout, open, records};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::PROGRESS_EVERY;
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
@@ -44,7 +44,7 @@ pub fn upgrade(
     if !manifest::read(data).is_ok_and(|known| known.is_some_and(|known| known.format < FORMAT)) {
         return Ok(None);
     }
-    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, open::LossPolicy::Refuse)?;
+    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, ())?;
     if facts.format >= FORMAT {
         // The last run ended just before its manifest was written.
         return Ok(None);
@@ -53,12 +53,12 @@ pub fn upgrade(
     let mut outcome = Upgraded { from: facts.format, ..Upgraded::default() };
     let (db, ()) = attempt(db, |db| {
         let (mut records_read, mut pending, mut batch) = (0, 0, sled::Batch::default());
-        for entry in db.iter() {
-            let (key, value) = entry.map_err(failed)?;
-            match upgraded_value(&Key::from_bytes(&key), &value) {
+        for record in records(db) {
+            let (key, value) = record.map_err(failed)?;
+            match upgraded_value(&key, &value) {
                 Ok(None) => {}
                 Ok(Some(value)) => {
-                    batch.insert(key, value);
+                    batch.insert(key.as_bytes(), value);
                     outcome.records += 1;
                     pending += 1;
                 }
@@ -105,8 +105,7 @@ mod tests {
     fn old(records: u64) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         drop(SledStore::open(folder.path(), &options()).unwrap());
-        let open::Opened { db, mut facts, manifest, lock: _lock } =
-            open::open(folder.path(), &options(), open::LossPolicy::Refuse).unwrap();
+        let open::Opened { db, mut facts, manifest, lock: _lock } = open::open(folder.path(), &options(), ()).unwrap();
         for number in 0..records {
             let value: &[u8] = if number == 0 { b"?" } else { b"\x00old" };
             db.insert(key(number).as_bytes(), value).unwrap();
@@ -129,7 +128,7 @@ mod tests {
     }
 
     fn value(data: &Path, number: u64) -> Vec<u8> {
-        let open::Opened { db, .. } = open::open(data, &options(), open::LossPolicy::Refuse).unwrap();
+        let open::Opened { db, .. } = open::open(data, &options(), ()).unwrap();
         db.get(key(number).as_bytes()).unwrap().unwrap().to_vec()
     }
 
