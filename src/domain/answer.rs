@@ -152,7 +152,7 @@ fn labelled(answer: &str, words: Words<'_>) -> Option<Reading> {
     if verdicts.any(|other| other != verdict) {
         return Some(Reading { decision: Verdict::Unreadable, why: sentence(last) });
     }
-    lines.retain(|line| !tokens(line).next().is_some_and(|word| is_label(word)));
+    lines.retain(|line| !tokens(line).next().is_some_and(is_label));
     let why = lines.iter().find(|line| is_reason(line)).or(lines.first());
     Some(Reading { decision: verdict, why: why.and_then(|line| sentence(line)) })
 }

@@ -48,11 +48,13 @@ impl Record<'_> {
         if phrase <= upto || !asks_to_stop || !self.concerns(phrase, &companion, &answered) {
             self.break_rule("nobody asks it to stop", event);
         }
-        // No trigger that lost this floor follows. What came later, or what a companion was asked about since in another round, did not lose it.
+        // No trigger that lost this floor follows. What came later, or what a companion was asked about since in another round, did not lose it: an
+        // address that had merged with such a question waits in its place.
         for other in &others {
             let Some(seat) = self.seats.get_mut(other) else { continue };
-            let asked_since = seat.asked.or(seat.wish).map(|question| question.message);
-            seat.cancelled.extend(answered.range(..=selected_at).filter(|seq| Some(**seq) != asked_since));
+            if seat.asked.or(seat.wish).is_none() {
+                seat.cancelled.extend(answered.range(..=selected_at));
+            }
         }
         self.seats.entry(companion.clone()).and_modify(|seat| seat.cancelled.extend(answered.iter().chain([&phrase])));
         self.cancels.entry(phrase).or_default().push(Cancel { companion, answered, others });
