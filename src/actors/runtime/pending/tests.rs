@@ -1,4 +1,5 @@
 use super::*;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::tests::store::TestStore;
 use crate::journal::record::encode;
@@ -11,6 +12,7 @@ async fn an_unreadable_ward_does_not_delay_the_others_and_is_read_once_it_can_be
     for ward in &wards {
         let record = ChannelRecord { guild: "home".into(), channel: format!("console:{}", ward.0).as_str().into() };
         store.put(key::channel_of(*ward, ChannelNo(7)), encode(&record));
+        store.put(key::channel_name(&ChannelKey::new(&record.guild, &record.channel)), encode(&7));
         store.put(key::pending(*ward, ChannelNo(7)), encode(&7));
     }
     store.cannot_read([Ward(1), Ward(3)]);
