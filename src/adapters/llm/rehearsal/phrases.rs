@@ -127,6 +127,10 @@ fn among(temper: Temper, opening: Kind) -> &'static [&'static str] {
             "I have heard that one before. I smiled then, too.",
             "Oh no, {name}. Another one, please.",
         ],
+        (Kind::Goodbye, _) => {
+            &["Good night, all.", "Take care, all of you.", "Bye, and come back soon!", "Good night! It was good to talk."]
+        }
+        (Kind::Thanks, _) => &["Gladly.", "Any time.", "What {name} said.", "It was a pleasure."],
         (_, Temper::Quiet) => &[
             "What {name} said. Mostly.",
             "I am not so sure, {name}. It may be simpler.",

@@ -164,6 +164,16 @@ async fn nobody_speaks_after_a_goodbye() {
 }
 
 #[tokio::test]
+async fn a_goodbye_is_returned_also_after_a_late_statement() {
+    let lines = [person("Ana", "ok, good night everybody"), companion("Bruno", "One step at a time.")];
+    let purpose = Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None, tries: 0 };
+
+    let answer = rehearsal(0.0).ask(&question_for(ROOM[2], purpose, &lines), None).await.expect("it always answers");
+
+    assert!(is_goodbye(&answer.text()), "{}", answer.text());
+}
+
+#[tokio::test]
 async fn a_new_message_by_a_person_resets_the_closing_stage() {
     let lines = [person("Ana", "hm"), companion("Aria", "Good night, all."), person("Ana", "wait, Aria, one more thing!")];
 
