@@ -1,9 +1,11 @@
 //! Serves one connection, with limits on how long its peer may take, and on the number of connections.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -13,7 +15,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -36,12 +37,23 @@ pub(super) async fn serve(
     settings: &Server,
     closing: watch::Receiver<bool>,
 ) {
-    let stall_ms = u32::try_from(settings.stall_timeout().as_millis()).unwrap_or(u32::MAX);
-    // Small responses must not wait for more data. The system ends a connection whose peer takes nothing of what is sent for so long.
-    match stream.set_nodelay(true).and_then(|()| Ok(set_tcp_user_timeout(&stream, stall_ms)?)) {
+    // Small responses must not wait for more data.
+    match stream.set_nodelay(true).and_then(|()| end_when_stalled(&stream, settings.stall_timeout())) {
         Ok(()) => serve_stream(stream, peer, router, settings, closing).await,
         Err(error) => tracing::debug!(%peer, %error, "connection failed"),
     }
+}
+
+/// The system ends a connection whose peer takes nothing of what is sent for so long. Only Linux can do that.
+#[cfg(target_os = "linux")]
+fn end_when_stalled(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
+    let millis = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    Ok(rustix::net::sockopt::set_tcp_user_timeout(stream, millis)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_when_stalled(_: &TcpStream, _: Duration) -> io::Result<()> {
+    Ok(())
 }
 
 /// Like [`serve`], for any stream.

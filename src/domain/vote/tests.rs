@@ -402,6 +402,10 @@ fn a_vote_in_other_quotation_marks_is_read_and_what_it_quotes_does_not_decide() 
         ("{ reason: don't, decision: NO }", No),
         ("{'Decision' : 'NO'} YES", Unreadable),
         ("{reason: so, decision: \"YES\"", Yes),
+        (r#"{"reason": "a "b" c", "decision": "NO"}"#, No),
+        (r#"{"reason": "I wrote to the "others", and wait.", "decision": "NO"}"#, Unreadable),
+        (r#"{"reason": "my\_name", "decision": "NO"}"#, No),
+        (r"{'reason': 'it\'s for \'Ben\'', 'decision': 'NO'}", No),
     ] {
         assert_eq!(read(text).verdict, expected, "{text}");
     }

@@ -183,6 +183,7 @@ async fn long_responses_are_refused_while_too_many_are_unread() {
     drop(others);
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_disconnected_and_others_get_their_long_response() {
     let console = with_long_history(&Server { stall_timeout_secs: 0.05, ..settings() }).await;
