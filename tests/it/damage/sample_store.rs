@@ -21,6 +21,9 @@ const STUDY: &str = "study";
 const LONG_MESSAGES: u64 = 24;
 const LONG: usize = 7_900;
 
+/// What the log of a server that accepts a loss says about what is missing.
+const LOSSES: [&str; 3] = ["are missing", "it is missing", "continuing with less data"];
+
 /// A sound store, left in three ways, with all answers of its server.
 pub struct SampleStore {
     premises: Premises,
@@ -143,7 +146,7 @@ impl SampleStore {
     }
 
     /// Damages a copy, and starts a server that accepts the loss, as the error suggests. The server must start, or refuse with another remedy. The
-    /// remaining messages must be as before: nothing invented, duplicated, or in another order.
+    /// remaining messages must be as before: nothing invented, duplicated, or in another order; and the log must list what is missing.
     pub async fn damage_and_accept_loss(&self, left: Left, damage: &Damage) -> Outcome {
         let Some(damaged) = self.damaged(left, damage) else { return Outcome::NothingToDamage };
         match damaged.start(&["serve", "--accept-loss"]).await {
@@ -151,9 +154,16 @@ impl SampleStore {
             Ok(server) => {
                 let remaining = messages_of_people(&server).await;
                 let greeted = greet(&server).await;
-                server.kill().await;
-                if let Some(invented) = remaining.and_then(|remaining| first_invented(&self.messages, &remaining)) {
-                    return Outcome::Silent(invented);
+                let log = server.kill().await;
+                if let Some(remaining) = remaining {
+                    if let Some(invented) = first_invented(&self.messages, &remaining) {
+                        return Outcome::Silent(invented);
+                    }
+                    if remaining != self.messages && !LOSSES.iter().any(|words| log.contains(words)) {
+                        let left = |(before, now): (&Vec<_>, &Vec<_>)| format!("{} of {}", now.len(), before.len());
+                        let left: Vec<_> = self.messages.iter().zip(&remaining).map(left).collect();
+                        return Outcome::Silent(format!("{left:?} messages are left, and the log does not say so: {log}"));
+                    }
                 }
                 greeted.map_or_else(Outcome::Reported, |()| Outcome::Complete { note: "it continues".into() })
             }

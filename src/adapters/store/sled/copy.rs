@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::closing::attempt;
+use super::closing::{FAILED_TIMEOUT, attempt, close_within};
 use super::facts::Facts;
 use super::{OpenOptions, commit_log, files, layout, open, records, unreadable};
 use crate::adapters::store::OpenError;
@@ -87,6 +87,23 @@ pub fn compact(
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &after).map_err(|error| about(data, error))?;
     Ok(Copied { records: count, bytes_before, bytes_after: disk_size(data)? })
+}
+
+/// Copies what can be read of an open, damaged database into a new one, which replaces it and is returned. If that fails, the old one stays.
+pub(super) fn renew(data: &Path, options: &OpenOptions, db: sled::Db, progress: impl Fn()) -> Result<sled::Db, OpenError> {
+    let (db, _) = attempt(db, |db| {
+        let records = records(db).map(|record| record.map_err(|error| CopyError::Open(open::explain(data, error))));
+        fill(data, options, records, |_| progress())
+    })
+    .map_err(|error| match error {
+        CopyError::Open(error) => error,
+        error => OpenError::damaged(data, error),
+    })?;
+    // Closing writes, which may panic.
+    close_within(db, FAILED_TIMEOUT);
+    let folder = layout::sled_folder(data);
+    files::finished(&folder).and_then(|_| files::swap(data)).map_err(|error| OpenError::of(data, error))?;
+    open::config(&folder, options.cache_bytes).open().map_err(|error| open::explain(data, error))
 }
 
 /// The number of records and a checksum of all of them, in their order.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::closing::attempt;
 use super::committer::panic_text;
 use super::facts::Facts;
-use super::{OpenOptions, commit_log, files, layout, records, repair};
+use super::{OpenOptions, commit_log, copy, files, layout, records, repair};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit};
 use crate::adapters::store::manifest::{self, Checksums, FORMAT, Manifest};
@@ -269,7 +269,27 @@ fn open_sled(
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
-    attempt(db, |db| prepare(data, options, audit, db, reports))
+    let (db, facts) = attempt(db, |db| facts_of(data, options, db))?;
+    // It is open. From here on there are progress reports.
+    let working = || drop(reports.send(Report::Working));
+    working();
+    // A damaged database may lose more when it is written to, so what can be read goes into a new one first.
+    let db = if options.accept_loss && !db.is_empty() { copy::renew(data, options, db, working)? } else { db };
+    attempt(db, |db| prepare(data, options, audit, db, facts, working))
+}
+
+/// The store's records about itself, new ones if it is empty.
+fn facts_of(data: &Path, options: &OpenOptions, db: &sled::Db) -> Result<Facts, OpenError> {
+    let damaged = |why: String| OpenError::damaged(data, why);
+    let facts = match Facts::read(db).map_err(damaged)? {
+        Some(facts) => facts,
+        None if db.is_empty() => Facts::new(options.new_id),
+        None => return Err(damaged("it contains records, but not tertulia's own records about the store".into())),
+    };
+    if facts.format > FORMAT {
+        return Err(OpenError::NewerVersion { path: layout::sled_folder(data), found: facts.format, known: FORMAT });
+    }
+    Ok(facts)
 }
 
 /// Checks an open database, with an audit the whole of it, and counts the opening.
@@ -278,23 +298,12 @@ fn prepare(
     options: &OpenOptions,
     audit: Option<Audit>,
     db: &sled::Db,
-    reports: &Sender<Report>,
+    mut facts: Facts,
+    working: impl Fn(),
 ) -> Result<Facts, OpenError> {
-    let damaged = |why: String| OpenError::damaged(data, why);
-
-    let mut facts = match Facts::read(db).map_err(damaged)? {
-        Some(facts) => facts,
-        None if db.is_empty() => Facts::new(options.new_id),
-        None => return Err(damaged("it contains records, but not tertulia's own records about the store".into())),
-    };
-    if facts.format > FORMAT {
-        return Err(OpenError::NewerVersion { path: layout::sled_folder(data), found: facts.format, known: FORMAT });
-    }
-    // It is open. From here on there are progress reports.
-    let _ = reports.send(Report::Working);
     check_ends(data, db, &facts, options.accept_loss)?;
     if let Some(audit) = audit {
-        let report = read_through(data, db, options, audit, reports)?;
+        let report = read_through(data, db, options, audit, working)?;
         if options.accept_loss {
             repair::repair(db, &report, &mut facts).map_err(|error| explain(data, error))?;
         }
@@ -310,10 +319,10 @@ fn read_through(
     db: &sled::Db,
     options: &OpenOptions,
     audit: Audit,
-    reports: &Sender<Report>,
+    working: impl Fn(),
 ) -> Result<audit::Report, OpenError> {
     let audit = if options.accept_loss { audit.keeping_all() } else { audit };
-    let report = audit.run(records(db), |_| drop(reports.send(Report::Working))).map_err(|error| explain(data, error))?;
+    let report = audit.run(records(db), |_| working()).map_err(|error| explain(data, error))?;
     match report.problems.first() {
         Some(first) if !options.accept_loss => {
             let detail = format!("{} problems were found in it, the first: {first}", report.problem_count);
