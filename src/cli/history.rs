@@ -107,7 +107,12 @@ pub enum Command {
         backup: Option<PathBuf>,
     },
     /// Free disk space by copying the store; no server may run on it
-    Compact,
+    #[command(after_help = "Examples:\n  tertulia history compact --json\n  tertulia history compact --accept-loss")]
+    Compact {
+        /// Keep what can be read of a damaged store, and say what is missing. The old file is deleted, so copy the folder first
+        #[arg(long)]
+        accept_loss: bool,
+    },
     /// Delete now what is older than storage.retention_days; a server does this once a day. No server may run on the store
     #[command(
         after_help = "Examples:\n  tertulia history expire\n  tertulia history expire --guild home --older-than 90d --yes --json\n  \
@@ -170,7 +175,7 @@ pub fn run(sources: &Sources, history: History) -> ExitCode {
         Command::Backup { to, server } => copies::backup(&loaded, server.as_deref(), &to, json),
         Command::Restore { from } => copies::restore(&loaded, &from, json),
         Command::Verify { backup } => copies::verify(&loaded, backup.as_deref(), json),
-        Command::Compact => copies::compact(&loaded, json),
+        Command::Compact { accept_loss } => copies::compact(&loaded, accept_loss, json),
         Command::Expire { guild, older_than, everything, yes } => {
             let scope = expire::Scope { guild: guild.as_deref(), older_than: older_than.as_deref(), everything };
             expire::run(loaded, &scope, yes, json)

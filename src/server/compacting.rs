@@ -128,7 +128,7 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
                 bytes = disk_bytes(data).unwrap_or_default(),
                 "compacting the store to remove deleted words from its file"
             );
-            let compacting = tokio::task::spawn_blocking(move || sled::compact(&folder, &options, erased::is_mark, progress));
+            let compacting = tokio::task::spawn_blocking(move || sled::compact(&folder, &options, (), erased::is_mark, progress));
             tokio::select! {
                 outcome = compacting => outcome,
                 never = log_progress(&copied) => never,

@@ -10,7 +10,7 @@ use super::{progress, records};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::Report;
 use crate::adapters::store::backup::{self, Copied, CopyError};
-use crate::adapters::store::sled::{self, SledStore};
+use crate::adapters::store::sled::{self, OpenOptions, SledStore};
 use crate::adapters::store::target;
 use crate::adapters::system::SystemClock;
 use crate::cli::access::{self, Access};
@@ -76,11 +76,12 @@ pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Fa
 }
 
 /// Frees disk space.
-pub(super) fn compact(loaded: &Loaded, json: bool) -> Result<(), Failure> {
+pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<(), Failure> {
     let data = &loaded.settings.storage.path;
     access::require_offline(data, "compact")?;
     access::require_store(data)?;
-    let copied = sled::compact(data, &open_options(), erased::is_mark, records("compacting")).map_err(|error| match error {
+    let options = OpenOptions { accept_loss, ..open_options() };
+    let copied = sled::compact(data, &options, Inspection, erased::is_mark, records("compacting")).map_err(|error| match error {
         CopyError::Open(error) => unusable(&error, data),
         error => error.into(),
     })?;

@@ -53,7 +53,7 @@ pub fn restore(
 /// Frees space, and removes deleted text from the disk, by copying a closed store into a new database that then replaces it. Blocks.
 /// `progress` gets the number of records copied every few thousand. The copy needs disk space beside the store.
 ///
-/// Records that `leave_out` selects are not copied. Before the copy replaces the store, it is closed, opened again and compared with the
+/// If a loss is accepted, each record is checked with `inspect`. Records that `leave_out` selects are not copied. Before the copy replaces the store, it is closed, opened again and compared with the
 /// copied records.
 ///
 /// # Errors
@@ -61,13 +61,14 @@ pub fn restore(
 pub fn compact(
     data: &Path,
     options: &OpenOptions,
+    inspect: impl Inspect + Send + 'static,
     leave_out: impl Fn(&Key) -> bool,
     progress: impl FnMut(u64),
 ) -> Result<Copied, CopyError> {
     if files::db_bytes(data)?.is_none() && manifest::read(data)?.is_none() {
         return Err(StoreError::Failed(format!("{} holds no store", data.display())).into());
     }
-    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, ())?;
+    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, inspect)?;
     let bytes_before = disk_size(data)?;
     let (db, (after, count)) = attempt(db, |db| {
         let mut copied = Checksum::default();

@@ -133,7 +133,7 @@ async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
     drop(Arc::into_inner(store).expect("nobody else has it"));
     let elsewhere = folder.path().join("elsewhere");
     timed("restore", || restore(&backup, &elsewhere, &options(), (), |_| {}).unwrap());
-    let compacted = timed("compact", || compact(&data, &options(), |_| false, |_| {}).unwrap());
+    let compacted = timed("compact", || compact(&data, &options(), (), |_| false, |_| {}).unwrap());
     println!("compact: {} MB before, {} MB now", compacted.bytes_before >> 20, compacted.bytes_after >> 20);
     assert_same(&data, &elsewhere);
 }

@@ -371,7 +371,7 @@ async fn compacting_keeps_all_records_and_frees_space() {
     subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
     subject.store = None;
 
-    let copied = compact(&subject.data(), &options(), |_| false, |_| {}).unwrap();
+    let copied = compact(&subject.data(), &options(), (), |_| false, |_| {}).unwrap();
 
     subject.reopen();
     assert!(copied.bytes_after < copied.bytes_before, "{copied:?}");
@@ -384,7 +384,7 @@ async fn compacting_keeps_all_records_and_frees_space() {
 fn compacting_a_folder_without_a_store_is_refused() {
     let folder = tempfile::tempdir().unwrap();
 
-    let refused = compact(folder.path(), &options(), |_| false, |_| {}).unwrap_err();
+    let refused = compact(folder.path(), &options(), (), |_| false, |_| {}).unwrap_err();
 
     assert!(matches!(refused, CopyError::Store(StoreError::Failed(_))), "{refused}");
     assert!(!folder.path().join("store").exists());
