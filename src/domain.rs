@@ -38,6 +38,7 @@ pub mod stop_phrase;
 pub mod text;
 pub mod trigger;
 pub mod trimmed;
+pub mod turn;
 pub mod voice;
 pub mod vote;
 mod vote_fields;

@@ -141,7 +141,7 @@ impl<'a> Rehearsed<'a> {
             message_count: snapshot.len() as u64,
             minutes: conversation.minutes_of_silence(),
             speaker: snapshot.last().map(|said| &*said.message.from.name),
-            reason: conversation.floor().and_then(|floor| floor.why.as_deref()),
+            reason: conversation.turns().floor().and_then(|floor| floor.why.as_deref()),
             summary: None,
             summary_upto: Seq::NONE,
             recent: &recent,

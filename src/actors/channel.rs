@@ -307,12 +307,12 @@ impl State {
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
         let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
-        let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
+        let owed: Vec<_> = self.conversation.turns().owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);
         self.in_flight.clear();
         // Rounds that were dropped by clearing the channel have no closing event that would stop their manager.
-        if self.conversation.rounds().is_empty() && is_cleared {
+        if self.conversation.turns().rounds().is_empty() && is_cleared {
             self.rounds.stop();
         }
         if is_of_call {
@@ -473,7 +473,7 @@ impl State {
 
     /// The first answer could not be read, or was no statement. Its call belongs to the question or the reply, but only the second answer counts.
     fn question_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        if !questions::is_open(ticket, &self.conversation) && self.conversation.owed_reply(ticket).is_none() {
+        if !questions::is_open(ticket, &self.conversation) && self.conversation.turns().owed_reply(ticket).is_none() {
             self.record_unclaimed_usage(asked, outcome);
             return;
         }
@@ -513,7 +513,7 @@ impl State {
     /// The manager reports that the deadline of this round has passed. If it has not by the channel's clock, the manager must wait longer.
     fn round_due(&mut self, message: Seq) {
         let now = self.now();
-        match self.conversation.round(message).map(|round| round.deadline) {
+        match self.conversation.turns().round(message).map(|round| round.deadline) {
             Some(deadline) if deadline <= now => self.step(Input::Woken),
             Some(deadline) => self.rounds.extend_deadline(message, deadline.since(now)),
             None => {}
@@ -535,7 +535,7 @@ impl State {
             Some(_) => Some(VoteError::Gone),
             None => {
                 let is_external = is_external(&ballot.from, &self.conversation);
-                VoteError::of_vote(&ballot, self.conversation.rounds().iter(), is_external)
+                VoteError::of_vote(&ballot, self.conversation.turns().rounds().iter(), is_external)
             }
         };
         if let Some(error) = error {

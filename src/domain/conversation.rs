@@ -35,12 +35,11 @@ pub use advance::DELETED;
 pub use again::NotAgain;
 use again::Replaceable;
 pub use aloud::{Aloud, INTERRUPTED, SpokenStatement, UNVOICED};
-use ending::Judgement;
 use events::Acknowledgements;
 pub use floor::CLOSED;
 use gates::Gates;
-pub use parts::{Candidate, Episode, Floor, Selection, SpokenSentence, Tally, Turn};
-use parts::{Held, PostedStatement, RecentStatement};
+use parts::RecentStatement;
+pub use parts::{Episode, Tally};
 pub use summary::{Summary, SummaryLimits};
 use turns::assign_first_turn;
 pub use view::{Doing, View};
@@ -54,8 +53,8 @@ use super::event::{Call, Event, Made, Recorded};
 use super::gate::{Gate, InterjectionPolicy};
 use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
-use super::round::Round;
 use super::trigger::Trigger;
+use super::turn::{Candidate, Judgement, OwedReply, PostedStatement, Selected, Selection, Turns};
 use super::voice::words::WordLists;
 use super::voice::{interruption, utterance};
 use super::vote::{State, Vote};
@@ -332,20 +331,8 @@ impl<'a> From<&'a Settings> for Rules<'a> {
 pub struct Conversation {
     window: Window,
     gates: Gates,
-    /// The open rounds, oldest first. Older snapshots have at most one.
-    #[serde(default, alias = "round", deserialize_with = "parts::one_or_many")]
-    rounds: Vec<Round>,
-    #[serde(default)]
-    turn: Option<Box<Turn>>,
-    floor: Option<Box<Floor>>,
-    /// Replies that are written without the floor, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    late: Vec<Floor>,
-    /// Votes that are held until the floor is free. Each companion has its wish in its gate.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    held: BTreeMap<CompanionId, Held>,
-    #[serde(default)]
-    spoken: Option<PostedStatement>,
+    #[serde(flatten)]
+    turns: Turns,
     /// The newest message, if it is a statement of a companion that may be asked to try again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaceable: Option<Box<Replaceable>>,
@@ -441,7 +428,7 @@ impl Conversation {
             }
             Input::ReplyFailed { ticket, error } => {
                 // The failure of an attempt that is being stopped does not count.
-                let is_stopped = self.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
+                let is_stopped = self.turns.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
                 if !self.end_lost_answer(ticket, &mut step) && !self.keep_heard(ticket, &mut step) && !is_stopped {
                     self.fail_reply(ticket, error, &mut step);
                 }
@@ -510,9 +497,9 @@ impl Conversation {
         if let Some(wish) = self.gates.get_mut(companion).and_then(|gate| gate.wish.as_mut()) {
             wish.why = None;
         }
-        let turn = self.turn.as_mut().map(|turn| (&mut turn.candidate, &mut turn.selection));
+        let turn = self.turns.selected.as_mut().map(|turn| (&mut turn.candidate, &mut turn.selection));
         let (candidate, turn_selection) = turn.unzip();
-        let owed_selections = self.floor.as_deref_mut().into_iter().chain(&mut self.late).map(|floor| {
+        let owed_selections = self.turns.floor.as_deref_mut().into_iter().chain(&mut self.turns.late).map(|floor| {
             if floor.companion == *companion {
                 floor.why = None;
             }
@@ -533,7 +520,7 @@ impl Conversation {
             self.call.hand_over(&speech.segments);
         }
         if let Some(ticket) = reply {
-            self.take_owed(*ticket);
+            self.turns.take_owed(*ticket);
         }
     }
 
@@ -553,7 +540,7 @@ impl Conversation {
         self.count_addresses_after_restart(&mut step);
         self.reconsider_replies_after_restart(&mut step);
         self.wake(&mut step);
-        let after_statement = self.spoken.is_some();
+        let after_statement = self.turns.posted.is_some();
         self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), &mut step);
         if !step.out.iter().any(|output| matches!(output, Output::Made(_))) {
             self.clock = before;
@@ -570,7 +557,7 @@ impl Conversation {
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
         }
-        world.ledger.promise_statements(world.channel, self.expected_statements());
+        world.ledger.promise_statements(world.channel, self.turns.expected_statements());
         out
     }
 
@@ -581,7 +568,7 @@ impl Conversation {
 
     /// The earliest deadline other than the end of a back-off.
     pub fn wake_at_except_retries(&self) -> Option<Moment> {
-        let rounds = self.rounds.iter().map(|round| round.deadline);
+        let rounds = self.turns.rounds.iter().map(|round| round.deadline);
         self.lull_and_turn_deadlines().chain(rounds).chain(self.silence_at()).min()
     }
 
@@ -593,19 +580,16 @@ impl Conversation {
 
     /// The deadlines of work in progress: all but those of silences, which nothing but time leads to.
     fn deadlines_of_work(&self) -> impl Iterator<Item = Moment> {
-        let rounds = self.rounds.iter().map(|round| round.deadline);
+        let rounds = self.turns.rounds.iter().map(|round| round.deadline);
         self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).chain(rounds)
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
         let holds_lulls = self.holds_text_lulls();
         let lulls = self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.live.deadline());
-        let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
-        let floor = self.floor.iter().filter_map(|floor| floor.deadline());
-        let late = self.late.iter().filter_map(|late| late.replan_at);
         let questions = self.gates.values().filter_map(|gate| gate.evaluation?.due_at);
         let lulls = lulls.chain(questions);
-        lulls.chain(turn).chain(floor).chain(late).chain(self.acknowledgements.deferred_until)
+        lulls.chain(self.turns.deadlines()).chain(self.acknowledgements.deferred_until)
     }
 
     /// Whether nothing is unsettled, in flight or owed, and no timer is armed but those of silences: the channel may sleep until
@@ -614,7 +598,7 @@ impl Conversation {
         !self.is_busy()
             && self.call.is_default()
             && self.deadlines_of_work().next().is_none()
-            && self.late.is_empty()
+            && self.turns.late.is_empty()
             && self
                 .gates
                 .iter()
@@ -624,11 +608,10 @@ impl Conversation {
     /// Whether only people's addresses are asked about: a round is open, the floor is taken, or a question is in flight. A companion that writes late
     /// keeps nobody from being asked.
     fn is_busy(&self) -> bool {
-        !self.rounds.is_empty() || self.is_floor_taken() || self.is_being_judged() || self.gates.values().any(Gate::is_engaged)
-    }
-
-    fn is_being_judged(&self) -> bool {
-        self.spoken.as_ref().is_some_and(|spoken| matches!(spoken.judgement, Judgement::Asked(_)))
+        !self.turns.rounds.is_empty()
+            || self.turns.is_floor_taken()
+            || self.turns.is_being_judged()
+            || self.gates.values().any(Gate::is_engaged)
     }
 }
 

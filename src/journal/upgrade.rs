@@ -244,7 +244,7 @@ mod tests {
 
         let gate = read.conversation.gate(&"aria".into()).unwrap();
         assert_eq!((gate.back_off, gate.message_counter, gate.waiting.is_some()), (None, 1, true));
-        assert_eq!(read.conversation.turns().count(), 1, "the reply that is owed has a turn");
+        assert_eq!(read.conversation.turn_ids().count(), 1, "the reply that is owed has a turn");
     }
 
     #[test]

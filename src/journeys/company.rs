@@ -247,7 +247,7 @@ async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash(
     let third = world.vote("lobby", ballot("zed")).await;
 
     first.unwrap();
-    let open = restored.snapshot.map(|snapshot| snapshot.conversation.rounds().to_vec()).unwrap_or_default();
+    let open = restored.snapshot.map(|snapshot| snapshot.conversation.turns().rounds().to_vec()).unwrap_or_default();
     assert_eq!(open.iter().map(|round| round.asked.clone()).collect::<Vec<_>>(), [["aria".into(), "zed".into()]]);
     for refused in [not_asked, still_not_asked] {
         assert!(conflict(refused).contains("vera is not asked in this round"));

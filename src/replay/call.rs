@@ -22,7 +22,7 @@ impl Run<'_> {
     /// Does something for a reply that is spoken.
     pub(super) fn speak(&mut self, channel: &str, ticket: Ticket, aloud: Aloud) {
         let now = self.now;
-        let reply = self.channels.get(channel).and_then(|state| state.conversation.owed_reply(ticket));
+        let reply = self.channels.get(channel).and_then(|state| state.conversation.turns().owed_reply(ticket));
         let companion = reply.map(|floor| floor.companion.clone());
         let Some(state) = self.channels.get_mut(channel) else { return };
         match aloud {

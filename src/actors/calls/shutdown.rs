@@ -42,5 +42,5 @@ pub async fn shut_down(context: &ActorContext) {
 
 async fn is_being_posted(context: &ActorContext, call: &Call, ticket: Ticket) -> bool {
     let look = look(context, call.channel()).await;
-    look.is_some_and(|look| look.conversation.owed_reply(ticket).is_some_and(|floor| floor.is_posting))
+    look.is_some_and(|look| look.conversation.turns().owed_reply(ticket).is_some_and(|floor| floor.is_posting))
 }

@@ -10,9 +10,10 @@ use super::channel_context::ChannelContext;
 use super::delivery::{Arguments, Delivery};
 use super::external_companions::StatementWaiter;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::conversation::{Conversation, Floor};
+use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::turn::OwedReply;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::chat_platform::ChatPlatform;
 
@@ -87,7 +88,7 @@ impl Deliveries {
     }
 
     /// The outbox record of this statement: that of its interrupted delivery, or a new one.
-    pub(super) fn outbox_record(&mut self, floor: &Floor, text: Arc<str>, truncated: bool) -> OutboxRecord {
+    pub(super) fn outbox_record(&mut self, floor: &OwedReply, text: Arc<str>, truncated: bool) -> OutboxRecord {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| OutboxRecord {
             companion: floor.companion.clone(),
@@ -168,7 +169,7 @@ mod tests {
         let floor = |ticket| {
             let floor =
                 json!({ "companion": "aria", "ticket": ticket, "trigger": "lull", "messages": [], "upto": 3, "why": null });
-            serde_json::from_value::<Floor>(floor).unwrap()
+            serde_json::from_value::<OwedReply>(floor).unwrap()
         };
         let interrupted =
             OutboxRecord { name: Some("Aria".into()), ..deliveries.outbox_record(&floor(7), "Hello".into(), false) };

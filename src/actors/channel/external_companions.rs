@@ -3,9 +3,10 @@
 use ractor::RpcReplyPort;
 
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::domain::conversation::{Conversation, Floor};
+use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::round::message_id;
+use crate::domain::turn::OwedReply;
 
 #[derive(Default)]
 pub(super) struct ExternalCompanions {
@@ -28,7 +29,7 @@ pub(super) struct StatementWaiter(RpcReplyPort<Result<Seq, VoteError>>);
 
 impl ExternalCompanions {
     /// Notes that an external companion holds the floor. Its statement comes from outside.
-    pub(super) fn select(&mut self, floor: &Floor) {
+    pub(super) fn select(&mut self, floor: &OwedReply) {
         let (companion, opened) = (floor.companion.clone(), floor.selection.opened);
         self.selected = Some(Selected { companion, ticket: floor.ticket, opened, has_spoken: floor.is_posting });
     }
@@ -46,7 +47,7 @@ impl ExternalCompanions {
         }
         let is_for = |seq: Seq| message_id(seq) == answered_id;
         let not_selected = |from| Err(VoteError::NotSelected { from, message_id: answered_id.to_owned() });
-        if let Some(floor) = conversation.floor().filter(|floor| floor.companion == from) {
+        if let Some(floor) = conversation.turns().floor().filter(|floor| floor.companion == from) {
             return match floor {
                 _ if !is_for(floor.selection.opened) && !is_for(floor.upto) && !is_for(conversation.handled()) => {
                     not_selected(from)
@@ -132,7 +133,7 @@ mod tests {
     }
 
     /// A floor of zed, for the message 7.
-    fn floor(ticket: u64) -> Floor {
+    fn floor(ticket: u64) -> OwedReply {
         let selection = json!({ "opened": 7, "selected_at": 7, "others": [] });
         let floor = json!({
             "companion": "zed", "ticket": ticket, "trigger": "lull", "messages": [], "upto": 7, "why": null, "selection": selection,

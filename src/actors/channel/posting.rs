@@ -46,7 +46,7 @@ pub(super) fn journal(statement: MadeStatement, conversation: &Conversation, cha
         channel_key: channel.key.clone(),
         at: None,
         event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
-        turn: conversation.floor().filter(|floor| floor.ticket == ticket).and_then(|floor| floor.selection.turn),
+        turn: conversation.turns().floor().filter(|floor| floor.ticket == ticket).and_then(|floor| floor.selection.turn),
         ids,
         ticket,
         usage,

@@ -217,7 +217,7 @@ pub(super) fn is_open(ticket: Ticket, conversation: &Conversation) -> bool {
 }
 
 pub(super) fn is_judgement_open(ticket: Ticket, conversation: &Conversation) -> bool {
-    conversation.open_judgement().is_some_and(|(open, _)| open == ticket)
+    conversation.turns().open_judgement().is_some_and(|(open, _)| open == ticket)
 }
 
 /// Whether this question or judgement is still open.

@@ -8,11 +8,12 @@ use super::channel_context::ChannelContext;
 use crate::actors::companion::reply;
 use crate::actors::messages::companion::{HistoryRange, Statement};
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::conversation::{Conversation, Floor};
+use crate::domain::conversation::Conversation;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::priority::Priority;
 use crate::domain::prompt::Said;
 use crate::domain::trigger::Trigger;
+use crate::domain::turn::OwedReply;
 use crate::domain::window;
 
 /// How many deaths of its actor make a reply fail.
@@ -28,7 +29,7 @@ pub(super) struct Replies {
 
 impl Replies {
     /// Starts to write the reply that is owed. False if its actor could not be started.
-    pub(super) fn start(&mut self, owed: &Floor, conversation: &Conversation, channel: &ChannelContext) -> bool {
+    pub(super) fn start(&mut self, owed: &OwedReply, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let ticket = owed.ticket;
         let Statement { trigger, modality, is_spoken, .. } = statement(owed, conversation);
         let arguments = reply::Arguments {
@@ -38,7 +39,7 @@ impl Replies {
             priority: Priority::of(trigger, modality),
             is_spoken,
             statement: channel
-                .source(move |conversation| conversation.owed_reply(ticket).map(|owed| statement(owed, conversation))),
+                .source(move |conversation| conversation.turns().owed_reply(ticket).map(|owed| statement(owed, conversation))),
             channel: channel.actor.clone(),
             context: ActorContext::clone(&channel.context),
         };
@@ -98,7 +99,7 @@ impl Replies {
 }
 
 /// What the statement is made from.
-fn statement(owed: &Floor, conversation: &Conversation) -> Statement {
+fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let window = conversation.window();
     let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question: the prompt also shows what the companion itself said in between.

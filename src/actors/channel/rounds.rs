@@ -86,7 +86,7 @@ impl RoundHost {
     pub(super) fn next_deadline(&self, conversation: &Conversation) -> Option<Moment> {
         let is_managed = |round: &Round| self.manager.as_ref().is_some_and(|manager| manager.rounds.contains(&round.message));
         let due = |round: &Round| if is_managed(round) { round.deadline + GRACE } else { round.deadline };
-        let deadlines = conversation.rounds().iter().map(due);
+        let deadlines = conversation.turns().rounds().iter().map(due);
         deadlines.chain(conversation.wake_at_except_rounds()).min()
     }
 
@@ -135,7 +135,7 @@ impl RoundHost {
         channel: &ChannelContext,
     ) -> Option<Vec<Ticket>> {
         let RoundManager { mut rounds, number, .. } = self.manager.take_if(|manager| manager.actor.get_id() == stopped)?;
-        rounds.retain(|message| conversation.round(*message).is_some());
+        rounds.retain(|message| conversation.turns().round(*message).is_some());
         if rounds.is_empty() {
             return None;
         }
@@ -143,7 +143,7 @@ impl RoundHost {
         if number < MAX_MANAGERS {
             self.start(rounds.clone(), number + 1, conversation, now, channel);
         }
-        let rounds: Vec<_> = rounds.into_iter().filter_map(|message| conversation.round(message)).collect();
+        let rounds: Vec<_> = rounds.into_iter().filter_map(|message| conversation.turns().round(message)).collect();
         let is_awaited = |companion| rounds.iter().any(|round| round.awaits(companion));
         let questions = conversation.open_questions().filter(|(companion, _)| is_awaited(companion));
         Some(questions.map(|(_, evaluation)| evaluation.ticket).collect())
@@ -151,7 +151,7 @@ impl RoundHost {
 }
 
 fn open_round(message: Seq, conversation: &Conversation, now: Moment) -> Option<OpenRound> {
-    let round = conversation.round(message)?.clone();
+    let round = conversation.turns().round(message)?.clone();
     let timeout = round.deadline.since(now);
     Some(OpenRound { round, timeout })
 }

@@ -11,9 +11,10 @@ use super::posting::{MadeStatement, journal};
 use crate::actors::messages::channel::Delivered;
 use crate::actors::messages::models::Outcome;
 use crate::actors::runtime::directory::Sort;
-use crate::domain::conversation::{Conversation, Floor, Input, Posting};
+use crate::domain::conversation::{Conversation, Input, Posting};
 use crate::domain::id::Ticket;
 use crate::domain::message::Modality;
+use crate::domain::turn::OwedReply;
 use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
 use crate::ports::language_model::{Answer, Request};
@@ -27,7 +28,7 @@ impl State {
             // The platform learned this after the companion decided to speak. It would refuse the statement.
             "refused"
         } else if is_external(&owed.companion, &self.conversation) {
-            let floor = self.conversation.floor().filter(|floor| floor.ticket == ticket);
+            let floor = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket);
             return floor.into_iter().for_each(|floor| self.external.select(floor));
         } else if self.channel.is_absent(&owed.companion) {
             "absent"
@@ -60,7 +61,7 @@ impl State {
     /// The text of a reply is there, or the reason why there is none.
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: &Outcome) {
         self.replies.end(ticket);
-        let Some(owed) = self.conversation.owed_reply(ticket) else {
+        let Some(owed) = self.conversation.turns().owed_reply(ticket) else {
             self.record_unclaimed_usage(asked, outcome);
             return;
         };
@@ -104,7 +105,7 @@ impl State {
     /// Has a statement posted on a platform.
     fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
         let waiter = self.external.take_waiter(ticket);
-        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket) else { return };
         let owed = self.deliveries.outbox_record(floor, text, self.replies.take_truncated(ticket));
         let used = self.spending.take_of_reply(ticket);
         self.start_delivery(Order { ticket, owed, platform, used, waiter, is_stopped: false });
@@ -150,7 +151,7 @@ impl State {
             tracing::warn!(%channel, %companion, "a statement was sent without a confirmation; it counts as posted");
         }
         // The words of a reply that was spoken before come first.
-        let heard = self.conversation.owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
+        let heard = self.conversation.turns().owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
@@ -185,7 +186,7 @@ impl State {
     }
 
     fn is_owed(&self, ticket: Ticket) -> bool {
-        self.conversation.owed_reply(ticket).is_some()
+        self.conversation.turns().owed_reply(ticket).is_some()
     }
 
     fn remove_from_outbox(&mut self, ticket: Ticket) {
@@ -194,6 +195,6 @@ impl State {
 }
 
 /// The reply with this ticket, if it is owed and its text is not there.
-fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&Floor> {
-    conversation.owed_reply(ticket).filter(|floor| floor.is_being_made())
+fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&OwedReply> {
+    conversation.turns().owed_reply(ticket).filter(|floor| floor.is_being_made())
 }

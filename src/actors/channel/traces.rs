@@ -371,7 +371,7 @@ impl Traces {
 
     /// Ends the turns that the conversation no longer knows, and drops state that nothing can refer to.
     fn end_turns(&mut self, conversation: &Conversation, now: Moment, records: &mut Vec<TraceRecord>) {
-        let open: BTreeSet<_> = conversation.turns().collect();
+        let open: BTreeSet<_> = conversation.turn_ids().collect();
         let over: Vec<_> = self.turns.keys().filter(|turn| !open.contains(turn)).copied().collect();
         for OpenTurn { turn, round, held_votes, outcome, error } in
             over.iter().filter_map(|turn| self.turns.remove(turn)).map(|turn| *turn)
@@ -386,7 +386,7 @@ impl Traces {
             }
             records.push(TraceRecord::Ended { turn, outcome, error, heard_since: None });
         }
-        let judged = conversation.open_judgement().map(|(ticket, _)| ticket);
+        let judged = conversation.turns().open_judgement().map(|(ticket, _)| ticket);
         self.pending_calls.retain(|ticket, call| Some(*ticket) == judged || self.turns.contains_key(&call.turn.id));
         if self.pending_calls.is_empty() {
             self.pending_calls.shrink_to_fit();

@@ -147,8 +147,8 @@ impl RoomService for ActorBackend {
             .filter_map(|id| Some((id, self.context.memberships.companion(&channel_key.channel, id)?)))
             .map(|(id, settings)| self.companion_state(id, &settings, &membership, &inspection))
             .collect();
-        let floor = conversation.floor().map(floor_state);
-        let late = conversation.owed_replies().skip(usize::from(conversation.floor().is_some()));
+        let floor = conversation.turns().floor().map(floor_state);
+        let late = conversation.turns().owed_replies().skip(usize::from(conversation.turns().floor().is_some()));
         let now = self.context.clock.now();
         let idle = self.context.settings.closing.episode_idle();
         let rules = Rules::from(&*self.context.settings);
@@ -158,8 +158,8 @@ impl RoomService for ActorBackend {
             companions,
             floor,
             late: late.map(floor_state).collect(),
-            rounds: conversation.rounds().iter().map(round_state).collect(),
-            turn: conversation.turn().map(turn_state),
+            rounds: conversation.turns().rounds().iter().map(round_state).collect(),
+            turn: conversation.turns().selected().map(turn_state),
             streak: tally.streak,
             max_companion_streak: rules.turn_taking.max_companion_streak,
             turns: tally.turns,
@@ -167,7 +167,7 @@ impl RoomService for ActorBackend {
             repetition: RepetitionState {
                 score: f64::from(tally.repetition) / 1000.0,
                 detections: tally.detections,
-                judging: conversation.open_judgement().is_some(),
+                judging: conversation.turns().open_judgement().is_some(),
             },
             episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
             kept_away: out_of_service,

@@ -9,9 +9,9 @@ use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::actor_keys::SwitchboardKey;
-use crate::domain::conversation::{self, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
+use crate::domain::turn::{OwedReply, Selected};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::{ReadError, RestoredSoFar};
@@ -73,12 +73,12 @@ impl ActorBackend {
             doing => doing.unwrap_or(Doing::Listening),
         };
         let question = gate.and_then(|gate| gate.evaluation).filter(|_| doing == Doing::Asked);
-        let floor = conversation.owed_replies().find(|floor| doing == Doing::Speaking && floor.companion == *id);
+        let floor = conversation.turns().owed_replies().find(|floor| doing == Doing::Speaking && floor.companion == *id);
         let ticket = question.map(|question| question.ticket).or(floor.map(|floor| floor.ticket));
         let trigger = match doing {
             Doing::Asked => question.map(|question| question.trigger),
             Doing::Speaking => floor.map(|floor| floor.trigger),
-            Doing::WaitingItsTurn => conversation.turn().map(|turn| turn.candidate.trigger),
+            Doing::WaitingItsTurn => conversation.turns().selected().map(|turn| turn.candidate.trigger),
             Doing::WantsToSpeak => gate.and_then(|gate| gate.wish.as_ref()).map(|wish| wish.trigger),
             Doing::BackOff => gate.and_then(|gate| gate.waiting).map(|waiting| waiting.trigger),
             Doing::Listening | Doing::Closing | Doing::Closed | Doing::Paused => None,
@@ -127,7 +127,7 @@ fn incomplete(error: &ReadError) -> OutOfService {
     OutOfService { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
 }
 
-pub(super) fn floor_state(floor: &conversation::Floor) -> Floor {
+pub(super) fn floor_state(floor: &OwedReply) -> Floor {
     Floor { companion: floor.companion.clone(), ticket: floor.ticket, due_at: floor.due_at.map(Into::into) }
 }
 
@@ -142,7 +142,7 @@ pub(super) fn round_state(round: &Round) -> RoundState {
     }
 }
 
-pub(super) fn turn_state(turn: &Turn) -> TurnState {
+pub(super) fn turn_state(turn: &Selected) -> TurnState {
     let candidate = &turn.candidate;
     TurnState { companion: candidate.companion.clone(), trigger: candidate.trigger, speak_at: turn.speak_at.map(Into::into) }
 }

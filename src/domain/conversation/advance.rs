@@ -56,12 +56,12 @@ impl Conversation {
             Event::Deleted { messages, .. } => messages.clone(),
             _ => Vec::new(),
         };
-        let answers = self.answers_to(&changed);
+        let answers = self.turns.answers_to(&changed);
         count_statement(&recorded, step.world);
         let seq = recorded.seq;
         self.apply_inbound(recorded, step.world, &mut step.out);
         // A statement that was owed is made now, and must not count twice.
-        step.world.ledger.promise_statements(step.world.channel, self.expected_statements());
+        step.world.ledger.promise_statements(step.world.channel, self.turns.expected_statements());
         // In the journal, the overflow comes before the message. In the outputs, the cancelled timers come first.
         step.out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {
@@ -95,13 +95,6 @@ impl Conversation {
         for (companion, (from, cause)) in self.opened_again.clone() {
             self.record(Event::StageChanged { companion, from, to: Stage::None, cause }, step);
         }
-    }
-
-    /// The number of statements that are expected: of the companion with the floor or the selected one, of late ones, of the one that will be
-    /// selected among held votes, and of the one that each open round with a wish will select.
-    pub(super) fn expected_statements(&self) -> u32 {
-        let of_rounds = self.rounds.iter().filter(|round| round.has_wishes()).count();
-        (of_rounds + self.late.len()) as u32 + u32::from(self.is_floor_taken()) + u32::from(!self.held.is_empty())
     }
 
     /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this
@@ -200,7 +193,7 @@ impl Conversation {
         self.close_newcomers(step);
         self.answer_again(step);
         self.use_free_floor(step);
-        let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
+        let speaker = self.turns.posted.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
         for companion in &self.gates.companions_where(Gate::lacks_interval) {
             self.draw_first_interval(companion, step);
@@ -320,7 +313,7 @@ impl Conversation {
         } else {
             vote
         };
-        if self.round_awaiting(&companion).is_some() {
+        if self.turns.round_awaiting(&companion).is_some() {
             self.conclude_vote(&companion, &vote, reason, answered, step);
             return;
         }
@@ -353,7 +346,7 @@ impl Conversation {
     }
 
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, step: &mut Step<'_, '_>) {
-        if let Some(floor) = self.owed_reply(ticket) {
+        if let Some(floor) = self.turns.owed_reply(ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
             self.record(Event::ReplyFailed { companion, ticket, trigger, error }, step);
         }
@@ -487,8 +480,8 @@ impl Conversation {
         };
         self.record(owed, step);
         // A long silence is about no message.
-        let is_empty = |floor: &Floor| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
-        let has_no_messages = self.floor.as_deref().is_some_and(is_empty);
+        let is_empty = |floor: &OwedReply| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
+        let has_no_messages = self.turns.floor.as_deref().is_some_and(is_empty);
         // The budget of the others was checked with their votes.
         let is_over_budget = again.is_some() && step.world.exhausted_statement_budget(self.clock).is_some();
         if has_no_messages || is_over_budget {

@@ -21,8 +21,8 @@ pub(super) struct Replaceable {
 }
 
 impl Replaceable {
-    pub(super) fn new(statement: Seq, floor: &Floor) -> Box<Self> {
-        let Floor { companion, trigger, messages, message, tries, .. } = floor;
+    pub(super) fn new(statement: Seq, floor: &OwedReply) -> Box<Self> {
+        let OwedReply { companion, trigger, messages, message, tries, .. } = floor;
         let (companion, messages) = (companion.clone(), messages.clone());
         Box::new(Self { companion, statement, trigger: *trigger, messages, message: *message, tries: *tries, is_due: false })
     }
@@ -68,7 +68,7 @@ impl Conversation {
         let newest = self.replaceable.as_deref().filter(|newest| newest.statement == statement && !newest.is_due);
         let newest = newest.ok_or(NotAgain::NotNewest)?;
         self.check_replaceable(newest)?;
-        if self.is_busy() || !self.late.is_empty() { Err(NotAgain::Busy) } else { Ok(()) }
+        if self.is_busy() || !self.turns.late.is_empty() { Err(NotAgain::Busy) } else { Ok(()) }
     }
 
     fn check_replaceable(&self, newest: &Replaceable) -> Result<(), NotAgain> {

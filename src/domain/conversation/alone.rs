@@ -32,7 +32,7 @@ impl Conversation {
             self.agree(&candidate.companion, trigger, reason, answered, step);
             self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto, step);
             // Another companion may have joined and got the floor in the meantime.
-            if !self.is_held(&candidate.companion) {
+            if !self.turns.is_held(&candidate.companion) {
                 self.give_floor(&candidate, step);
             }
             return;

@@ -6,6 +6,7 @@
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
 use super::super::settlement::are_all_deleted;
+use super::super::turn::SpokenSentence;
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
 use super::super::voice::pronounced::Pronounced;
@@ -176,7 +177,7 @@ impl Conversation {
 
     /// A companion has got the floor for a spoken reply: people who talk hold it back from now on.
     pub(super) fn begin_aloud(&mut self, delay: Duration, step: &mut Step<'_, '_>) {
-        let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
+        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
         let Some(policy) = step.world.policies.get(&floor.companion) else { return };
         let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
@@ -210,7 +211,8 @@ impl Conversation {
 
     /// After a restart: a reply of which something was heard is closed as cut. Any other one is made again, as text if the call is gone.
     pub(super) fn resume_aloud(&mut self, step: &mut Step<'_, '_>) {
-        let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
+        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting)
+        else {
             return;
         };
         if floor.heard().trim().is_empty() {
@@ -286,7 +288,8 @@ impl Conversation {
 
     /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
     pub(super) fn keep_heard(&mut self, ticket: Ticket, step: &mut Step<'_, '_>) -> bool {
-        let heard = self.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
+        let heard =
+            self.turns.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
         if !heard.trim().is_empty() {
             self.conclude_spoken(ticket, heard.clone(), None, None, step);
         }
@@ -460,7 +463,7 @@ impl Conversation {
     /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.
     pub(super) fn end_unwanted_reply(&mut self, event: &Event, step: &mut Step<'_, '_>) {
         let Some(ticket) = self.spoken_reply() else { return };
-        let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let told = match event {
             event if event.cancels(&floor.companion) || event.pauses(&floor.companion) => Told::Cancelled,
             Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages) => Told::Cancelled,
@@ -605,7 +608,7 @@ impl Conversation {
         reply.rest.clear();
         reply.started.clear();
         let is_silenced = call.is_silenced;
-        let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let (companion, trigger, mut messages) = (floor.companion.clone(), floor.trigger, floor.messages.clone());
         if let Some(gate) = self.gates.get(&companion) {
             messages.extend(self.unsettled(&companion, gate, self.handled));
@@ -678,7 +681,7 @@ impl Conversation {
 
     /// A spoken reply is over: the person whom it answered, and the one who cut it, are heard sooner for a while.
     fn note_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>, step: &mut Step<'_, '_>) {
-        let message = self.owed_reply(ticket).and_then(|floor| floor.message).and_then(|message| self.window.get(message));
+        let message = self.turns.owed_reply(ticket).and_then(|floor| floor.message).and_then(|message| self.window.get(message));
         let author = message.filter(|entry| entry.message.from.role == Role::Person);
         let mut people: BTreeSet<_> = by.iter().cloned().collect();
         people.extend(author.map(|entry| PersonId::from(&*entry.message.from.id)));
@@ -702,7 +705,7 @@ impl Conversation {
             self.fail_reply(ticket, INTERRUPTED.into(), step);
             return step.out.push(Output::Cancel { ticket });
         }
-        let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
         floor.is_posting = true;
         let cut = cut.map(|(full, by)| {
             let by = by.and_then(|by| self.call.author(&by));
@@ -728,7 +731,7 @@ impl Conversation {
     /// A reply that nobody owes any more is not spoken on.
     pub(super) fn drop_orphaned_reply(&mut self, out: &mut Vec<Output>) {
         let Some(ticket) = self.spoken_reply() else { return };
-        if self.floor.as_ref().is_none_or(|floor| floor.ticket != ticket)
+        if self.turns.floor.as_ref().is_none_or(|floor| floor.ticket != ticket)
             && let Some(call) = self.live.call_mut()
         {
             call.reply = None;
@@ -744,7 +747,7 @@ impl Conversation {
     }
 
     pub(super) fn apply_sentence(&mut self, ticket: Ticket, sentence: u32, text: &Arc<str>) {
-        let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
+        let floor = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket);
         if let Some(floor) = floor.filter(|floor| floor.sentences.len() >= sentence as usize) {
             // A reply that is made again after a restart begins anew.
             floor.sentences.truncate(sentence as usize);
@@ -754,14 +757,14 @@ impl Conversation {
 
     /// Takes the words of a sentence back, as far as the reply goes on.
     pub(super) fn redact_sentence(&mut self, ticket: Ticket, sentence: u32) {
-        let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
+        let floor = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket);
         if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
             *sentence = SpokenSentence { text: "".into(), heard: 0 };
         }
     }
 
     pub(super) fn apply_played(&mut self, ticket: Ticket, sentence: u32, heard: u32) {
-        let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
+        let floor = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket);
         if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
             sentence.heard = heard;
         }

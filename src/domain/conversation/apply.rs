@@ -4,8 +4,8 @@ use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::{Modality, Role};
 use super::super::round::listening;
+use super::super::turn::HeldVote;
 use super::super::window::Entry;
-use super::parts::Held;
 use super::*;
 
 impl Conversation {
@@ -46,7 +46,7 @@ impl Conversation {
                 let orphaned = self.gates.get(companion).filter(owes).map(|gate| gate.cursor);
                 self.gates.remove(companion);
                 self.opened_again.remove(companion);
-                self.rounds.iter_mut().for_each(|round| round.withdraw(companion));
+                self.turns.rounds.iter_mut().for_each(|round| round.withdraw(companion));
                 self.fire_remaining_events(orphaned.as_slice(), notes);
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
@@ -101,9 +101,9 @@ impl Conversation {
                     evaluation.due_at = evaluation.due_at.and(*questions);
                 }
                 if let Some(deadline) = round {
-                    self.rounds.iter_mut().for_each(|round| round.deadline = *deadline);
+                    self.turns.rounds.iter_mut().for_each(|round| round.deadline = *deadline);
                 }
-                if let (Some(floor), Some(due_at)) = (&mut self.floor, due) {
+                if let (Some(floor), Some(due_at)) = (&mut self.turns.floor, due) {
                     floor.due_at = Some(*due_at);
                 }
             }
@@ -118,7 +118,7 @@ impl Conversation {
             }
             Event::RepetitionAsked { ticket, .. } => {
                 self.tickets = self.tickets.max(*ticket);
-                if let Some(spoken) = &mut self.spoken {
+                if let Some(spoken) = &mut self.turns.posted {
                     spoken.judgement = Judgement::Asked(*ticket);
                 }
             }
@@ -149,7 +149,7 @@ impl Conversation {
                     self.apply_started();
                 }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
-                let (why, selection) = match self.turn.take() {
+                let (why, selection) = match self.turns.selected.take() {
                     Some(turn) => (turn.candidate.why, turn.selection),
                     None => {
                         let opened = wish.as_ref().map_or(self.handled, |wish| wish.upto);
@@ -159,7 +159,7 @@ impl Conversation {
                         )
                     }
                 };
-                self.floor = Some(Box::new(Floor {
+                self.turns.floor = Some(Box::new(OwedReply {
                     companion: companion.clone(),
                     ticket: *ticket,
                     trigger: *trigger,
@@ -195,8 +195,8 @@ impl Conversation {
             // What follows from it is another event.
             Event::Interrupted { .. } => {}
             Event::Cancelled { companion, ticket, message, .. } => self.apply_cancelled(companion, *ticket, *message),
-            Event::FloorExpired { ticket, .. } => self.apply_floor_expired(*ticket),
-            Event::FloorTaken { ticket, .. } => self.apply_floor_taken(*ticket),
+            Event::FloorExpired { ticket, .. } => self.turns.expire_floor(*ticket),
+            Event::FloorTaken { ticket, .. } => self.turns.take_floor(*ticket),
             Event::HeldSelected { selected, others } => self.apply_held_selected(selected, others),
             Event::ReplyFailed { ticket, error, .. } => self.apply_reply_failed(*ticket, error),
             Event::Summarised { upto, text, messages } => self.summary.apply(*upto, text, *messages),
@@ -222,8 +222,8 @@ impl Conversation {
     /// judgement.
     fn note_inbound(&mut self, seq: Seq) {
         self.handled = self.handled.max(seq);
-        if !self.is_being_judged() {
-            self.spoken = None;
+        if !self.turns.is_being_judged() {
+            self.turns.posted = None;
         }
     }
 
@@ -243,7 +243,7 @@ impl Conversation {
 
     /// Runs after every event: checks waiting triggers again where no question is in flight, and arms lull timers where nothing else waits.
     pub(super) fn update_waiting(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
-        if !self.held.is_empty() {
+        if !self.turns.held.is_empty() {
             self.drop_settled_held();
         }
         if !self.is_busy() {
@@ -256,7 +256,7 @@ impl Conversation {
     /// Checks waiting triggers again. Returns whether any of them is about to be handled.
     fn recheck_waiting(&mut self, world: &World<'_>) -> bool {
         let mut is_any_next = false;
-        let (late, are_events_deferred) = (&self.late, self.acknowledgements.deferred_until.is_some());
+        let (late, are_events_deferred) = (&self.turns.late, self.acknowledgements.deferred_until.is_some());
         for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| gate.waiting.is_some() && !gate.is_silent()) {
             let is_backing_off = gate.is_backing_off();
             if !is_backing_off {
@@ -340,7 +340,7 @@ impl Conversation {
             gate.waiting = None;
             // It is asked anew, so the open round goes on without its vote.
             if gate.wish.take().is_some() {
-                for round in self.rounds.iter_mut().filter(|round| !round.awaits(&evaluated.companion)) {
+                for round in self.turns.rounds.iter_mut().filter(|round| !round.awaits(&evaluated.companion)) {
                     round.overrule(listening(&evaluated.companion, round.message, is_called, gate.stage));
                 }
             }
@@ -363,7 +363,7 @@ impl Conversation {
     fn apply_decided(&mut self, decided: &Decided, turn: Option<TurnId>, notes: &mut Vec<Output>) {
         if let Some(state) = &decided.vote {
             // Only the round that the State is for accepts it.
-            self.rounds.iter_mut().for_each(|round| round.submit(state.clone()));
+            self.turns.rounds.iter_mut().for_each(|round| round.submit(state.clone()));
         }
         if decided.reason == Reason::Backchannel {
             self.overheard.retain(|seq, _| !decided.messages.contains(seq));
@@ -397,8 +397,10 @@ impl Conversation {
                 let why = decided.why.clone().filter(|_| decided.reason != Reason::Unreadable);
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why, turn });
                 // It was asked alone. Another companion that joined since may speak or write late. Then the loop guard is looked at again.
-                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some() || !self.late.is_empty()) {
-                    self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
+                if decided.vote.is_none()
+                    && (self.turns.floor.is_some() || self.turns.selected.is_some() || !self.turns.late.is_empty())
+                {
+                    self.turns.held.insert(companion.clone(), HeldVote::without_state(companion, decided.trigger, upto));
                 }
                 continue;
             };
@@ -443,7 +445,7 @@ impl Conversation {
     fn drop_settled(&mut self) {
         let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
         // The messages that a reply in progress answers are still needed.
-        let answered = self.owed_replies().filter_map(|floor| floor.messages.first()).min();
+        let answered = self.turns.owed_replies().filter_map(|floor| floor.messages.first()).min();
         let settled = answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1))));
         let Self { window, summary, .. } = self;
         window.trim(settled, |entry| summary.count(entry));

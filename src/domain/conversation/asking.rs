@@ -53,23 +53,23 @@ impl Conversation {
 
     /// Whether a companion may be asked when its trigger fires.
     pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, world: &World<'_>) -> bool {
-        !gate.is_silent() && !gate.is_backing_off() && !self.is_late(companion) && world.policies.contains_key(companion)
+        !gate.is_silent() && !gate.is_backing_off() && !self.turns.is_late(companion) && world.policies.contains_key(companion)
     }
 
     /// Whether a companion is asked although another one speaks or is asked: a person has just addressed it, and it has nothing in progress itself.
     fn is_asked_at_once(&self, companion: &CompanionId, gate: &Gate, waiting: Waiting) -> bool {
-        let has_floor = self.floor.as_ref().is_some_and(|floor| floor.companion == *companion)
-            || self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion);
+        let has_floor =
+            self.turns.floor.as_ref().is_some_and(|floor| floor.companion == *companion) || self.turns.is_selected(companion);
         // The address may have settled, because the buffer was full.
         let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
         // One that wants to speak and waits for the votes of others is asked anew. A round is known by its message.
         waiting.urgent
             && is_addressed()
             && gate.evaluation.is_none()
-            && !self.held.contains_key(companion)
+            && !self.turns.held.contains_key(companion)
             && !has_floor
             && self.holds_rounds()
-            && self.round(self.handled).is_none()
+            && self.turns.round(self.handled).is_none()
     }
 
     /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older

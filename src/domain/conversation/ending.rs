@@ -7,17 +7,6 @@ use super::apply::cancel_lull;
 use super::*;
 use crate::settings::repetition::Judge;
 
-/// The progress of the repetition judgement of a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Judgement {
-    /// Older snapshots may say that none is needed.
-    #[serde(alias = "NotNeeded")]
-    Due,
-    /// The side model was asked.
-    Asked(Ticket),
-    Given,
-}
-
 impl Conversation {
     /// Changes the stage of a companion, if it differs. See [`change_stages`](Self::change_stages).
     pub(super) fn change_stage(
@@ -82,7 +71,7 @@ impl Conversation {
     pub(super) fn begin_statement(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) {
         let Some(gate) = self.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
         // One that was selected before the conversation was opened again does not count. A late one that counts is the last.
-        let counts = self.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.tally.opened);
+        let counts = self.turns.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.tally.opened);
         let is_last = counts && self.tally.turns == self.turns_count();
         if is_last && has_reached(step.world.rules.turn_taking.max_turns, self.tally.turns + 1)
             || counts && has_reached(own_max_turns(companion, step.world), gate.turns + 1)
@@ -106,12 +95,13 @@ impl Conversation {
     /// Whether the last statement that `max_turns` allows is being written late. It is waited for: nobody else is asked or selected until it is posted
     /// or has failed.
     pub(super) fn awaits_last_statement(&self, world: &World<'_>) -> bool {
-        !self.late.is_empty() && has_reached(world.rules.turn_taking.max_turns, self.turns_count())
+        !self.turns.late.is_empty() && has_reached(world.rules.turn_taking.max_turns, self.turns_count())
     }
 
     /// A statement was posted: ends the conversation of those for whom it was the last one, and judges the last statements for repetition.
     pub(super) fn assess_statement(&mut self, step: &mut Step<'_, '_>) {
-        let Some(PostedStatement { companion, opened, message, judgement, is_farewell, is_unjudged, .. }) = self.spoken.clone()
+        let Some(PostedStatement { companion, opened, message, judgement, is_farewell, is_unjudged, .. }) =
+            self.turns.posted.clone()
         else {
             return;
         };
@@ -146,7 +136,7 @@ impl Conversation {
     /// The side model has judged. Returns whether the judgement was awaited.
     pub(super) fn judge(&mut self, ticket: Ticket, score: f64, mut call: Option<Box<Call>>, step: &mut Step<'_, '_>) -> bool {
         let is_awaited = |spoken: &&PostedStatement| spoken.judgement == Judgement::Asked(ticket);
-        let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.spoken.as_ref().filter(is_awaited) else {
+        let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.turns.posted.as_ref().filter(is_awaited) else {
             return false;
         };
         let (message, opened) = (*message, *opened);
@@ -163,7 +153,7 @@ impl Conversation {
         // While the side model judged, the conversation may have reopened. Then the statements before do not count.
         let is_detection = score > repetition::THRESHOLD && !self.recent_statements.is_empty();
         let detections = if is_detection { self.tally.detections.saturating_add(1) } else { 0 };
-        let is_by_model = self.is_being_judged();
+        let is_by_model = self.turns.is_being_judged();
         let most = if self.did_person_interrupt(is_by_model) { Stage::Closing } else { Stage::Terminal };
         let last = self.tally.forced;
         // A statement under the last forced stage comes first, so that a goodbye is said.
@@ -308,8 +298,8 @@ impl Conversation {
     /// A companion that became terminal is asked no more and takes no turn. A statement whose call has begun is still made, and so is a question
     /// about a human's address, because that opens the companion again.
     fn withdraw(&mut self, companion: &CompanionId, notes: &mut Vec<Output>) {
-        let lost_turn = self.turn.take_if(|turn| turn.candidate.companion == *companion);
-        if let Some(spoken) = self.spoken.as_mut().filter(|spoken| spoken.companion == *companion) {
+        let lost_turn = self.turns.selected.take_if(|turn| turn.candidate.companion == *companion);
+        if let Some(spoken) = self.turns.posted.as_mut().filter(|spoken| spoken.companion == *companion) {
             spoken.is_farewell = false;
         }
         let is_asked_by_person = self.is_asked_by_person(companion);
@@ -339,7 +329,7 @@ impl Conversation {
     pub(super) fn apply_judged(&mut self, score: f64, detections: u32, forced: Stage, exempt: &[CompanionId]) {
         self.tally.detections = detections;
         self.tally.repetition = (score * 1000.0).round() as u32;
-        if let Some(spoken) = &mut self.spoken {
+        if let Some(spoken) = &mut self.turns.posted {
             spoken.judgement = Judgement::Given;
         }
         if forced.is_none() {

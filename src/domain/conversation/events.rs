@@ -85,7 +85,7 @@ impl Conversation {
         let may_be_chosen = |companion: &CompanionId| !names_any || event.address.includes(companion);
         let order = |(companion, gate): &(&CompanionId, &Gate)| {
             let is_about_to = gate.owes_acknowledgement() || self.is_about_to_acknowledge(companion);
-            let is_speaking = self.owed_replies().any(|floor| floor.companion == **companion);
+            let is_speaking = self.turns.owed_replies().any(|floor| floor.companion == **companion);
             (gate.paused, !is_about_to, is_speaking, self.spoke.get(*companion).copied())
         };
         let candidates = self.gates.iter().filter(|(companion, _)| may_be_chosen(companion));
@@ -94,7 +94,7 @@ impl Conversation {
 
     /// Whether a companion was selected to acknowledge events and has not begun to speak.
     pub(super) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
-        let candidate = self.turn.as_ref().map(|turn| &turn.candidate);
+        let candidate = self.turns.selected.as_ref().map(|turn| &turn.candidate);
         candidate.is_some_and(|candidate| candidate.trigger == Trigger::Event && candidate.companion == *companion)
     }
 
@@ -110,7 +110,7 @@ impl Conversation {
     /// addressed the companion as well.
     pub(super) fn acknowledge_events(&mut self, step: &mut Step<'_, '_>) {
         while let Some((companion, is_called)) = self.next_acknowledger(step.world) {
-            step.world.ledger.promise_statements(step.world.channel, self.expected_statements());
+            step.world.ledger.promise_statements(step.world.channel, self.turns.expected_statements());
             let reason = if step.world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
             let used_up = || step.world.exhausted_statement_budget(self.clock).map(|used_up| (Reason::Budget, Some(used_up)));
             if let Some((reason, used_up)) = reason.or_else(used_up) {
@@ -135,7 +135,7 @@ impl Conversation {
 
     /// The companion that acknowledges events next, and whether a person has addressed it as well.
     fn next_acknowledger(&self, world: &World<'_>) -> Option<(CompanionId, bool)> {
-        if self.is_floor_taken() || self.is_being_judged() || self.awaits_last_statement(world) {
+        if self.turns.is_floor_taken() || self.turns.is_being_judged() || self.awaits_last_statement(world) {
             return None;
         }
         // A companion that is asked answers first. Its statement may acknowledge the event.
@@ -200,7 +200,7 @@ impl Conversation {
         let Some(companion) = decided.companions.first().cloned() else { return };
         let candidate = Candidate { companion, trigger: Trigger::Event, why: None, message: None, is_farewell: false };
         let selection = Selection { opened: self.handled, selected_at: self.handled, turn, ..Selection::default() };
-        self.turn = Some(Box::new(Turn { candidate, selection, speak_at: decided.speak_at }));
+        self.turns.selected = Some(Box::new(Selected { candidate, selection, speak_at: decided.speak_at }));
     }
 
     /// A companion need not acknowledge an event any more. If it was addressed as well, it is asked about that.

@@ -11,66 +11,33 @@ use super::*;
 pub const CLOSED: &str = "closed";
 
 impl Conversation {
-    /// Whether a companion has the floor, or was selected and waits for its delay.
-    pub(super) fn is_floor_taken(&self) -> bool {
-        self.floor.is_some() || self.turn.is_some()
-    }
-
-    /// The replies that are owed: that of the companion with the floor, then those that are written late.
-    pub fn owed_replies(&self) -> impl Iterator<Item = &Floor> {
-        self.floor.as_deref().into_iter().chain(&self.late)
-    }
-
-    /// The owed reply with this number.
-    pub fn owed_reply(&self, ticket: Ticket) -> Option<&Floor> {
-        self.owed_replies().find(|floor| floor.ticket == ticket)
-    }
-
-    pub(super) fn owed_reply_mut(&mut self, ticket: Ticket) -> Option<&mut Floor> {
-        self.floor.as_deref_mut().into_iter().chain(&mut self.late).find(|floor| floor.ticket == ticket)
-    }
-
-    /// Whether a companion writes without the floor. Until it has spoken, it is not asked.
-    pub(super) fn is_late(&self, companion: &CompanionId) -> bool {
-        self.late.iter().any(|late| late.companion == *companion)
-    }
-
-    /// Removes an owed reply.
-    pub(super) fn take_owed(&mut self, ticket: Ticket) -> Option<Floor> {
-        if let Some(floor) = self.floor.take_if(|floor| floor.ticket == ticket) {
-            return Some(*floor);
-        }
-        let index = self.late.iter().position(|late| late.ticket == ticket)?;
-        Some(self.late.remove(index))
-    }
-
     /// The number of statements that were selected after the newest human message. Late ones count from their selection.
     pub(super) fn streak(&self) -> u32 {
-        let late = self.late.iter().filter(|late| late.selection.selected_at >= self.tally.newest_human);
+        let late = self.turns.late.iter().filter(|late| late.selection.selected_at >= self.tally.newest_human);
         self.tally.streak.saturating_add(late.count() as u32)
     }
 
     /// The number of statements since the conversation was opened. Late ones count from their selection.
     pub(super) fn turns_count(&self) -> u32 {
-        let late = self.late.iter().filter(|late| late.selection.selected_at >= self.tally.opened);
+        let late = self.turns.late.iter().filter(|late| late.selection.selected_at >= self.tally.opened);
         self.tally.turns.saturating_add(late.count() as u32)
     }
 
     /// Notes that a restart interrupted the posting of this reply: it is not made again.
     pub fn note_interrupted_posting(&mut self, ticket: Ticket) {
-        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) {
+        if let Some(floor) = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket) {
             floor.is_posting = true;
         }
     }
 
     /// The text of a reply is complete. The companion with the floor posts it; a late one waits for the floor.
     pub(super) fn accept_text(&mut self, ticket: Ticket, text: Arc<str>, out: &mut Vec<Output>) {
-        match self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
+        match self.turns.floor.as_ref().filter(|floor| floor.ticket == ticket) {
             // The text of an attempt that is being stopped is discarded.
             Some(floor) if floor.is_being_made() => self.post(text, out),
             Some(_) => {}
             None => {
-                if let Some(late) = self.late.iter_mut().find(|late| late.ticket == ticket && late.is_being_made()) {
+                if let Some(late) = self.turns.late.iter_mut().find(|late| late.ticket == ticket && late.is_being_made()) {
                     late.text = Some(text);
                 }
             }
@@ -78,7 +45,7 @@ impl Conversation {
     }
 
     pub(super) fn post(&mut self, text: Arc<str>, out: &mut Vec<Output>) {
-        if let Some(floor) = &mut self.floor {
+        if let Some(floor) = &mut self.turns.floor {
             floor.is_posting = true;
             out.push(Output::Post(Box::new(Posting {
                 companion: floor.companion.clone(),
@@ -91,18 +58,18 @@ impl Conversation {
 
     /// Takes the floor from a companion that has written for too long.
     pub(super) fn expire_floor(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let has_expired = |floor: &&Floor| {
+        let has_expired = |floor: &&OwedReply| {
             floor.is_being_made() && floor.expires_at.is_some_and(|expires_at| self.is_due(expires_at, occasion))
         };
-        if let Some(floor) = self.floor.as_deref().filter(has_expired) {
+        if let Some(floor) = self.turns.floor.as_deref().filter(has_expired) {
             self.record(Event::FloorExpired { companion: floor.companion.clone(), ticket: floor.ticket }, step);
         }
     }
 
     /// Drops late replies of companions that were closed or paused, or have left.
     fn drop_silenced_late(&mut self, step: &mut Step<'_, '_>) {
-        let is_silenced = |late: &&Floor| self.gates.get(&late.companion).is_none_or(Gate::is_silent);
-        for ticket in self.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
+        let is_silenced = |late: &&OwedReply| self.gates.get(&late.companion).is_none_or(Gate::is_silent);
+        for ticket in self.turns.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
             self.fail_reply(ticket, CLOSED.into(), step);
             step.out.push(Output::Cancel { ticket });
         }
@@ -112,14 +79,14 @@ impl Conversation {
     pub(super) fn use_free_floor(&mut self, step: &mut Step<'_, '_>) {
         // A statement may have closed companions, and a paused one may have lost the floor.
         self.drop_silenced_late(step);
-        while !self.is_floor_taken() && !self.is_being_judged() {
-            if let Some(late) = self.late.iter_mut().find(|late| late.text.is_some()) {
+        while !self.turns.is_floor_taken() && !self.turns.is_being_judged() {
+            if let Some(late) = self.turns.late.iter_mut().find(|late| late.text.is_some()) {
                 let (companion, ticket, text) = (late.companion.clone(), late.ticket, late.text.take());
                 self.record(Event::FloorTaken { companion, ticket }, step);
                 if let Some(text) = text {
                     self.post(text, &mut step.out);
                 }
-            } else if self.held.is_empty() || self.awaits_last_statement(step.world) || !self.select_held(step) {
+            } else if self.turns.held.is_empty() || self.awaits_last_statement(step.world) || !self.select_held(step) {
                 return;
             }
         }
@@ -129,7 +96,7 @@ impl Conversation {
     /// selected.
     fn select_held(&mut self, step: &mut Step<'_, '_>) -> bool {
         // The statement of one of them is expected already.
-        step.world.ledger.promise_statements(step.world.channel, self.expected_statements() - 1);
+        step.world.ledger.promise_statements(step.world.channel, self.turns.expected_statements() - 1);
         let used_up = step.world.exhausted_statement_budget(self.clock);
         let refusal = if self.streak() >= step.world.rules.turn_taking.max_companion_streak {
             Some(Reason::LoopGuard)
@@ -158,15 +125,16 @@ impl Conversation {
     /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
     /// companions were addressed; within a round, and among all others, as at its end.
     fn held_ranking(&self) -> Vec<CompanionId> {
-        let mut ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
+        let mut ranking =
+            ranked(self.turns.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
         let mut addressed_at = BTreeMap::<Seq, Seq>::new();
-        for (companion, held) in self.held.iter().filter(|(_, held)| held.state.selected) {
+        for (companion, held) in self.turns.held.iter().filter(|(_, held)| held.state.selected) {
             let is_call = |entry: &&Entry| entry.message.address.includes(companion);
             let first = self.buffer(companion).find(is_call).map_or(held.opened, |entry| entry.seq);
             addressed_at.entry(held.opened).and_modify(|at| *at = first.min(*at)).or_insert(first);
         }
         let order = |companion: &CompanionId| {
-            let called = self.held.get(companion).filter(|held| held.state.selected);
+            let called = self.turns.held.get(companion).filter(|held| held.state.selected);
             called.map_or((true, None), |held| (false, addressed_at.get(&held.opened)))
         };
         ranking.sort_by_cached_key(order);
@@ -185,8 +153,8 @@ impl Conversation {
 
     /// Drops held votes whose messages have settled, those for a silence, which is over, and those of companions that do not want to speak any more.
     pub(super) fn drop_settled_held(&mut self) {
-        let Self { held, gates, .. } = self;
-        held.retain(|companion, _| {
+        let Self { turns, gates, .. } = self;
+        turns.held.retain(|companion, _| {
             let Some(gate) = gates.get_mut(companion) else { return false };
             let cursor = gate.cursor;
             gate.wish.take_if(|wish| wish.message <= cursor || wish.trigger == Trigger::Silence);
@@ -194,23 +162,11 @@ impl Conversation {
         });
     }
 
-    pub(super) fn apply_floor_expired(&mut self, ticket: Ticket) {
-        self.late.extend(self.floor.take_if(|floor| floor.ticket == ticket).map(|floor| *floor));
-    }
-
-    pub(super) fn apply_floor_taken(&mut self, ticket: Ticket) {
-        if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
-            let mut floor = self.late.remove(index);
-            floor.was_late = true;
-            self.floor = Some(Box::new(floor));
-        }
-    }
-
     pub(super) fn apply_held_selected(&mut self, selected: &CompanionId, others: &[Outvoted]) {
-        let opened = self.held.get(selected).map_or(self.handled, |held| held.opened);
+        let opened = self.turns.held.get(selected).map_or(self.handled, |held| held.opened);
         let turn = self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn);
-        self.held.clear();
-        // Held votes spent their delay while they waited.
+        self.turns.held.clear();
+        // HeldVote votes spent their delay while they waited.
         self.begin_turn(Some(selected), others, opened, turn, None);
     }
 }

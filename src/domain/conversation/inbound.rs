@@ -119,8 +119,8 @@ impl Conversation {
     /// still settle them or a reply in progress answers them.
     pub(super) fn push(&mut self, entry: Entry, world: &World<'_>) {
         if self.window.len() >= world.rules.gate.max_buffer {
-            let Self { window, gates, floor, late, .. } = self;
-            let is_answered = |seq| floor.as_deref().into_iter().chain(&*late).any(|floor| floor.messages.contains(&seq));
+            let Self { window, gates, turns, .. } = self;
+            let is_answered = |seq| turns.owed_replies().any(|reply| reply.messages.contains(&seq));
             let is_unsettled = |entry: &Entry| {
                 gates.iter().any(|(companion, gate)| entry.seq > gate.cursor && entry.concerns_gate_of(companion))
             };
@@ -173,7 +173,7 @@ impl Conversation {
     /// A statement was posted. Returns its audience, from the messages that it answers.
     fn apply_statement(&mut self, seq: Seq, message: Arc<Message>, reply: Option<Ticket>) -> Audience {
         let companion = CompanionId::from(&*message.from.id);
-        let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
+        let floor = self.turns.floor.take_if(|floor| Some(floor.ticket) == reply);
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
         let answers = Audience::of_answer(snapshot);
         self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
@@ -196,7 +196,7 @@ impl Conversation {
             self.remember_statement(seq, message);
         }
         let (Selection { opened, turn, .. }, judgement) = (selection, Judgement::Due);
-        self.spoken = Some(PostedStatement {
+        self.turns.posted = Some(PostedStatement {
             companion,
             message: seq,
             opened,
@@ -234,7 +234,7 @@ impl Conversation {
                 evaluation.is_spoilt |= deleted.iter().any(|seq| *seq <= evaluation.upto);
             }
         }
-        if let Some(spoken) = &mut self.spoken {
+        if let Some(spoken) = &mut self.turns.posted {
             spoken.is_spoilt |= deleted.iter().any(|seq| *seq <= spoken.message);
         }
         self.fire_remaining_events(&orphaned, notes);
@@ -244,7 +244,7 @@ impl Conversation {
     /// nothing to answer, no statement follows (docs/design/gate.md G-24), and its turn continues to its end, even if more messages are deleted.
     /// `present` are the deleted messages that were in the window. A reply may answer messages that have left the window.
     fn cancel_replies_to_deleted(&mut self, deleted: &[Seq], present: &[Seq], notes: &mut Vec<Output>) {
-        let Self { window, gates, turn, floor, late, .. } = self;
+        let Self { window, gates, turns: Turns { selected, floor, late, .. }, .. } = self;
         let has_only_deleted = |companion: &CompanionId, cursor: Seq, upto: Seq| {
             present.iter().any(|seq| *seq > cursor && *seq <= upto)
                 && window.buffer(companion, cursor).next().is_none_or(|first| first.seq > upto)
@@ -253,14 +253,14 @@ impl Conversation {
         for (companion, gate) in gates.iter_mut() {
             let cursor = gate.cursor;
             let wish = gate.wish.take_if(|wish| has_only_deleted(companion, cursor, wish.upto));
-            let turn = turn.take_if(|turn| {
-                turn.candidate.companion == *companion && has_only_deleted(companion, cursor, turn.selection.opened)
+            let selected = selected.take_if(|selected| {
+                selected.candidate.companion == *companion && has_only_deleted(companion, cursor, selected.selection.opened)
             });
-            if wish.is_some() || turn.is_some() {
+            if wish.is_some() || selected.is_some() {
                 dropped.push((companion.clone(), None));
             }
         }
-        let mut has_nothing_left = |floor: &mut Floor| {
+        let mut has_nothing_left = |floor: &mut OwedReply| {
             let has_nothing_left = are_all_deleted(&floor.messages, deleted);
             floor.messages.retain(|seq| !deleted.contains(seq));
             if has_nothing_left {
@@ -299,7 +299,7 @@ impl Conversation {
         // A paused companion neither votes nor takes its turn.
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
         self.submit_listening_for(silenced.iter());
-        let lost_turn = self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+        let lost_turn = self.turns.selected.take_if(|turn| silenced.contains(&turn.candidate.companion));
         if let Some(turn) = lost_turn.filter(|turn| turn.candidate.trigger == Trigger::Event) {
             self.restore_event(&turn.candidate.companion);
         }
@@ -314,17 +314,17 @@ impl Conversation {
                 notes.push(Output::Cancel { ticket: evaluation.ticket });
             }
         }
-        if let Some(floor) = self.floor.take_if(|floor| is_target(&floor.companion)) {
+        if let Some(floor) = self.turns.floor.take_if(|floor| is_target(&floor.companion)) {
             notes.push(Output::Cancel { ticket: floor.ticket });
         }
-        self.turn.take_if(|turn| is_target(&turn.candidate.companion));
+        self.turns.selected.take_if(|turn| is_target(&turn.candidate.companion));
         if target.is_none() {
-            notes.extend(self.late.drain(..).map(|late| Output::Cancel { ticket: late.ticket }));
-            if let Some(PostedStatement { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
+            notes.extend(self.turns.late.drain(..).map(|late| Output::Cancel { ticket: late.ticket }));
+            if let Some(PostedStatement { judgement: Judgement::Asked(ticket), .. }) = self.turns.posted.take() {
                 notes.push(Output::Cancel { ticket });
             }
-            self.rounds.clear();
-            self.held.clear();
+            self.turns.rounds.clear();
+            self.turns.held.clear();
             self.recent_statements.clear();
             self.tally = Tally { newest_human: self.tally.newest_human, opened: self.handled, ..Tally::default() };
         }

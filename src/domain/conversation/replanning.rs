@@ -28,12 +28,12 @@ impl Conversation {
             return;
         }
         // A message that is too old is not answered.
-        let is_too_late = |floor: &Floor| {
+        let is_too_late = |floor: &OwedReply| {
             let is_address = message.address.includes(&floor.companion);
             super::inbound::is_too_late(self.clock, said_at, is_address, &step.world.rules)
         };
-        let is_affected = |floor: &&Floor| floor.upto < seq && self.adds_to(message, floor) && !is_too_late(floor);
-        for ticket in self.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect::<Vec<_>>() {
+        let is_affected = |floor: &&OwedReply| floor.upto < seq && self.adds_to(message, floor) && !is_too_late(floor);
+        for ticket in self.turns.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect::<Vec<_>>() {
             self.stop_attempt(ticket, seq, said_at, step);
         }
     }
@@ -45,17 +45,11 @@ impl Conversation {
         }
     }
 
-    /// The replies that answer one of these messages.
-    pub(super) fn answers_to(&self, messages: &[Seq]) -> Vec<Ticket> {
-        let answers = |floor: &&Floor| floor.messages.iter().any(|seq| messages.contains(seq));
-        self.owed_replies().filter(answers).map(|floor| floor.ticket).collect()
-    }
-
     /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
     fn stop_attempt(&mut self, ticket: Ticket, message: Seq, said_at: Moment, step: &mut Step<'_, '_>) {
         // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
-        let is_written = |floor: &&Floor| !floor.is_posting && !self.is_aloud(floor.ticket);
-        let Some(floor) = self.owed_reply(ticket).filter(is_written) else { return };
+        let is_written = |floor: &&OwedReply| !floor.is_posting && !self.is_aloud(floor.ticket);
+        let Some(floor) = self.turns.owed_reply(ticket).filter(is_written) else { return };
         let is_external = self.gates.get(&floor.companion).is_none_or(|gate| gate.external);
         if is_external || floor.replans >= step.world.rules.reply.max_replans {
             return;
@@ -69,9 +63,9 @@ impl Conversation {
 
     /// Starts the next attempts that are due. They answer everything that is unsettled by now, too.
     pub(super) fn replan_due(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let is_due = |floor: &&Floor| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at, occasion));
-        for ticket in self.owed_replies().filter(is_due).map(|floor| floor.ticket).collect::<Vec<_>>() {
-            let Some(floor) = self.owed_reply(ticket) else { continue };
+        let is_due = |floor: &&OwedReply| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at, occasion));
+        for ticket in self.turns.owed_replies().filter(is_due).map(|floor| floor.ticket).collect::<Vec<_>>() {
+            let Some(floor) = self.turns.owed_reply(ticket) else { continue };
             let Some(gate) = self.gates.get(&floor.companion) else { continue };
             let mut messages = floor.messages.clone();
             messages.extend(self.unsettled(&floor.companion, gate, self.handled));
@@ -88,7 +82,7 @@ impl Conversation {
     }
 
     pub(super) fn apply_replanning(&mut self, ticket: Ticket, until: Moment) {
-        if let Some(floor) = self.owed_reply_mut(ticket) {
+        if let Some(floor) = self.turns.owed_reply_mut(ticket) {
             floor.replan_at = Some(until);
             // A late text that waits for the floor is discarded, too.
             floor.text = None;
@@ -98,7 +92,7 @@ impl Conversation {
     pub(super) fn apply_replanned(&mut self, event: &Event, notes: &mut Vec<Output>) {
         let Some(owed) = event.owed() else { return };
         self.tickets = self.tickets.max(owed.ticket);
-        let Some(floor) = owed.replaces.and_then(|ticket| self.owed_reply_mut(ticket)) else { return };
+        let Some(floor) = owed.replaces.and_then(|ticket| self.turns.owed_reply_mut(ticket)) else { return };
         floor.ticket = owed.ticket;
         floor.replan_at = None;
         floor.replans += 1;
@@ -141,8 +135,8 @@ impl Conversation {
     }
 
     /// The reply of a companion that the Stop button cancels, if it owes one that is not being posted.
-    pub fn stoppable_reply(&self, companion: &CompanionId) -> Option<&Floor> {
-        self.owed_replies().find(|floor| floor.companion == *companion && !floor.is_posting)
+    pub fn stoppable_reply(&self, companion: &CompanionId) -> Option<&OwedReply> {
+        self.turns.owed_replies().find(|floor| floor.companion == *companion && !floor.is_posting)
     }
 
     /// Determines for whom the phrase settles: before the message is applied, and after full buffers have let their oldest messages go.
@@ -171,7 +165,7 @@ impl Conversation {
         if !message.asks_to_stop || message.from.role != Role::Person {
             return Vec::new();
         }
-        let owed = self.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
+        let owed = self.turns.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
             companion: floor.companion.clone(),
             ticket: Some(floor.ticket),
             trigger: floor.trigger,
@@ -179,7 +173,7 @@ impl Conversation {
             others: floor.selection.others.clone(),
             turn: floor.selection.turn,
         });
-        let selected = self.turn.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
+        let selected = self.turns.selected.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
             companion: turn.candidate.companion.clone(),
             ticket: None,
             trigger: turn.candidate.trigger,
@@ -205,9 +199,9 @@ impl Conversation {
             let is_addressed = || message.address.includes(companion) || self.is_called(companion);
             let is_idle = self.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
             let owes_another = || {
-                let is_stopped = |floor: &Floor| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
-                let is_selected = self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion);
-                is_selected || self.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
+                let is_stopped = |floor: &OwedReply| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
+                let is_selected = self.turns.is_selected(companion);
+                is_selected || self.turns.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
             };
             let has_nothing_else = || self.buffer(companion).all(|entry| entry.seq == seq || answered.contains(&entry.seq));
             is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
@@ -223,7 +217,7 @@ impl Conversation {
 
     /// The messages that a selected companion would answer, of those before this one: what was said until it was selected, and what the same people
     /// said since then.
-    fn answered_by_selected(&self, turn: &Turn, before: Seq) -> Vec<Seq> {
+    fn answered_by_selected(&self, turn: &Selected, before: Seq) -> Vec<Seq> {
         let (companion, selected_at) = (&turn.candidate.companion, turn.selection.selected_at);
         let unsettled = self.buffer(companion).filter(|entry| entry.seq < before);
         let (mut answered, later): (Vec<_>, Vec<_>) = unsettled.partition(|entry| entry.seq <= selected_at);
@@ -238,7 +232,7 @@ impl Conversation {
 
     /// Whether a message is more of what a statement answers: it addresses the speaker; or everything that the statement answers and people wrote is
     /// by its author, who speaks to nobody else.
-    fn adds_to(&self, message: &Message, floor: &Floor) -> bool {
+    fn adds_to(&self, message: &Message, floor: &OwedReply) -> bool {
         let entries = || floor.messages.iter().filter_map(|seq| self.window.get(*seq));
         let is_written = |entry: &&Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
         let is_by_one = || entries().filter(is_written).all(|entry| entry.message.from.id == message.from.id);
@@ -255,7 +249,7 @@ impl Conversation {
 
     /// A spoken reply ended without a word that was heard. Those that lost the floor to it do not follow.
     pub(super) fn drop_interrupted(&mut self, ticket: Ticket) {
-        if let Some(Floor { selection, messages, companion, .. }) = self.take_owed(ticket) {
+        if let Some(OwedReply { selection, messages, companion, .. }) = self.turns.take_owed(ticket) {
             self.drop_losers(&companion, selection, &messages);
         }
     }
@@ -282,8 +276,8 @@ impl Conversation {
 
     pub(super) fn apply_cancelled(&mut self, companion: &CompanionId, ticket: Option<Ticket>, message: Option<Seq>) {
         let stopped = match ticket {
-            Some(ticket) => self.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
-            None => self.turn.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {
+            Some(ticket) => self.turns.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
+            None => self.turns.selected.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {
                 let answered = self.answered_by_selected(&turn, message.unwrap_or(self.handled));
                 (turn.selection, answered)
             }),
@@ -314,7 +308,11 @@ impl Conversation {
 
     /// After a restart: messages that were on record before the channel handled them may concern a reply.
     pub(super) fn reconsider_replies_after_restart(&mut self, step: &mut Step<'_, '_>) {
-        let owed = self.owed_replies().map(|floor| floor.upto).chain(self.turn.iter().map(|turn| turn.selection.selected_at));
+        let owed = self
+            .turns
+            .owed_replies()
+            .map(|floor| floor.upto)
+            .chain(self.turns.selected.iter().map(|turn| turn.selection.selected_at));
         let engaged = self.gates.values().filter_map(|gate| {
             let wanted = || gate.wish.as_ref().map(|wish| wish.upto);
             gate.evaluation.map(|asked| asked.upto).or_else(wanted)

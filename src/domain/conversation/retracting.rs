@@ -73,7 +73,7 @@ impl Conversation {
             self.ask_about_the_rest(companion, decided, asked);
         }
         let is_called = self.is_called(companion);
-        for round in &mut self.rounds {
+        for round in &mut self.turns.rounds {
             round.overrule(listening(companion, round.message, is_called, stage));
         }
     }

@@ -2,7 +2,8 @@
 
 use super::super::event::{Outvoted, RoundClosed, RoundOpened};
 use super::super::gate::Wish;
-use super::super::round::listening;
+use super::super::round::{Round, listening};
+use super::super::turn::HeldVote;
 use super::super::vote::Stance;
 use super::advance::AnswerRecord;
 use super::asking::Attendance;
@@ -28,16 +29,11 @@ impl Conversation {
         self.record(Event::RoundOpened(opened), step);
     }
 
-    /// The round that waits for this companion's State. A companion is asked in one round at a time.
-    pub(super) fn round_awaiting(&self, companion: &CompanionId) -> Option<&Round> {
-        self.rounds.iter().find(|round| round.awaits(companion))
-    }
-
     /// Submits a listening State for a companion that was asked in a round and will not answer.
     pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
         let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
         let is_called = self.is_called(companion);
-        if let Some(round) = self.rounds.iter_mut().find(|round| round.awaits(companion)) {
+        if let Some(round) = self.turns.rounds.iter_mut().find(|round| round.awaits(companion)) {
             round.submit(listening(companion, round.message, is_called, stage));
         }
     }
@@ -47,7 +43,7 @@ impl Conversation {
         for companion in companions {
             let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { continue };
             let is_called = self.is_called(companion);
-            for round in &mut self.rounds {
+            for round in &mut self.turns.rounds {
                 round.overrule(listening(companion, round.message, is_called, stage));
             }
         }
@@ -62,7 +58,7 @@ impl Conversation {
         mut answered: AnswerRecord,
         step: &mut Step<'_, '_>,
     ) {
-        let Some(round) = self.round_awaiting(companion) else { return };
+        let Some(round) = self.turns.round_awaiting(companion) else { return };
         let Some(evaluation) = self.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
         let opened = round.message;
         let vote = &self.at_least_minimum(companion, vote);
@@ -93,7 +89,7 @@ impl Conversation {
 
     /// An external companion votes. A vote that nobody waits for is ignored.
     pub(super) fn accept_vote(&mut self, state: State, step: &mut Step<'_, '_>) {
-        let is_awaited = self.round_awaiting(&state.from).is_some_and(|round| round.message_id() == state.message_id);
+        let is_awaited = self.turns.round_awaiting(&state.from).is_some_and(|round| round.message_id() == state.message_id);
         let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_awaited) else { return };
         let Some(evaluation) = gate.evaluation else { return };
         let vote = Vote {
@@ -110,43 +106,38 @@ impl Conversation {
 
     /// Closes the rounds whose States have all arrived, or whose deadline is due.
     pub(super) fn close_rounds(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        for message in self.rounds.iter().map(|round| round.message).collect::<Vec<_>>() {
+        for message in self.turns.rounds.iter().map(|round| round.message).collect::<Vec<_>>() {
             self.close_round(message, occasion, step);
         }
-    }
-
-    /// The open round with this number.
-    pub fn round(&self, message: Seq) -> Option<&Round> {
-        self.rounds.iter().find(|round| round.message == message)
     }
 
     /// Closes a round once all States have arrived, or its deadline is due. Questions without a State are then unanswered. While the floor is taken,
     /// or a model judges a statement, the companions that want to speak keep their votes.
     fn close_round(&mut self, message: Seq, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let Some(round) = self.round(message) else { return };
+        let Some(round) = self.turns.round(message) else { return };
         if self.is_due(round.deadline, occasion) {
             for companion in round.missing().cloned().collect::<Vec<_>>() {
                 if let Some(evaluation) = self.gates.get(&companion).and_then(|gate| gate.evaluation) {
                     self.on_unanswered(evaluation.ticket, "timeout".into(), step);
                     step.out.push(Output::Cancel { ticket: evaluation.ticket });
-                } else if let Some(round) = self.rounds.iter_mut().find(|round| round.message == message) {
+                } else if let Some(round) = self.turns.rounds.iter_mut().find(|round| round.message == message) {
                     // It was not asked: if events were lost, a round may name a companion that never joined.
                     round.withdraw(&companion);
                 }
             }
         }
-        if occasion.by_deadline && self.round(message).is_some_and(|round| round.missing().next().is_none()) {
+        if occasion.by_deadline && self.turns.round(message).is_some_and(|round| round.missing().next().is_none()) {
             // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
             let now = self.clock;
             let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
             self.record_ended_back_offs(&ended_back_offs, step);
         }
-        let Some(round) = self.round(message).filter(|round| round.missing().next().is_none()) else { return };
+        let Some(round) = self.turns.round(message).filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
-        // Held votes are selected when the floor is free, if the loop guard still allows it.
+        // HeldVote votes are selected when the floor is free, if the loop guard still allows it.
         let is_guarded = self.streak() >= step.world.rules.turn_taking.max_companion_streak;
-        let must_wait = self.is_floor_taken() || self.is_being_judged() || self.awaits_last_statement(step.world);
+        let must_wait = self.turns.is_floor_taken() || self.turns.is_being_judged() || self.awaits_last_statement(step.world);
         let (selected, held) =
             if must_wait || is_guarded { (None, ranking.by_ref().collect()) } else { (ranking.next(), Vec::new()) };
         let message_of = |companion: &CompanionId| self.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);
@@ -168,23 +159,25 @@ impl Conversation {
 
     /// Gives the floor to the selected companion after its delay.
     pub(super) fn begin_turn_due(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let is_due = |turn: &&Turn| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
-        if let Some(candidate) = self.turn.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
+        let is_due = |turn: &&Selected| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
+        if let Some(candidate) = self.turns.selected.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
             self.give_floor(&candidate, step);
         }
     }
 
     /// Gives the floor without a delay to a companion that takes over from a failed reply.
     pub(super) fn begin_turn_at_once(&mut self, step: &mut Step<'_, '_>) {
-        while let Some(candidate) = self.turn.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone()) {
+        while let Some(candidate) =
+            self.turns.selected.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone())
+        {
             self.give_floor(&candidate, step);
         }
     }
 
     /// Fails the reply of an external companion whose words did not arrive in time.
     pub(super) fn fail_late_words(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let is_due = |floor: &&Floor| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
-        if let Some(ticket) = self.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
+        let is_due = |floor: &&OwedReply| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
+        if let Some(ticket) = self.turns.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
             self.fail_reply(ticket, "timeout".into(), step);
         }
     }
@@ -193,9 +186,14 @@ impl Conversation {
     /// whole time.
     pub(super) fn extend_deadlines(&mut self, step: &mut Step<'_, '_>) {
         let turn_taking = step.world.rules.turn_taking;
-        let round =
-            self.rounds.iter().map(|round| round.deadline).max().map(|last| last.max(self.clock + turn_taking.state_timeout()));
-        let is_waited_for = self.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
+        let round = self
+            .turns
+            .rounds
+            .iter()
+            .map(|round| round.deadline)
+            .max()
+            .map(|last| last.max(self.clock + turn_taking.state_timeout()));
+        let is_waited_for = self.turns.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
         let floor = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
         let is_timed = |gate: &Gate| gate.evaluation.is_some_and(|evaluation| evaluation.due_at.is_some());
         let questions = self.gates.values().any(is_timed).then(|| self.clock + step.world.rules.voice.decision_timeout());
@@ -225,17 +223,17 @@ impl Conversation {
     }
 
     pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, turn: Option<TurnId>) {
-        self.spoken = self.spoken.take().filter(|spoken| matches!(spoken.judgement, Judgement::Asked(_)));
+        self.turns.posted = self.turns.posted.take().filter(|spoken| matches!(spoken.judgement, Judgement::Asked(_)));
         let mut round = Round::new(opened.message, self.clock, opened.deadline, &opened.listening, &opened.asked);
         round.turn = turn;
-        self.rounds.push(round);
+        self.turns.rounds.push(round);
     }
 
     pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
-        let index = self.rounds.iter().position(|round| round.message == closed.message);
-        let turn = index.and_then(|index| self.rounds.remove(index).turn);
+        let index = self.turns.rounds.iter().position(|round| round.message == closed.message);
+        let turn = index.and_then(|index| self.turns.rounds.remove(index).turn);
         for state in closed.states.iter().filter(|state| closed.held.contains(&state.from)) {
-            self.held.insert(state.from.clone(), Held { state: state.clone(), opened: closed.message });
+            self.turns.held.insert(state.from.clone(), HeldVote { state: state.clone(), opened: closed.message });
         }
         if closed.held.is_empty() {
             self.begin_turn(closed.selected.as_ref(), &closed.others, closed.message, turn, closed.speak_at);
@@ -266,7 +264,7 @@ impl Conversation {
                 gate.wish = None;
             }
             let selection = Selection { opened, selected_at: self.handled, others, turn };
-            self.turn = Some(Box::new(Turn { candidate, selection, speak_at }));
+            self.turns.selected = Some(Box::new(Selected { candidate, selection, speak_at }));
         }
     }
 
@@ -282,21 +280,21 @@ impl Conversation {
         if error == INTERRUPTED {
             return self.drop_interrupted(ticket);
         }
-        if self.floor.as_ref().is_none_or(|floor| floor.ticket != ticket) {
+        if self.turns.floor.as_ref().is_none_or(|floor| floor.ticket != ticket) {
             // Nobody takes the place of a late companion.
-            self.take_owed(ticket);
+            self.turns.take_owed(ticket);
             return;
         }
-        let Some(floor) = self.floor.take() else { return };
+        let Some(floor) = self.turns.floor.take() else { return };
         let can_speak = |candidate: &Candidate| {
             let gate = self.gates.get(&candidate.companion);
             // A candidate whose trigger has settled in the meantime has nothing left to say. One that is asked again waits for that.
             gate.is_some_and(|gate| !gate.is_silent() && !gate.is_engaged() && gate.waiting.is_some())
         };
         let Selection { opened, others, turn, .. } = floor.selection;
-        self.turn = others.into_iter().filter(|_| !floor.was_late).find(can_speak).map(|candidate| {
+        self.turns.selected = others.into_iter().filter(|_| !floor.was_late).find(can_speak).map(|candidate| {
             let selection = Selection { opened, selected_at: self.handled, others: Vec::new(), turn };
-            Box::new(Turn { candidate, selection, speak_at: None })
+            Box::new(Selected { candidate, selection, speak_at: None })
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Decides which turn an event belongs to. The questions of one trigger, or of several at once, are one turn, until silence or a statement.
 
 use super::super::event::Decided;
+use super::super::round::Round;
 use super::*;
 
 impl Conversation {
@@ -8,12 +9,12 @@ impl Conversation {
     pub(super) fn turn_of(&mut self, event: &Event, world: &mut World<'_>) -> Option<TurnId> {
         match event {
             Event::RoundOpened(_) => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
-            Event::Evaluated(evaluated) => match self.round_awaiting(&evaluated.companion) {
+            Event::Evaluated(evaluated) => match self.turns.round_awaiting(&evaluated.companion) {
                 Some(round) => round.turn,
                 None => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
             },
             Event::Decided(Decided { ticket: None, reason: Reason::LoopGuard | Reason::Budget, companions, .. })
-                if companions.iter().any(|companion| self.held.contains_key(companion)) =>
+                if companions.iter().any(|companion| self.turns.held.contains_key(companion)) =>
             {
                 let gates = companions.iter().filter_map(|companion| self.gates.get(companion));
                 gates.filter_map(|gate| gate.wish.as_ref()).find_map(|wish| wish.turn)
@@ -23,7 +24,7 @@ impl Conversation {
                 Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world)))
             }
             Event::Decided(Decided { ticket: None, .. }) => {
-                match self.rounds.last().filter(|_| self.turn_without_question.is_none()) {
+                match self.turns.rounds.last().filter(|_| self.turn_without_question.is_none()) {
                     Some(round) => round.turn,
                     None => {
                         let turn = self.turn_without_question.unwrap_or_else(|| self.begin(world));
@@ -35,33 +36,33 @@ impl Conversation {
             Event::Decided(Decided { ticket: Some(ticket), .. }) | Event::Unanswered { ticket, .. } => {
                 self.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
             }
-            Event::RoundClosed(closed) => self.round(closed.message).and_then(|round| round.turn),
+            Event::RoundClosed(closed) => self.turns.round(closed.message).and_then(|round| round.turn),
             Event::HeldSelected { selected, .. } => {
                 self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn)
             }
             // A State in a round, or of a companion that is alone; or the farewell that it announced was posted.
             Event::StageChanged { companion, cause: Cause::State, .. } => {
                 let is_of = |round: &&Round| round.states().any(|state| state.from == *companion);
-                match self.rounds.iter().rev().find(is_of) {
+                match self.turns.rounds.iter().rev().find(is_of) {
                     Some(round) => round.turn,
-                    None => self.answered_turn.or(self.spoken.as_ref().and_then(|spoken| spoken.turn)),
+                    None => self.answered_turn.or(self.turns.posted.as_ref().and_then(|spoken| spoken.turn)),
                 }
             }
             Event::StageChanged { cause: Cause::MaxTurns, to: Stage::Closing, .. } => {
-                self.floor.as_ref().and_then(|floor| floor.selection.turn)
+                self.turns.floor.as_ref().and_then(|floor| floor.selection.turn)
             }
             Event::StageChanged { cause: Cause::MaxTurns | Cause::Repetition, .. }
             | Event::RepetitionAsked { .. }
-            | Event::RepetitionJudged { .. } => self.spoken.as_ref().and_then(|spoken| spoken.turn),
+            | Event::RepetitionJudged { .. } => self.turns.posted.as_ref().and_then(|spoken| spoken.turn),
             Event::ReplyOwed { again: Some(_), .. } => Some(self.begin(world)),
-            Event::ReplyOwed { companion, .. } => match &self.turn {
+            Event::ReplyOwed { companion, .. } => match &self.turns.selected {
                 Some(turn) => turn.selection.turn,
                 None => self.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),
             },
-            Event::Cancelled { ticket: None, .. } => self.turn.as_ref().and_then(|turn| turn.selection.turn),
+            Event::Cancelled { ticket: None, .. } => self.turns.selected.as_ref().and_then(|turn| turn.selection.turn),
             event if event.is_inbound() => None,
             // Events about no reply may lead to a turn. If they do, `assign_first_turn` sets it later.
-            event => event.reply().and_then(|ticket| self.owed_reply(ticket)).and_then(|floor| floor.selection.turn),
+            event => event.reply().and_then(|ticket| self.turns.owed_reply(ticket)).and_then(|floor| floor.selection.turn),
         }
     }
 
@@ -72,20 +73,12 @@ impl Conversation {
     }
 
     /// The turns in progress.
-    pub fn turns(&self) -> impl Iterator<Item = TurnId> {
-        let round_turns = self.rounds.iter().filter_map(|round| round.turn);
+    pub fn turn_ids(&self) -> impl Iterator<Item = TurnId> {
         let gate_turns = self.gates.values().flat_map(|gate| {
             let asked = gate.evaluation.and_then(|evaluation| evaluation.turn);
             asked.into_iter().chain(gate.wish.as_ref().and_then(|wish| wish.turn))
         });
-        let selected = self.turn.as_ref().and_then(|turn| turn.selection.turn);
-        let owed = self.owed_replies().filter_map(|floor| floor.selection.turn);
-        round_turns.chain(gate_turns).chain(selected).chain(owed).chain(self.judged_turn())
-    }
-
-    /// The turn whose statement is being judged for repetition.
-    pub fn judged_turn(&self) -> Option<TurnId> {
-        self.spoken.as_ref().filter(|_| self.is_being_judged()).and_then(|spoken| spoken.turn)
+        gate_turns.chain(self.turns.ids())
     }
 }
 

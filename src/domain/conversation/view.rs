@@ -60,24 +60,9 @@ impl Conversation {
         &self.window
     }
 
-    /// The floor, if a companion has it.
-    pub fn floor(&self) -> Option<&Floor> {
-        self.floor.as_deref()
-    }
-
-    /// The open rounds, oldest first.
-    pub fn rounds(&self) -> &[Round] {
-        &self.rounds
-    }
-
-    /// Whether a companion wants to speak and waits until the floor is free.
-    pub fn is_held(&self, companion: &CompanionId) -> bool {
-        self.held.contains_key(companion)
-    }
-
-    /// The companion that was selected and has not begun to speak.
-    pub fn turn(&self) -> Option<&Turn> {
-        self.turn.as_deref()
+    /// The turns in progress.
+    pub fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// The counters that limit endless conversations.
@@ -90,18 +75,9 @@ impl Conversation {
         self.tally.detections > 0 && !self.answers_person(trigger, messages)
     }
 
-    /// The repetition question in flight, and the newest message that it is about.
-    pub fn open_judgement(&self) -> Option<(Ticket, Seq)> {
-        let spoken = self.spoken.as_ref()?;
-        match spoken.judgement {
-            Judgement::Asked(ticket) => Some((ticket, spoken.message)),
-            _ => None,
-        }
-    }
-
     /// The statements that the repetition question in flight is about, oldest first. Deleted ones are left out.
     pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
-        let newest = self.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
+        let newest = self.turns.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
         self.recent_statements.iter().filter(move |statement| statement.seq <= newest).map(|statement| &statement.message)
     }
 
@@ -130,9 +106,9 @@ impl Conversation {
     }
 
     fn doing(&self, companion: &CompanionId, gate: &Gate) -> Doing {
-        if self.owed_replies().any(|floor| floor.companion == *companion) {
+        if self.turns.owed_replies().any(|floor| floor.companion == *companion) {
             Doing::Speaking
-        } else if self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion) {
+        } else if self.turns.is_selected(companion) {
             Doing::WaitingItsTurn
         } else if gate.paused {
             Doing::Paused

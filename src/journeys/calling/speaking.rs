@@ -107,7 +107,7 @@ impl Talk {
         let last = statements.values().last().map(|messages| messages[0].text.to_string());
         assert_eq!(last.as_deref(), Some(ANSWER), "{context}: the channel goes on answering");
         let conversation = look(&world.context, &lobby().channel).await.unwrap().conversation;
-        assert_eq!((conversation.spoken_reply(), conversation.owed_replies().count()), (None, 0), "{context}");
+        assert_eq!((conversation.spoken_reply(), conversation.turns().owed_replies().count()), (None, 0), "{context}");
         outcome.to_owned()
     }
 }

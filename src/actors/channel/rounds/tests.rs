@@ -67,7 +67,7 @@ async fn a_manager_that_reports_its_deadline_too_early_must_wait() {
 
     let ManagerMessage::ExtendDeadline { timeout: wait, .. } = next(&mut received).await else { panic!("unexpected message") };
     assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
-    assert!(state.conversation.round(ROUND).is_some());
+    assert!(state.conversation.turns().round(ROUND).is_some());
 }
 
 #[tokio::test(start_paused = true)]

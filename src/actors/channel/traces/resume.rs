@@ -58,7 +58,7 @@ impl Traces {
     fn add_missing_turns(&mut self, conversation: &Conversation, now: Moment, context: &ActorContext) {
         let turn = |id: Option<TurnId>, message: Seq, trigger: Trigger| Turn { message, trigger, ..Turn::new(id, now, context) };
         let mut parts = Vec::new();
-        for round in conversation.rounds() {
+        for round in conversation.turns().rounds() {
             parts.push((turn(round.turn, round.message, Trigger::Lull), None, true));
         }
         for (companion, evaluation) in conversation.open_questions() {
@@ -68,10 +68,10 @@ impl Traces {
             let asked = turn(evaluation.turn, evaluation.message, evaluation.trigger);
             parts.push((asked, Some((evaluation.ticket, evaluation.trigger, counts)), false));
         }
-        if let Some(next) = conversation.turn() {
+        if let Some(next) = conversation.turns().selected() {
             parts.push((turn(next.selection.turn, next.selection.opened, next.candidate.trigger), None, false));
         }
-        for floor in conversation.owed_replies() {
+        for floor in conversation.turns().owed_replies() {
             let owed = turn(floor.selection.turn, floor.selection.opened, floor.trigger);
             parts.push((owed, Some((floor.ticket, floor.trigger, (0, 0, None))), false));
         }
@@ -88,9 +88,9 @@ impl Traces {
                 self.pending_calls.entry(ticket).or_insert_with(call);
             }
         }
-        if let Some((ticket, message)) = conversation.open_judgement() {
+        if let Some((ticket, message)) = conversation.turns().open_judgement() {
             let call = self.pending_calls.entry(ticket).or_insert_with(|| {
-                Box::new(PendingCall::new(turn(conversation.judged_turn(), message, Trigger::Turn), Trigger::Turn, now))
+                Box::new(PendingCall::new(turn(conversation.turns().judged_turn(), message, Trigger::Turn), Trigger::Turn, now))
             });
             let judged = call.turn.clone();
             self.posted = Some((judged.clone(), message));

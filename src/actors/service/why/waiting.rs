@@ -53,10 +53,10 @@ impl Scene<'_> {
             });
         }
         let Some(gate) = conversation.gate(companion) else { return nothing("the first message") };
-        if conversation.owed_replies().any(|floor| floor.companion == *companion) {
+        if conversation.turns().owed_replies().any(|floor| floor.companion == *companion) {
             return nothing("the end of its own statement: it is speaking");
         }
-        if let Some(turn) = conversation.turn().filter(|turn| turn.candidate.companion == *companion) {
+        if let Some(turn) = conversation.turns().selected().filter(|turn| turn.candidate.companion == *companion) {
             let text = match turn.speak_at.map(|at| at.since(now)).filter(|left| !left.is_zero()) {
                 Some(left) => format!("{} before it speaks: it was selected", secs(left)),
                 None => "a moment before it speaks: it was selected".to_owned(),
@@ -72,7 +72,7 @@ impl Scene<'_> {
         }
         if gate.wish.is_some() {
             let is_of = |round: &&Round| round.states().any(|state| state.from == *companion && state.state == Stance::Speak);
-            let round = conversation.rounds().iter().find(is_of);
+            let round = conversation.turns().rounds().iter().find(is_of);
             let missing: Vec<_> = round.into_iter().flat_map(Round::missing).map(|id| self.name(id)).collect();
             let what = if missing.is_empty() { "the floor".to_owned() } else { format!("the votes of {}", missing.join(", ")) };
             return nothing(&format!("{what}: it wants to speak"));
@@ -89,8 +89,8 @@ impl Scene<'_> {
         }
         if gate.waiting.is_some() {
             // Its trigger has fired, but another companion is being asked, votes, or speaks.
-            let floor = conversation.floor().map(|floor| &floor.companion);
-            let busy = floor.or(conversation.turn().map(|turn| &turn.candidate.companion));
+            let floor = conversation.turns().floor().map(|floor| &floor.companion);
+            let busy = floor.or(conversation.turns().selected().map(|turn| &turn.candidate.companion));
             if let Some(until) = conversation.events_deferred_until().filter(|_| gate.owes_acknowledgement()) {
                 let left = secs(until.since(now));
                 return nothing(&format!(
@@ -99,7 +99,7 @@ impl Scene<'_> {
             }
             return nothing(&match busy {
                 Some(busy) => format!("{} to finish speaking; it may be asked then", self.name(busy)),
-                None if !conversation.rounds().is_empty() => "the end of the round; it may be asked then".to_owned(),
+                None if !conversation.turns().rounds().is_empty() => "the end of the round; it may be asked then".to_owned(),
                 None => "its turn to be asked".to_owned(),
             });
         }

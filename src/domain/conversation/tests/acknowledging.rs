@@ -139,7 +139,7 @@ fn a_silence_that_ended_while_no_process_ran_fires_once() {
     assert_eq!((fired, asked.trigger), (1, Trigger::Silence));
     scene.answer(0, plain(Verdict::Yes));
     scene.wait(3_000_000);
-    let floor = scene.conversation.floor().expect("aria starts a conversation");
+    let floor = scene.conversation.turns().floor().expect("aria starts a conversation");
     assert_eq!((floor.trigger, floor.messages.len()), (Trigger::Silence, 0));
     assert!(!Trigger::Silence.is_unsolicited());
 }

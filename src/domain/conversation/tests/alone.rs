@@ -31,12 +31,12 @@ proptest! {
         let asked = outputs.iter().filter(|output| matches!(output, Output::Made(made) if matches!(made.event, Event::Evaluated(_)))).count();
         prop_assert!(asked <= 1);
         // Events may have waited for their budget until now.
-        let (before, after) = (scene.conversation.floor(), resumed.floor());
+        let (before, after) = (scene.conversation.turns().floor(), resumed.turns().floor());
         let is_new = before.is_none() && after.is_some_and(|floor| floor.trigger == Trigger::Event);
         prop_assert!(is_new || after.map(|floor| floor.messages.first()) == before.map(|floor| floor.messages.first()));
         let is_same = after.map(|floor| floor.ticket) == before.map(|floor| floor.ticket);
         prop_assert!(is_new || is_same || after.map(|floor| floor.replans) > before.map(|floor| floor.replans));
-        let is_watched = resumed.floor().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
+        let is_watched = resumed.turns().floor().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
         prop_assert!(is_watched || resumed.is_at_rest(), "nothing will ever consider the unsettled messages");
     }
 }

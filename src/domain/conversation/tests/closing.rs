@@ -49,7 +49,7 @@ fn a_question_in_flight_ends_without_an_error() {
     assert_eq!((cancelled(&outputs), outputs.iter().any(is_error)), (2, false));
     assert_eq!(scene.conversation.open_questions().count(), 0);
     assert_eq!(
-        scene.conversation.rounds().iter().map(|round| round.missing().count()).collect::<Vec<_>>(),
+        scene.conversation.turns().rounds().iter().map(|round| round.missing().count()).collect::<Vec<_>>(),
         [0],
         "both companions listen"
     );
@@ -87,11 +87,11 @@ fn who_becomes_terminal_before_it_speaks_loses_the_floor() {
     scene.wait(10_000_000);
     scene.answer(0, plain(Verdict::Yes));
     scene.answer(0, plain(Verdict::No));
-    assert!(scene.conversation.turn().is_some());
+    assert!(scene.conversation.turns().selected().is_some());
 
     end(&mut scene);
 
-    assert_eq!(scene.conversation.turn(), None);
+    assert_eq!(scene.conversation.turns().selected(), None);
     assert!(scene.conversation.is_at_rest());
 }
 
@@ -111,12 +111,12 @@ fn a_call_that_was_about_to_be_answered_is_asked_about_again() {
     let mut scene = Scene::new(&PAIR);
     scene.say(to(&["aria"]), false, false);
     scene.answer(0, plain(Verdict::Yes));
-    assert!(scene.conversation.turn().is_some());
+    assert!(scene.conversation.turns().selected().is_some());
 
     end_since(&mut scene, Seq::NONE);
     scene.wait(1);
 
-    assert_eq!((scene.conversation.turn(), stages(&scene)), (None, vec![Stage::None, Stage::Terminal]));
+    assert_eq!((scene.conversation.turns().selected(), stages(&scene)), (None, vec![Stage::None, Stage::Terminal]));
     let asked: Vec<_> = scene.conversation.open_questions().map(|(_, question)| question.trigger).collect();
     let waiting = scene.conversation.companions().filter_map(|view| view.gate.waiting).map(|waiting| waiting.trigger);
     assert_eq!(asked.into_iter().chain(waiting).collect::<Vec<_>>(), [Trigger::DirectAddress]);
@@ -128,7 +128,7 @@ fn a_statement_whose_call_has_begun_is_made() {
     scene.say(to(&["aria"]), false, false);
     scene.answer(0, plain(Verdict::Yes));
     scene.wait(2_000_000);
-    assert!(scene.conversation.floor().is_some());
+    assert!(scene.conversation.turns().floor().is_some());
 
     let outputs = end(&mut scene);
     scene.act(&Act::Write(0));
@@ -144,7 +144,7 @@ fn the_next_stage_is_forced_after_a_statement_under_the_last_one() {
 
     for statement in 0..6 {
         speak(&mut scene, &format!("person {statement}"));
-        let floor = scene.conversation.floor.as_mut().expect("aria has the floor");
+        let floor = scene.conversation.turns.floor.as_mut().expect("aria has the floor");
         floor.trigger = Trigger::Turn;
         if statement == 3 {
             // Its call began before a stage was forced.
@@ -168,7 +168,7 @@ fn a_minimum_stage_ends_with_the_companions_own_statement_or_an_address_of_it() 
     scene.conversation.gates.values_mut().for_each(|gate| gate.stage = Stage::Closing);
     scene.conversation.apply_judged(0.9, 2, Stage::Closing, &[]);
     // A statement that answers a person ends those of all.
-    scene.conversation.floor.as_mut().expect("aria has the floor").trigger = Trigger::Turn;
+    scene.conversation.turns.floor.as_mut().expect("aria has the floor").trigger = Trigger::Turn;
 
     scene.act(&Act::Write(0));
     let after_statement = minimum_stages(&scene);

@@ -13,7 +13,7 @@ fn a_round_with_a_companion_that_never_joined_ends_with_the_companions_in_the_ch
     open_round(&mut scene, &["aria", "zoe"]);
 
     scene.wait(60_000_000);
-    let is_over = scene.conversation.rounds().is_empty();
+    let is_over = scene.conversation.turns().rounds().is_empty();
     scene.say(Address { companions: ["ben".into()].into(), others: false }, false, false);
 
     assert!(is_over);
@@ -24,18 +24,19 @@ fn a_round_with_a_companion_that_never_joined_ends_with_the_companions_in_the_ch
 fn a_companion_that_never_joined_is_not_selected_even_if_its_wish_is_on_record() {
     let mut scene = Scene::new(&PAIR);
     scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
-    let opened = scene.conversation.rounds.pop().expect("two companions are in the channel");
+    let opened = scene.conversation.turns.rounds.pop().expect("two companions are in the channel");
     let wishes = ["yan", "zoe"].map(|lost| {
         let vote = Vote { importance: 10.0, ..plain(Verdict::Yes) };
         State::voted(&vote, lost.into(), opened.message_id(), true)
     });
     let asked = ["aria".into()];
-    scene.conversation.rounds = vec![Round::new(opened.message, opened.opened_at, opened.deadline, &wishes, &asked)];
+    scene.conversation.turns.rounds =
+        vec![crate::domain::round::Round::new(opened.message, opened.opened_at, opened.deadline, &wishes, &asked)];
 
     scene.answer(0, plain(Verdict::Yes));
     scene.wait(5_000_000);
 
-    assert_eq!(scene.conversation.floor().map(|floor| floor.companion.as_str()), Some("aria"));
+    assert_eq!(scene.conversation.turns().floor().map(|floor| floor.companion.as_str()), Some("aria"));
 }
 
 /// Journals the opening of a round, as if the events about its companions had been lost.

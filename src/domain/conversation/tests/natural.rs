@@ -75,7 +75,7 @@ impl Talk {
 /// Answers questions until this companion has the floor, and counts the prompts.
 fn floor_of(scene: &mut Scene, speaker: &CompanionId, judged: &mut Judged) -> Ticket {
     for _ in 0..100 {
-        if let Some(floor) = scene.conversation.floor().filter(|floor| floor.companion == *speaker) {
+        if let Some(floor) = scene.conversation.turns().floor().filter(|floor| floor.companion == *speaker) {
             judged.count(scene.conversation.warns_of_repetition(floor.trigger, &floor.messages));
             return floor.ticket;
         }

@@ -43,7 +43,7 @@ fn an_address_over_the_budget_neither_replaces_nor_declines_that_of_another_pers
         let (_, asked) = scene.conversation.open_questions().next().expect("aria is asked about what alice said");
         assert_eq!((asked.trigger, asked.message), (Trigger::DirectAddress, alices));
         scene.answer(0, plain(Verdict::Yes));
-        let floor = scene.conversation.floor().expect("aria answers");
+        let floor = scene.conversation.turns().floor().expect("aria answers");
         assert_eq!(floor.messages, [alices]);
         assert!(scene.conversation.window().entries().count() < 30, "declined messages leave the window");
         assert_fold_matches(&scene);

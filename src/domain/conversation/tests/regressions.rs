@@ -30,7 +30,7 @@ fn a_companion_with_nothing_to_ask_again_waits_for_a_lull_from_the_end_of_its_ba
 
     let back_off = gate(&scene, "cleo").back_off.map(|back_off| back_off.until);
     assert_eq!((before, back_off), (None, Some(None)));
-    assert!(!scene.conversation.rounds().is_empty() && gate(&scene, "cleo").lull_at.is_some());
+    assert!(!scene.conversation.turns().rounds().is_empty() && gate(&scene, "cleo").lull_at.is_some());
     assert_fold_matches(&scene);
 }
 
@@ -101,7 +101,7 @@ fn a_back_off_and_a_lull_that_ended_while_no_process_ran_are_folded_the_same_aft
 
     scene.restart(Duration::from_secs(11));
 
-    assert!(!scene.conversation.rounds().is_empty());
+    assert!(!scene.conversation.turns().rounds().is_empty());
     assert_fold_matches(&scene);
 }
 
@@ -204,7 +204,7 @@ fn the_last_statement_is_waited_for_if_it_is_late() {
     say(&mut scene, Some("ben"));
     scene.answer(0, plain(Verdict::Yes));
     scene.wait(10_000_000);
-    assert!(scene.conversation.late.len() == 1 && scene.conversation.floor().is_some());
+    assert!(scene.conversation.turns.late.len() == 1 && scene.conversation.turns().floor().is_some());
 
     scene.act(&Act::Write(0));
     say(&mut scene, Some("ben"));

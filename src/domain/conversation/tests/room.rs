@@ -98,7 +98,7 @@ proptest! {
         scene.act(&Act::Pause { target: None, paused: false });
         scene.say(Address { companions: scene.cast.clone(), others: false }, false, false);
         let conversation = &scene.conversation;
-        let selected_before = conversation.owed_replies().count() as u64 + u64::from(conversation.turn().is_some());
+        let selected_before = conversation.turns().owed_replies().count() as u64 + u64::from(conversation.turns().selected().is_some());
         let (statements_before, owed_before) = (scene.statements, selected_before);
         let acknowledgements_before = scene.acknowledgements;
 
@@ -147,31 +147,31 @@ proptest! {
                 _ => None,
             })
             .collect();
-        for owed in original.owed_replies() {
+        for owed in original.turns().owed_replies() {
             // It may have been begun again in the meantime.
-            let still_owed = resumed.owed_replies().find(|floor| floor.companion == owed.companion);
+            let still_owed = resumed.turns().owed_replies().find(|floor| floor.companion == owed.companion);
             let is_still_owed = still_owed.is_some_and(|floor| floor.ticket == owed.ticket || floor.replans > owed.replans);
             // A late reply of a companion that was silenced is dropped.
             let is_silent = original.companions().any(|view| view.companion == &owed.companion && view.gate.is_silent());
             prop_assert!(is_still_owed || is_silent && dropped.contains(&owed.ticket));
         }
-        if resumed.floor().is_some_and(|floor| original.owed_reply(floor.ticket).is_some()) {
+        if resumed.turns().floor().is_some_and(|floor| original.turns().owed_reply(floor.ticket).is_some()) {
             prop_assert!(!begins_to_speak);
         }
-        if let Some(turn) = original.turn() {
-            let waits = resumed.turn().map(|turn| &turn.candidate.companion);
-            let speaks = resumed.floor().map(|floor| &floor.companion);
+        if let Some(turn) = original.turns().selected() {
+            let waits = resumed.turns().selected().map(|turn| &turn.candidate.companion);
+            let speaks = resumed.turns().floor().map(|floor| &floor.companion);
             prop_assert_eq!(waits.or(speaks), Some(&turn.candidate.companion));
         }
         for (companion, _) in resumed.open_questions() {
-            let is_alone = resumed.rounds().is_empty();
-            prop_assert!(is_alone || resumed.round_awaiting(companion).is_some(), "{companion} is asked outside a round");
+            let is_alone = resumed.turns().rounds().is_empty();
+            prop_assert!(is_alone || resumed.turns().round_awaiting(companion).is_some(), "{companion} is asked outside a round");
         }
-        for round in resumed.rounds() {
+        for round in resumed.turns().rounds() {
             prop_assert!(round.deadline > resumed.clock(), "nobody has time to answer again");
         }
-        let is_watched = resumed.owed_replies().next().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
-        prop_assert!(is_watched || resumed.open_judgement().is_some() || resumed.is_at_rest(), "nothing will ever consider the unsettled messages");
+        let is_watched = resumed.turns().owed_replies().next().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
+        prop_assert!(is_watched || resumed.turns().open_judgement().is_some() || resumed.is_at_rest(), "nothing will ever consider the unsettled messages");
     }
 }
 
@@ -208,7 +208,7 @@ fn after_a_restart_a_stop_phrase_leaves_an_address_that_it_does_not_cancel() {
     scene.with_world(|world| resumed.resume(scene.now, world));
 
     let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| (asked.trigger, asked.message)).collect();
-    assert_eq!((resumed.floor(), asked), (None, vec![(Trigger::DirectAddress, alices)]));
+    assert_eq!((resumed.turns().floor(), asked), (None, vec![(Trigger::DirectAddress, alices)]));
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_statement_that_became_a_dead_letter_is_not_made_again() {
     let mut scene = Scene::new(&setup);
     scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
     scene.answer(0, plain(Verdict::Yes));
-    let owed = scene.conversation.floor().map(|floor| floor.ticket);
+    let owed = scene.conversation.turns().floor().map(|floor| floor.ticket);
     let mut resumed = scene.folded();
     scene.act(&Act::Write(0));
     let statement = scene.journal.last().cloned().expect("a statement was posted");
@@ -274,5 +274,5 @@ fn a_statement_that_became_a_dead_letter_is_not_made_again() {
     scene.with_world(|world| resumed.resume(scene.now, world));
 
     assert!(owed.is_some() && matches!(statement.event, Event::Said { reply, .. } if reply == owed));
-    assert_eq!(resumed.floor(), None);
+    assert_eq!(resumed.turns().floor(), None);
 }

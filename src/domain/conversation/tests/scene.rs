@@ -247,7 +247,7 @@ impl Scene {
                 }
             }
             Act::Judge(tenths) => {
-                if let Some((ticket, _)) = self.conversation.open_judgement() {
+                if let Some((ticket, _)) = self.conversation.turns().open_judgement() {
                     self.step(Input::Judged { ticket, score: f64::from(*tenths) / 10.0, call: None });
                 }
             }
@@ -267,10 +267,14 @@ impl Scene {
             Act::Delete(which) => {
                 if let Some(message) = self.pick(*which) {
                     self.outcomes_by_companion.values_mut().for_each(|outcomes| outcomes.removed.push(message));
-                    let only =
-                        self.conversation.owed_replies().find(|floor| floor.messages == [message]).map(|floor| floor.ticket);
+                    let only = self
+                        .conversation
+                        .turns()
+                        .owed_replies()
+                        .find(|floor| floor.messages == [message])
+                        .map(|floor| floor.ticket);
                     self.receive(Event::deleted(vec![message]));
-                    let is_owed = only.is_some_and(|ticket| self.conversation.owed_reply(ticket).is_some());
+                    let is_owed = only.is_some_and(|ticket| self.conversation.turns().owed_reply(ticket).is_some());
                     assert!(!is_owed, "nothing is left for reply {only:?} to answer");
                 }
             }
@@ -353,13 +357,13 @@ impl Scene {
             assert!(at_once < 20, "woken twenty times for the same moment");
             self.now = self.now.max(due);
             self.step(Input::Woken);
-            let mut rounds = self.conversation.rounds().iter();
+            let mut rounds = self.conversation.turns().rounds().iter();
             assert!(rounds.all(|round| round.deadline > self.now), "a round is open after its deadline");
-            let due = self.conversation.floor().and_then(Floor::deadline);
+            let due = self.conversation.turns().floor().and_then(OwedReply::deadline);
             assert!(
                 due.is_none_or(|due| due > self.now),
                 "a companion has the floor after a deadline: {:?}",
-                self.conversation.floor()
+                self.conversation.turns().floor()
             );
         }
         self.now = until;
@@ -371,7 +375,7 @@ impl Scene {
         let question = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
         let external =
             question.map(|(companion, _)| companion.clone()).filter(|companion| self.external.as_ref() == Some(companion));
-        let round = external.as_ref().and_then(|external| self.conversation.round_awaiting(external));
+        let round = external.as_ref().and_then(|external| self.conversation.turns().round_awaiting(external));
         match (external.clone(), round) {
             (Some(external), Some(round)) => {
                 let vote = State::voted(&vote, external, round.message_id(), false);
@@ -439,7 +443,7 @@ impl Scene {
     }
 
     fn owed(&self, index: u8) -> Option<Ticket> {
-        let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).collect();
+        let owed: Vec<_> = self.conversation.turns().owed_replies().map(|floor| floor.ticket).collect();
         owed.get(usize::from(index) % owed.len().max(1)).copied()
     }
 
@@ -563,22 +567,25 @@ impl Scene {
         }
         self.witness.check_step(&self.conversation, &self.drawn.rolls);
         let conversation = &self.conversation;
-        assert!(conversation.turn.is_none() || conversation.floor.is_none(), "a selected companion and a floor exist at once");
         assert!(
-            conversation.owed_replies().all(|floor| !floor.messages.is_empty() || floor.trigger == Trigger::Silence),
+            conversation.turns.selected.is_none() || conversation.turns.floor.is_none(),
+            "a selected companion and a floor exist at once"
+        );
+        assert!(
+            conversation.turns().owed_replies().all(|floor| !floor.messages.is_empty() || floor.trigger == Trigger::Silence),
             "a companion owes a statement that answers nothing"
         );
-        let speakers: BTreeSet<_> = conversation.owed_replies().map(|floor| &floor.companion).collect();
-        assert_eq!(speakers.len(), conversation.owed_replies().count(), "a companion owes two statements");
-        let rounds: BTreeSet<_> = conversation.rounds().iter().map(|round| round.message).collect();
-        assert_eq!(rounds.len(), conversation.rounds().len(), "two rounds have the same number");
-        let must_wait = conversation.is_floor_taken() || conversation.is_being_judged();
+        let speakers: BTreeSet<_> = conversation.turns().owed_replies().map(|floor| &floor.companion).collect();
+        assert_eq!(speakers.len(), conversation.turns().owed_replies().count(), "a companion owes two statements");
+        let rounds: BTreeSet<_> = conversation.turns().rounds().iter().map(|round| round.message).collect();
+        assert_eq!(rounds.len(), conversation.turns().rounds().len(), "two rounds have the same number");
+        let must_wait = conversation.turns().is_floor_taken() || conversation.turns().is_being_judged();
         assert!(
-            conversation.held.is_empty() || must_wait || self.with_world(|world| conversation.awaits_last_statement(world)),
+            conversation.turns.held.is_empty() || must_wait || self.with_world(|world| conversation.awaits_last_statement(world)),
             "a vote is held although the floor is free"
         );
         for posting in posts.iter().filter(|posting| posting.spoken.is_none()) {
-            let floor = conversation.floor().map(|floor| floor.ticket);
+            let floor = conversation.turns().floor().map(|floor| floor.ticket);
             assert_eq!(floor, Some(posting.ticket), "a statement is posted without the floor");
         }
         if let Some(call) = conversation.live.call() {
@@ -628,7 +635,7 @@ impl Scene {
         self.turns += u32::from(selected_at.is_none_or(|(_, openings)| openings == self.openings));
         let most = self.settings.turn_taking.max_turns;
         assert!(most.is_none_or(|most| self.turns <= most), "companions made more statements than max_turns allows");
-        let acknowledges = self.conversation.owed_reply(ticket).is_some_and(|floor| floor.trigger == Trigger::Event);
+        let acknowledges = self.conversation.turns().owed_reply(ticket).is_some_and(|floor| floor.trigger == Trigger::Event);
         if !acknowledges && selected_at.is_some_and(|(humans, _)| humans == self.human_messages) {
             self.statements_in_a_row += 1;
         }
@@ -697,7 +704,7 @@ impl Scene {
             }
             Event::ReplyFailed { ticket, .. } => {
                 // A companion that takes over is selected at that moment.
-                if self.conversation.turn().is_some_and(|turn| turn.speak_at.is_none()) {
+                if self.conversation.turns().selected().is_some_and(|turn| turn.speak_at.is_none()) {
                     self.next_selected_at = None;
                 }
                 self.selected_at.remove(ticket);
@@ -785,7 +792,7 @@ pub(super) fn with_world<T>(
 
 pub(super) fn as_recorded(conversation: &Conversation) -> Conversation {
     let mut conversation = conversation.clone();
-    for floor in conversation.floor.as_deref_mut().into_iter().chain(&mut conversation.late) {
+    for floor in conversation.turns.floor.as_deref_mut().into_iter().chain(&mut conversation.turns.late) {
         (floor.is_posting, floor.text) = (false, None);
     }
     conversation

@@ -260,14 +260,14 @@ impl Scene {
             }
             VoiceAct::Speak => {
                 self.act_in_call(&VoiceAct::SpeakFirst(0));
-                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                if let Some(ticket) = self.conversation.turns().floor().map(|floor| floor.ticket) {
                     self.step(Input::Written { ticket, text: SENTENCES.concat().into() });
                 }
             }
             VoiceAct::SpeakFirst(sentences) => {
                 self.answer(0, plain(Verdict::Yes));
                 self.wait(600_000);
-                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                if let Some(ticket) = self.conversation.turns().floor().map(|floor| floor.ticket) {
                     for text in &SENTENCES[..usize::from(*sentences)] {
                         self.step(Input::SentenceWritten { ticket, text: (*text).into() });
                     }
@@ -498,7 +498,7 @@ fn after_a_restart_nothing_is_spoken_in_a_call_that_everybody_has_left() {
     scene.act(&Act::Restart(1_000_000));
 
     assert_eq!(scene.conversation.spoken_reply(), None);
-    assert_eq!(scene.conversation.owed_replies().count(), 1, "it is written");
+    assert_eq!(scene.conversation.turns().owed_replies().count(), 1, "it is written");
 }
 
 #[test]
@@ -536,14 +536,14 @@ fn a_reply_that_nobody_could_hear_and_whose_answer_is_lost_gives_the_floor_back(
     let mut scene = scene_with_words();
     scene.wait(6_000_000);
     scene.act_in_call(&VoiceAct::SpeakFirst(1));
-    assert!(scene.conversation.floor().is_some_and(|floor| !floor.modality.is_text()));
+    assert!(scene.conversation.turns().floor().is_some_and(|floor| !floor.modality.is_text()));
     scene.act(&Act::FailReply(0));
     let talk = VoiceAct::Talk { by: 1, tenths: 225, words_after: 1, plays: false, to: None, stop: Stop::None, kind: None };
     scene.act_in_call(&talk);
 
     scene.wait(3_000_000);
 
-    assert!(scene.conversation.floor().is_none(), "{:?}", scene.conversation.floor());
+    assert!(scene.conversation.turns().floor().is_none(), "{:?}", scene.conversation.turns().floor());
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Witness {
 
     /// Before a step.
     pub(super) fn see(&mut self, input: &Input, conversation: &Conversation, rolls: usize, now: Moment) {
-        let others = conversation.floor.as_ref().map(|floor| floor.selection.others.clone()).unwrap_or_default();
+        let others = conversation.turns.floor.as_ref().map(|floor| floor.selection.others.clone()).unwrap_or_default();
         let is_late = conversation.wake_at().is_some_and(|due| due < now);
         self.step = Step { rolls, is_late, others, ..Step::default() };
         let is_heard = |user: &PersonId| conversation.people_in_call().any(|person| person == user);
@@ -337,7 +337,7 @@ impl Witness {
     pub(super) fn check_step(&mut self, conversation: &Conversation, rolls: &[f64]) {
         assert_eq!(rolls.len(), self.step.rolls, "a draw was made, and no interruption began");
         if self.step.was_interrupted {
-            let next = conversation.turn.as_ref().map(|turn| &turn.candidate);
+            let next = conversation.turns.selected.as_ref().map(|turn| &turn.candidate);
             let is_promoted = next.is_some_and(|next| self.step.others.contains(next));
             assert!(!is_promoted, "{next:?} takes over from a reply that was interrupted");
         }

@@ -1,0 +1,182 @@
+//! Turns in progress: open rounds, votes that are held, the companion that is selected, replies that are owed, and the newest statement.
+//!
+//! A conversation decides what happens, and its events lead turns from one of these to the next. The questions and wishes of companions are in their
+//! gates.
+
+mod owed_reply;
+mod selected;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::owed_reply::{Judgement, OwedReply, PostedStatement, SpokenSentence};
+pub use self::selected::{Candidate, HeldVote, Selected, Selection};
+use super::id::{CompanionId, Seq, Ticket, TurnId};
+use super::moment::Moment;
+use super::round::Round;
+
+/// The turns in progress of one channel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turns {
+    /// The open rounds, oldest first. Older snapshots have at most one.
+    #[serde(default, alias = "round", deserialize_with = "one_or_many")]
+    pub(super) rounds: Vec<Round>,
+    #[serde(default, rename = "turn")]
+    pub(super) selected: Option<Box<Selected>>,
+    pub(super) floor: Option<Box<OwedReply>>,
+    /// Replies that are written without the floor, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) late: Vec<OwedReply>,
+    /// Votes that are held until the floor is free. Each companion has its wish in its gate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) held: BTreeMap<CompanionId, HeldVote>,
+    /// The newest statement, until the round that it opens.
+    #[serde(default, rename = "spoken")]
+    pub(super) posted: Option<PostedStatement>,
+}
+
+impl Turns {
+    /// The open rounds, oldest first.
+    pub fn rounds(&self) -> &[Round] {
+        &self.rounds
+    }
+
+    /// The open round about this event.
+    pub fn round(&self, message: Seq) -> Option<&Round> {
+        self.rounds.iter().find(|round| round.message == message)
+    }
+
+    /// The round that waits for this companion's State. A companion is asked in one round at a time.
+    pub fn round_awaiting(&self, companion: &CompanionId) -> Option<&Round> {
+        self.rounds.iter().find(|round| round.awaits(companion))
+    }
+
+    /// Whether a companion wants to speak and waits until the floor is free.
+    pub fn is_held(&self, companion: &CompanionId) -> bool {
+        self.held.contains_key(companion)
+    }
+
+    /// The companion that was selected and has not begun to speak.
+    pub fn selected(&self) -> Option<&Selected> {
+        self.selected.as_deref()
+    }
+
+    /// Whether this companion was selected and has not begun to speak.
+    pub fn is_selected(&self, companion: &CompanionId) -> bool {
+        self.selected().is_some_and(|selected| selected.candidate.companion == *companion)
+    }
+
+    /// The reply of the companion that has the floor.
+    pub fn floor(&self) -> Option<&OwedReply> {
+        self.floor.as_deref()
+    }
+
+    /// Whether a companion has the floor, or was selected and waits for its delay.
+    pub fn is_floor_taken(&self) -> bool {
+        self.floor.is_some() || self.selected.is_some()
+    }
+
+    /// The replies that are owed: that of the companion with the floor, then those that are written late.
+    pub fn owed_replies(&self) -> impl Iterator<Item = &OwedReply> {
+        self.floor().into_iter().chain(&self.late)
+    }
+
+    /// The owed reply with this number.
+    pub fn owed_reply(&self, ticket: Ticket) -> Option<&OwedReply> {
+        self.owed_replies().find(|reply| reply.ticket == ticket)
+    }
+
+    pub(super) fn owed_reply_mut(&mut self, ticket: Ticket) -> Option<&mut OwedReply> {
+        self.floor.as_deref_mut().into_iter().chain(&mut self.late).find(|reply| reply.ticket == ticket)
+    }
+
+    /// Removes an owed reply.
+    pub(super) fn take_owed(&mut self, ticket: Ticket) -> Option<OwedReply> {
+        if let Some(floor) = self.floor.take_if(|floor| floor.ticket == ticket) {
+            return Some(*floor);
+        }
+        let index = self.late.iter().position(|late| late.ticket == ticket)?;
+        Some(self.late.remove(index))
+    }
+
+    /// Whether a companion writes without the floor. Until it has spoken, it is not asked.
+    pub fn is_late(&self, companion: &CompanionId) -> bool {
+        self.late.iter().any(|late| late.companion == *companion)
+    }
+
+    /// The companion with the floor writes on without it.
+    pub(super) fn expire_floor(&mut self, ticket: Ticket) {
+        self.late.extend(self.floor.take_if(|floor| floor.ticket == ticket).map(|floor| *floor));
+    }
+
+    /// A late reply takes the floor.
+    pub(super) fn take_floor(&mut self, ticket: Ticket) {
+        if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
+            let reply = self.late.remove(index);
+            self.floor = Some(Box::new(OwedReply { was_late: true, ..reply }));
+        }
+    }
+
+    /// The replies that answer one of these messages.
+    pub(super) fn answers_to(&self, messages: &[Seq]) -> Vec<Ticket> {
+        let answers = |reply: &&OwedReply| reply.messages.iter().any(|seq| messages.contains(seq));
+        self.owed_replies().filter(answers).map(|reply| reply.ticket).collect()
+    }
+
+    /// The number of statements that are expected: of the companion with the floor or the selected one, of late ones, of the one that will be
+    /// selected among held votes, and of the one that each open round with a wish will select.
+    pub(super) fn expected_statements(&self) -> u32 {
+        let of_rounds = self.rounds.iter().filter(|round| round.has_wishes()).count();
+        (of_rounds + self.late.len()) as u32 + u32::from(self.is_floor_taken()) + u32::from(!self.held.is_empty())
+    }
+
+    /// Whether a model judges the newest statement for repetition.
+    pub(super) fn is_being_judged(&self) -> bool {
+        self.open_judgement().is_some()
+    }
+
+    /// The repetition question in flight, and the newest message that it is about.
+    pub fn open_judgement(&self) -> Option<(Ticket, Seq)> {
+        let posted = self.posted.as_ref()?;
+        match posted.judgement {
+            Judgement::Asked(ticket) => Some((ticket, posted.message)),
+            _ => None,
+        }
+    }
+
+    /// The turn whose statement is being judged for repetition.
+    pub fn judged_turn(&self) -> Option<TurnId> {
+        self.posted.as_ref().filter(|_| self.is_being_judged()).and_then(|posted| posted.turn)
+    }
+
+    /// The turns of open rounds, of the selected companion, of owed replies and of a statement that is being judged.
+    pub(super) fn ids(&self) -> impl Iterator<Item = TurnId> {
+        let round_turns = self.rounds.iter().filter_map(|round| round.turn);
+        let selected = self.selected().and_then(|selected| selected.selection.turn);
+        let owed = self.owed_replies().filter_map(|reply| reply.selection.turn);
+        round_turns.chain(selected).chain(owed).chain(self.judged_turn())
+    }
+
+    /// The deadlines of the selected companion and of owed replies.
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = Moment> {
+        let selected = self.selected().and_then(|selected| selected.speak_at);
+        let floor = self.floor.iter().filter_map(|floor| floor.deadline());
+        let late = self.late.iter().filter_map(|late| late.replan_at);
+        floor.chain(selected).chain(late)
+    }
+}
+
+/// Reads a list, or what an older version wrote: one or none.
+fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Round>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        Many(Vec<Round>),
+        One(Option<Round>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::Many(rounds) => rounds,
+        OneOrMany::One(round) => round.into_iter().collect(),
+    })
+}
