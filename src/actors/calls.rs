@@ -5,7 +5,7 @@
 //! * `voice_user`, `recognition`: the actors of one person. Neither takes the other along when it dies.
 //! * `joined`: entering a call. `link`: the connection that carries a whole call, where a platform has one.
 //! * `allowances`: what a guild may use in a day. `providers`: who recognises speech and makes voices, and who takes over. `services`: counts what they do.
-//! * `presence`: puts on record who is in a call. `rehearsed`: words as if they were spoken.
+//! * `presence`: puts on record who is in a call. `rehearsed`: typed texts that are taken as speech.
 
 pub mod allowances;
 pub mod call;

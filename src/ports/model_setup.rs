@@ -21,7 +21,7 @@ pub trait ModelSetup: Send + Sync + 'static {
     /// The names of the models that a server has. What the server answers instead is a [`Refused::Invalid`] of `base_url`, or of `api_key`.
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused>;
 
-    /// Has a decision and a statement made. What goes wrong there is part of the result.
+    /// Tries a decision and a statement. What goes wrong there is part of the result.
     async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused>;
 
     /// Uses these models from now on, and keeps them for the next start.

@@ -93,7 +93,7 @@ pub enum CallEffect {
     /// For a reply the call tells ([`Notice::Reply`]): each sentence before its audio, in order; `FirstAudio` once, when the first audio is there;
     /// from `Speak` on, `Audio` and `Whole` of each sentence, which is played from its `Start` on; `Played` about every 100 ms and after `Pause`; and
     /// `Finished` after all audio, or without any if none can be made. A sentence without first audio for `voice.first_audio_timeout_secs`, or without
-    /// more of it for `voice.stall_timeout_secs`, is a `Stall`. After `Ended` and `Prepare` it tells nothing more of what it was told before.
+    /// more of it for `voice.stall_timeout_secs`, is a `Stall`. After `Ended` or `Prepare` it reports nothing more about earlier commands.
     Reply {
         ticket: Ticket,
         /// The turn in whose trace the work for it belongs, if that is known.

@@ -22,7 +22,7 @@ use crate::ports::platform_call::CallConnection;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::instruments::{Instruments, NONE};
 
-/// How long what somebody has said last is still recognised.
+/// How long speech is still recognised after its last voice.
 pub const LINGERS_FOR: Duration = Duration::from_secs(2);
 
 pub struct Call {
@@ -345,7 +345,7 @@ impl Call {
         self.speaker().inspect(|speaker| speaker.show(view));
     }
 
-    /// The people who are on record as being in the call. Who changes that waits for the one before.
+    /// The people who are on record as being in the call. The lock is held while a change is journaled, so that changes are made one after the other.
     pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, Recorded>> {
         &self.recorded
     }
@@ -559,7 +559,7 @@ pub struct Change<'a> {
     pub is_ignored: &'a mut bool,
 }
 
-/// Somebody of whom only the id is known.
+/// A person whose name is not known: the id stands for it.
 pub fn unnamed(user: &PersonId) -> Author {
     Author { id: user.as_str().into(), name: user.as_str().into(), role: Role::Person }
 }

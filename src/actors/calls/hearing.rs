@@ -40,7 +40,7 @@ impl Hearing {
         self.inbound.noticed(self.call.channel(), notice);
     }
 
-    /// Whether nothing that the person says is listened to.
+    /// Whether everything that the person says is ignored.
     pub fn is_deaf_to(&self, user: &PersonId) -> bool {
         self.call.deafness(user).0 || self.is_opted_out(user)
     }

@@ -48,7 +48,7 @@ impl Joined {
             instruments: context.recorder.instruments().clone(),
         };
         let (hearing, entering) = (self.0.clone(), user.clone());
-        // It goes on if the caller is cancelled, so that nobody is on record who is not known to be.
+        // A task of its own: it finishes even if the caller is cancelled. Otherwise somebody could be on record of whom this call does not know.
         let recorded = tokio::spawn(async move { presence::record(&hearing, &entering).await }).await;
         match context.directory.find(&VoiceCallKey(call.channel().clone())) {
             Some(actor) if actor.cast(CallMessage::Entered(user)).is_ok() => {}

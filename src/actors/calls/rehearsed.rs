@@ -1,4 +1,4 @@
-//! Words as if they were spoken: a typed text becomes speech with the timing of speech, and passes everything that speech passes.
+//! Typed texts that are taken as speech ("say it aloud"): a text gets the timing of speech, and goes the way of speech from there.
 
 use std::time::Duration;
 

@@ -84,7 +84,7 @@ pub struct State {
     reply: Option<Reply>,
     encoder: Option<Box<dyn Encoder>>,
     tick: Option<AbortHandle>,
-    /// What people say who type it.
+    /// Typed texts that are being spoken, by the person who typed them.
     saying: BTreeMap<PersonId, Saying>,
     backoff: Backoff,
     /// Until when the platform wants no other connection.
@@ -293,7 +293,7 @@ impl State {
         views
     }
 
-    /// Brings a person in line with the connections that are left.
+    /// A connection of a person has ended: ends their speech if it carried the microphone, and shows the others what is left.
     fn parted(&mut self, user: &PersonId, had_microphone: bool) {
         if had_microphone {
             self.end_speech(user);
@@ -433,7 +433,7 @@ impl State {
                 }
             }
             Told::Say(text) => self.say(user, &text),
-            // The connection does the one, and the other is done above.
+            // `Leave` ends the connection, which reports that itself. Positions and silence were handled above.
             Told::Leave | Told::Played { .. } | Told::Silenced(_) => {}
         }
     }
@@ -634,7 +634,7 @@ impl State {
         }
     }
 
-    /// Has audio made that is needed soon, tells the channel how far it is, and sends the packets that are due.
+    /// Requests the audio that is needed soon, reports the position to the channel, and sends the packets that are due.
     fn work(&mut self) {
         let Some(reply) = self.reply.as_mut() else { return };
         let now = Instant::now();
@@ -765,7 +765,7 @@ impl CallChild {
     }
 }
 
-/// Has a sentence said. Each piece is handed on; none tells that it is all.
+/// Synthesises a sentence and passes on its pieces of audio. After the last piece it passes on none.
 async fn synthesise(
     provider: VoiceProvider,
     sentence: Sentence,

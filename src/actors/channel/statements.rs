@@ -21,7 +21,7 @@ use crate::ports::language_model::{Answer, Request};
 use crate::telemetry::plain::Plain;
 
 impl State {
-    /// Has the reply written that is owed: by the companion, or from outside.
+    /// Starts the work on an owed reply: the companion writes it, or a program outside is asked for it.
     pub(super) fn reply(&mut self, ticket: Ticket) {
         let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
         let error = if self.channel.is_unpostable() {
@@ -102,7 +102,7 @@ impl State {
         journal(statement, &self.conversation, &self.channel);
     }
 
-    /// Has a statement posted on a platform.
+    /// Starts posting a statement on a platform.
     fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
         let waiter = self.external.take_waiter(ticket);
         let Some(floor) = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket) else { return };

@@ -34,7 +34,7 @@ pub async fn try_recognition(recogniser: &dyn SpeechRecognition) -> Result<(), N
     tokio::join!(recogniser.listen(expectation, taken, results), ignoring).0
 }
 
-/// Has one word said by this voice, of which the beginning is enough.
+/// Synthesises one word with this voice. The first audio of it is enough.
 ///
 /// # Errors
 /// The service does not work, or makes no audio.

@@ -81,10 +81,11 @@ pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<
     access::require_offline(data, "compact")?;
     access::require_store(data)?;
     let options = OpenOptions { accept_loss, ..open_options() };
-    let copied = sled::compact(data, &options, Inspection, erased::is_mark, records("compacting")).map_err(|error| match error {
-        CopyError::Open(error) => unusable(&error, data),
-        error => error.into(),
-    })?;
+    let copied =
+        sled::compact(data, &options, Inspection, erased::is_mark, records("compacting")).map_err(|error| match error {
+            CopyError::Open(error) => unusable(&error, data),
+            error => error.into(),
+        })?;
     report_copy(json, data, &copied, json!({}))
 }
 

@@ -285,7 +285,7 @@ impl Utterances {
         }
     }
 
-    /// Has a recogniser asked for the person's outstanding final, unless it was asked already.
+    /// Requests the person's outstanding final result from the recogniser, unless that was requested already.
     fn finalize(&mut self, user: &PersonId, at: Moment, out: &mut Vec<Effect>) {
         if let Some(person) = self.people.get_mut(user).filter(|person| person.finals == Finals::Awaited) {
             person.finals = Finals::Finalized { until: at + FINALIZE_TIMEOUT };

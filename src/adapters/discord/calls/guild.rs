@@ -11,7 +11,8 @@ use super::super::wire::{VoiceServer, VoiceState};
 
 /// How long the bot stays in a call in which nobody else is.
 pub const ALONE_FOR: Duration = Duration::from_secs(60);
-/// Discord tells a new place and its server at the same time, in any order. A server that it told longer before is that of the place before.
+/// Discord reports a new channel and its voice server at about the same time, in either order. A server that was reported longer ago belongs to the
+/// channel before.
 const TOLD_TOGETHER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The voice channels of one guild.
@@ -193,7 +194,7 @@ impl GuildVoice {
         if let Some((own, state)) = self.own.as_mut().zip(own_state) {
             own.silence = Silence::of(state);
         }
-        // Of a place that was not known, Discord names no server: the bot enters anew.
+        // Discord does not repeat the server of a channel in which the bot already was. The bot enters anew to learn it.
         for state in states.iter().filter(|state| Some(state.user_id) != bot) {
             self.note(state, bot, now);
         }

@@ -25,7 +25,7 @@ const MOST_STREAMS: usize = 256;
 /// Packets of a stream that its speaker has replaced are ignored for this long.
 const RETIRED_FOR: Duration = Duration::from_secs(2);
 
-/// Those who are heard.
+/// The streams of the people in a call, and whose they are.
 pub struct Hearing {
     user: u64,
     streams: BTreeMap<u32, Stream>,
@@ -217,7 +217,7 @@ impl Hearing {
         let named = self.named.get(&ssrc).copied();
         if !dave.has_keys() || !is_encrypted(frame) {
             if dave.takes_plain(now) {
-                // Whoever is named now, as those who can name somebody can also speak for anybody.
+                // Without end-to-end encryption the voice server says whose stream it is. It could send any audio itself.
                 return named.map_or(Outcome::Keep, |user| Outcome::Opened(user, frame.to_vec()));
             }
             // Silence is not encrypted. Only of those whose key opened a frame is it certain where it belongs.

@@ -39,7 +39,7 @@ named! {
         NothingSaid = "nothing_said",
         /// It paused, and only backchannel was heard: it goes on.
         Backchannel = "backchannel",
-        /// It paused, and the words were few and to nobody of us: it goes on.
+        /// It paused, and few words were said that address no companion: it goes on.
         FewWords = "few_words",
         /// It paused for too long without words: it goes on, and the voice counts as noise.
         Noise = "noise",
