@@ -464,7 +464,7 @@ impl Conversation {
             }
             Event::Segment(segment) => self.call.redact(redacted.seq, segment),
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
-            Event::SentenceStarting { ticket, sentence, .. } => self.redact_sentence(*ticket, *sentence),
+            Event::SentenceStarting { ticket, sentence, .. } => self.turns.redact_sentence(*ticket, *sentence),
             Event::Decided(decided) => {
                 for companion in &decided.companions {
                     self.forget_reason(companion);
@@ -497,18 +497,7 @@ impl Conversation {
         if let Some(wish) = self.gates.get_mut(companion).and_then(|gate| gate.wish.as_mut()) {
             wish.why = None;
         }
-        let turn = self.turns.selected.as_mut().map(|turn| (&mut turn.candidate, &mut turn.selection));
-        let (candidate, turn_selection) = turn.unzip();
-        let owed_selections = self.turns.floor.as_deref_mut().into_iter().chain(&mut self.turns.late).map(|floor| {
-            if floor.companion == *companion {
-                floor.why = None;
-            }
-            &mut floor.selection
-        });
-        let others = turn_selection.into_iter().chain(owed_selections).flat_map(|selection| &mut selection.others);
-        for candidate in candidate.into_iter().chain(others).filter(|candidate| candidate.companion == *companion) {
-            candidate.why = None;
-        }
+        self.turns.forget_reason(companion);
     }
 
     /// Skips an inbound event that must not be handled, because handling it kills the actor. If the event is a statement, it was posted nevertheless,

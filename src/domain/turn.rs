@@ -7,14 +7,17 @@ mod owed_reply;
 mod selected;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::owed_reply::{Judgement, OwedReply, PostedStatement, SpokenSentence};
 pub use self::selected::{Candidate, HeldVote, Selected, Selection};
+use super::event::RoundClosed;
 use super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
+use super::settlement::Owed;
 
 /// The turns in progress of one channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -115,6 +118,117 @@ impl Turns {
         if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
             let reply = self.late.remove(index);
             self.floor = Some(Box::new(OwedReply { was_late: true, ..reply }));
+        }
+    }
+
+    /// Opens a round. The statement that opened it is not the newest any more, unless it is being judged.
+    pub(super) fn open_round(&mut self, round: Round) {
+        self.forget_posted();
+        self.rounds.push(round);
+    }
+
+    /// Closes a round. Votes for the floor may be held. Returns the round's turn.
+    pub(super) fn close_round(&mut self, closed: &RoundClosed) -> Option<TurnId> {
+        let index = self.rounds.iter().position(|round| round.message == closed.message);
+        let turn = index.and_then(|index| self.rounds.remove(index).turn);
+        for state in closed.states.iter().filter(|state| closed.held.contains(&state.from)) {
+            self.hold(HeldVote { state: state.clone(), opened: closed.message });
+        }
+        turn
+    }
+
+    /// Holds a vote until the floor is free.
+    pub(super) fn hold(&mut self, vote: HeldVote) {
+        self.held.insert(vote.state.from.clone(), vote);
+    }
+
+    /// A companion was selected.
+    pub(super) fn select(&mut self, selected: Selected) {
+        self.selected = Some(Box::new(selected));
+    }
+
+    /// The attempt of a reply is stopped. The next one starts at this time.
+    pub(super) fn stop_attempt(&mut self, ticket: Ticket, until: Moment) {
+        if let Some(reply) = self.owed_reply_mut(ticket) {
+            reply.replan_at = Some(until);
+            // A late text that waits for the floor is discarded, too.
+            reply.text = None;
+        }
+    }
+
+    /// The next attempt of a reply starts. Returns whether the reply is owed.
+    pub(super) fn begin_attempt(&mut self, owed: &Owed<'_>) -> bool {
+        let Some(reply) = owed.replaces.and_then(|ticket| self.owed_reply_mut(ticket)) else { return false };
+        (reply.ticket, reply.upto, reply.messages) = (owed.ticket, owed.upto, owed.messages.to_vec());
+        reply.replan_at = None;
+        reply.replans += 1;
+        reply.sentences.clear();
+        true
+    }
+
+    /// A sentence of a spoken reply is about to be heard. A reply that is made again after a restart begins anew.
+    pub(super) fn start_sentence(&mut self, ticket: Ticket, sentence: u32, text: &Arc<str>) {
+        let spoken = self.spoken_reply_mut(ticket).filter(|reply| reply.sentences.len() >= sentence as usize);
+        if let Some(reply) = spoken {
+            reply.sentences.truncate(sentence as usize);
+            reply.sentences.push(SpokenSentence { text: text.clone(), heard: 0 });
+        }
+    }
+
+    /// This many characters of a sentence were heard.
+    pub(super) fn note_heard(&mut self, ticket: Ticket, sentence: u32, heard: u32) {
+        let reply = self.spoken_reply_mut(ticket);
+        if let Some(sentence) = reply.and_then(|reply| reply.sentences.get_mut(sentence as usize)) {
+            sentence.heard = heard;
+        }
+    }
+
+    /// Removes the words of a sentence.
+    pub(super) fn redact_sentence(&mut self, ticket: Ticket, sentence: u32) {
+        let reply = self.spoken_reply_mut(ticket);
+        if let Some(sentence) = reply.and_then(|reply| reply.sentences.get_mut(sentence as usize)) {
+            *sentence = SpokenSentence { text: "".into(), heard: 0 };
+        }
+    }
+
+    fn spoken_reply_mut(&mut self, ticket: Ticket) -> Option<&mut OwedReply> {
+        self.floor.as_deref_mut().filter(|reply| reply.ticket == ticket)
+    }
+
+    /// Removes the reasons that a companion gave for speaking.
+    pub(super) fn forget_reason(&mut self, companion: &CompanionId) {
+        let mut selections = Vec::new();
+        if let Some(Selected { candidate, selection, .. }) = self.selected.as_deref_mut() {
+            candidate.forget_reason_of(companion);
+            selections.push(selection);
+        }
+        for reply in self.floor.as_deref_mut().into_iter().chain(&mut self.late) {
+            reply.why.take_if(|_| reply.companion == *companion);
+            selections.push(&mut reply.selection);
+        }
+        let others = selections.into_iter().flat_map(|selection| &mut selection.others);
+        others.for_each(|candidate| candidate.forget_reason_of(companion));
+    }
+
+    /// A statement was posted.
+    pub(super) fn post(&mut self, posted: PostedStatement) {
+        self.posted = Some(posted);
+    }
+
+    /// The judgement of the newest statement proceeds.
+    pub(super) fn judge(&mut self, judgement: Judgement) {
+        self.posted.iter_mut().for_each(|posted| posted.judgement = judgement);
+    }
+
+    /// Something was said or asked after the newest statement. It is only kept while it is being judged.
+    pub(super) fn forget_posted(&mut self) {
+        self.posted.take_if(|posted| !matches!(posted.judgement, Judgement::Asked(_)));
+    }
+
+    /// Messages were deleted: the words about them in an answer that is awaited are not stored.
+    pub(super) fn spoil_judgement(&mut self, deleted: &[Seq]) {
+        if let Some(posted) = &mut self.posted {
+            posted.is_spoilt |= deleted.iter().any(|seq| *seq <= posted.message);
         }
     }
 

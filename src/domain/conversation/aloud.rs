@@ -6,7 +6,6 @@
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
 use super::super::settlement::are_all_deleted;
-use super::super::turn::SpokenSentence;
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
 use super::super::voice::pronounced::Pronounced;
@@ -744,30 +743,6 @@ impl Conversation {
         let Some(call) = self.live.call() else { return false };
         let is_awaited = |person: &PersonId| !call.utterances.is_lull_over() && call.utterances.awaits_words_of(person);
         call.interrupter.as_ref().is_some_and(|person| call.is_handing_over() || is_awaited(person))
-    }
-
-    pub(super) fn apply_sentence(&mut self, ticket: Ticket, sentence: u32, text: &Arc<str>) {
-        let floor = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket);
-        if let Some(floor) = floor.filter(|floor| floor.sentences.len() >= sentence as usize) {
-            // A reply that is made again after a restart begins anew.
-            floor.sentences.truncate(sentence as usize);
-            floor.sentences.push(SpokenSentence { text: text.clone(), heard: 0 });
-        }
-    }
-
-    /// Takes the words of a sentence back, as far as the reply goes on.
-    pub(super) fn redact_sentence(&mut self, ticket: Ticket, sentence: u32) {
-        let floor = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket);
-        if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
-            *sentence = SpokenSentence { text: "".into(), heard: 0 };
-        }
-    }
-
-    pub(super) fn apply_played(&mut self, ticket: Ticket, sentence: u32, heard: u32) {
-        let floor = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket);
-        if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
-            sentence.heard = heard;
-        }
     }
 }
 

@@ -118,9 +118,7 @@ impl Conversation {
             }
             Event::RepetitionAsked { ticket, .. } => {
                 self.tickets = self.tickets.max(*ticket);
-                if let Some(spoken) = &mut self.turns.posted {
-                    spoken.judgement = Judgement::Asked(*ticket);
-                }
+                self.turns.judge(Judgement::Asked(*ticket));
             }
             Event::RepetitionJudged { score, detections, forced, exempt, .. } => {
                 self.apply_judged(*score, *detections, *forced, exempt);
@@ -188,10 +186,10 @@ impl Conversation {
                     gate.reset(0, *next_interjection_at);
                 }
             }
-            Event::Replanning { ticket, until, .. } => self.apply_replanning(*ticket, *until),
+            Event::Replanning { ticket, until, .. } => self.turns.stop_attempt(*ticket, *until),
             Event::Replanned { .. } | Event::ReplyExtended { .. } => self.apply_replanned(event, notes),
-            Event::SentenceStarting { ticket, sentence, text, .. } => self.apply_sentence(*ticket, *sentence, text),
-            Event::SentencePlayed { ticket, sentence, heard, .. } => self.apply_played(*ticket, *sentence, *heard),
+            Event::SentenceStarting { ticket, sentence, text, .. } => self.turns.start_sentence(*ticket, *sentence, text),
+            Event::SentencePlayed { ticket, sentence, heard, .. } => self.turns.note_heard(*ticket, *sentence, *heard),
             // What follows from it is another event.
             Event::Interrupted { .. } => {}
             Event::Cancelled { companion, ticket, message, .. } => self.apply_cancelled(companion, *ticket, *message),
@@ -222,9 +220,7 @@ impl Conversation {
     /// judgement.
     fn note_inbound(&mut self, seq: Seq) {
         self.handled = self.handled.max(seq);
-        if !self.turns.is_being_judged() {
-            self.turns.posted = None;
-        }
+        self.turns.forget_posted();
     }
 
     /// The lull timers of these companions fire. Each considers its newest unsettled message, if it has one.
@@ -400,7 +396,7 @@ impl Conversation {
                 if decided.vote.is_none()
                     && (self.turns.floor.is_some() || self.turns.selected.is_some() || !self.turns.late.is_empty())
                 {
-                    self.turns.held.insert(companion.clone(), HeldVote::without_state(companion, decided.trigger, upto));
+                    self.turns.hold(HeldVote::without_state(companion, decided.trigger, upto));
                 }
                 continue;
             };

@@ -329,9 +329,7 @@ impl Conversation {
     pub(super) fn apply_judged(&mut self, score: f64, detections: u32, forced: Stage, exempt: &[CompanionId]) {
         self.tally.detections = detections;
         self.tally.repetition = (score * 1000.0).round() as u32;
-        if let Some(spoken) = &mut self.turns.posted {
-            spoken.judgement = Judgement::Given;
-        }
+        self.turns.judge(Judgement::Given);
         if forced.is_none() {
             self.lift_minimum_stages();
             return;

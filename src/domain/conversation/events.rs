@@ -200,7 +200,7 @@ impl Conversation {
         let Some(companion) = decided.companions.first().cloned() else { return };
         let candidate = Candidate { companion, trigger: Trigger::Event, why: None, message: None, is_farewell: false };
         let selection = Selection { opened: self.handled, selected_at: self.handled, turn, ..Selection::default() };
-        self.turns.selected = Some(Box::new(Selected { candidate, selection, speak_at: decided.speak_at }));
+        self.turns.select(Selected { candidate, selection, speak_at: decided.speak_at });
     }
 
     /// A companion need not acknowledge an event any more. If it was addressed as well, it is asked about that.

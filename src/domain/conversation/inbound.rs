@@ -195,17 +195,11 @@ impl Conversation {
         if !is_unjudged {
             self.remember_statement(seq, message);
         }
-        let (Selection { opened, turn, .. }, judgement) = (selection, Judgement::Due);
-        self.turns.posted = Some(PostedStatement {
-            companion,
-            message: seq,
-            opened,
-            judgement,
-            turn,
-            is_farewell,
-            is_unjudged,
-            is_spoilt: false,
-        });
+        let Selection { opened, turn, .. } = selection;
+        let judgement = Judgement::Due;
+        let posted =
+            PostedStatement { companion, message: seq, opened, judgement, turn, is_farewell, is_unjudged, is_spoilt: false };
+        self.turns.post(posted);
         answers
     }
 
@@ -234,9 +228,7 @@ impl Conversation {
                 evaluation.is_spoilt |= deleted.iter().any(|seq| *seq <= evaluation.upto);
             }
         }
-        if let Some(spoken) = &mut self.turns.posted {
-            spoken.is_spoilt |= deleted.iter().any(|seq| *seq <= spoken.message);
-        }
+        self.turns.spoil_judgement(deleted);
         self.fire_remaining_events(&orphaned, notes);
     }
 

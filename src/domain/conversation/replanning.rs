@@ -81,24 +81,12 @@ impl Conversation {
         }
     }
 
-    pub(super) fn apply_replanning(&mut self, ticket: Ticket, until: Moment) {
-        if let Some(floor) = self.turns.owed_reply_mut(ticket) {
-            floor.replan_at = Some(until);
-            // A late text that waits for the floor is discarded, too.
-            floor.text = None;
-        }
-    }
-
     pub(super) fn apply_replanned(&mut self, event: &Event, notes: &mut Vec<Output>) {
         let Some(owed) = event.owed() else { return };
         self.tickets = self.tickets.max(owed.ticket);
-        let Some(floor) = owed.replaces.and_then(|ticket| self.turns.owed_reply_mut(ticket)) else { return };
-        floor.ticket = owed.ticket;
-        floor.replan_at = None;
-        floor.replans += 1;
-        floor.messages = owed.messages.to_vec();
-        floor.sentences.clear();
-        floor.upto = owed.upto;
+        if !self.turns.begin_attempt(&owed) {
+            return;
+        }
         if let Some(gate) = self.gates.get_mut(owed.companion) {
             gate.message_counter = 0;
             gate.waiting = None;

@@ -3,7 +3,6 @@
 use super::super::event::{Outvoted, RoundClosed, RoundOpened};
 use super::super::gate::Wish;
 use super::super::round::{Round, listening};
-use super::super::turn::HeldVote;
 use super::super::vote::Stance;
 use super::advance::AnswerRecord;
 use super::asking::Attendance;
@@ -223,18 +222,13 @@ impl Conversation {
     }
 
     pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, turn: Option<TurnId>) {
-        self.turns.posted = self.turns.posted.take().filter(|spoken| matches!(spoken.judgement, Judgement::Asked(_)));
         let mut round = Round::new(opened.message, self.clock, opened.deadline, &opened.listening, &opened.asked);
         round.turn = turn;
-        self.turns.rounds.push(round);
+        self.turns.open_round(round);
     }
 
     pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
-        let index = self.turns.rounds.iter().position(|round| round.message == closed.message);
-        let turn = index.and_then(|index| self.turns.rounds.remove(index).turn);
-        for state in closed.states.iter().filter(|state| closed.held.contains(&state.from)) {
-            self.turns.held.insert(state.from.clone(), HeldVote { state: state.clone(), opened: closed.message });
-        }
+        let turn = self.turns.close_round(closed);
         if closed.held.is_empty() {
             self.begin_turn(closed.selected.as_ref(), &closed.others, closed.message, turn, closed.speak_at);
         }
@@ -264,7 +258,7 @@ impl Conversation {
                 gate.wish = None;
             }
             let selection = Selection { opened, selected_at: self.handled, others, turn };
-            self.turns.selected = Some(Box::new(Selected { candidate, selection, speak_at }));
+            self.turns.select(Selected { candidate, selection, speak_at });
         }
     }
 

@@ -41,6 +41,12 @@ pub struct Candidate {
     pub is_farewell: bool,
 }
 
+impl Candidate {
+    pub(super) fn forget_reason_of(&mut self, companion: &CompanionId) {
+        self.why.take_if(|_| self.companion == *companion);
+    }
+}
+
 /// A companion that was selected and has not begun to speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Selected {
