@@ -254,16 +254,13 @@ impl ChannelContext {
             return Some(Vec::new());
         }
         let bot_permissions = self.bot_permissions?;
-        let bot_permissions =
-            if bot_permissions.contains(Permissions::ADMINISTRATOR) { Permissions::all() } else { bot_permissions };
         let thread = self.is_thread().then(|| permissions::Thread {
             is_private: self.is_private_thread(),
             is_member: true,
             is_locked: self.is_locked,
         });
         let channel = permissions::Channel { overwrites: &[], is_voice: self.is_voice(), thread };
-        // The user of a command has commands.
-        Some(permissions::missing(bot_permissions, &channel, true))
+        Some(permissions::missing(bot_permissions, &channel))
     }
 }
 

@@ -61,7 +61,6 @@ impl State {
         if call.body["enforce_nonce"] == json!(true)
             && let Some(earlier) = nonce.as_ref().and_then(|nonce| self.recent_post(nonce))
         {
-            self.journal.repeated_nonces += 1;
             return ok(earlier);
         }
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Bot);
