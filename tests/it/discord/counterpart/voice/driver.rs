@@ -46,7 +46,6 @@ impl VoiceServer {
             connected: 0,
             sessions: Default::default(),
             counts: Default::default(),
-            muted: Default::default(),
             deafened: Default::default(),
             groups: Default::default(),
             sender: Default::default(),

@@ -87,9 +87,7 @@ impl Voice {
         } else if payload != SILENCE {
             counts.plain += 1;
         }
-        if !self.muted.contains(&seat) {
-            self.forward(seat, header, &payload);
-        }
+        self.forward(seat, header, &payload);
     }
 
     /// Sends a frame of a member to all other members.

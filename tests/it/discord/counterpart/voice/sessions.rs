@@ -276,14 +276,6 @@ impl Voice {
         self.leave(seat);
     }
 
-    pub fn set_muted(&mut self, seat: Seat, muted: bool) {
-        if muted {
-            self.muted.insert(seat)
-        } else {
-            self.muted.remove(&seat)
-        };
-    }
-
     pub fn set_deafened(&mut self, seat: Seat, deafened: bool) {
         if deafened {
             self.deafened.insert(seat)
