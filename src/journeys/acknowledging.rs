@@ -28,20 +28,6 @@ async fn an_event_is_acknowledged_without_a_question_once_and_forgotten_with_its
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_acknowledged_after_a_crash_between_its_record_and_the_statement() {
-    for delay in [0.0, 1.0] {
-        let world = World::with_salon(json!({})).await;
-        happen(&world, "salon", "raid1", "Tomé").await;
-        world.pass(delay).await;
-
-        let world = world.crash().await;
-        world.pass(30.0).await;
-
-        assert_eq!(world.history("salon").await, lines(&[("Tomé", "Tomé raids"), ("aria", "Hello!")]), "after {delay} s");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_event_over_the_budget_waits_and_why_says_how_long() {
     let world = World::with_salon(json!({ "gate": { "acknowledgements_per_minute": 1 } })).await;
     for id in ["raid1", "raid2"] {
@@ -73,20 +59,6 @@ async fn a_sleeping_channel_is_woken_when_a_silence_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_slept_before_a_crash_stays_asleep_until_the_silence_is_over() {
-    let world = World::with_lobby().await;
-    begin(&world, "lobby").await;
-
-    let world = world.crash().await;
-    world.pass(60.0).await;
-    let after_crash = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await.len());
-    world.pass(SILENCE - 600.0).await;
-
-    assert_eq!(after_crash, (true, 1));
-    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence NO model_no"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn overdue_silences_of_many_rooms_are_spread_over_time() {
     const ROOMS: usize = 30;
     let world = World::new().await;
@@ -107,18 +79,6 @@ async fn overdue_silences_of_many_rooms_are_spread_over_time() {
 
     assert!((1..=15).contains(&at_first), "{at_first} of {ROOMS} rooms ask in the first second");
     assert_eq!(silences(&world, &names).await, ROOMS);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_silence_is_not_lost_with_the_switchboard() {
-    let mut world = World::with_lobby().await;
-    begin(&world, "lobby").await;
-    world.expect_deaths();
-
-    world.kill(&crate::actors::runtime::actor_keys::SwitchboardKey()).await;
-    world.pass(SILENCE - 590.0).await;
-
-    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence NO model_no"]);
 }
 
 async fn happen(world: &World, name: &str, id: &str, who: &str) -> Seq {
