@@ -82,7 +82,9 @@ async fn nothing_is_said_about_messages_deleted_while_they_were_asked_about() {
     assert_eq!(newest(&seen, "failed")["error"], "taken_back");
     let yes = newest(&seen, "decision")["seq"].as_u64().unwrap();
     let decision = why(&world, WhyAt::Event(Seq(yes))).await;
-    assert!(decision.story.last().unwrap().text.contains("were deleted, so nothing was said"), "{decision:#?}");
+    let [.., got, said] = &decision.story[..] else { panic!("{decision:#?}") };
+    assert!(got.text.ends_with("got the floor, with nothing left to answer."), "{decision:#?}");
+    assert!(said.text.contains("were deleted, so nothing was said"), "{decision:#?}");
 }
 
 #[tokio::test(start_paused = true)]

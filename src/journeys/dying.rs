@@ -39,6 +39,22 @@ async fn questions_of_a_dying_companion_or_pool_are_cancelled_and_asked_again_at
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_that_dies_is_started_again_at_once() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.say_then_pass("lobby", "Ari, one", 1.5).await;
+
+    // A channel's only children while no round is open are the replies in the making.
+    let channel = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).expect("it is awake");
+    channel.get_children().iter().for_each(ractor::ActorCell::kill);
+    world.pass(2.0).await;
+
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.main.asked.lock().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reply_of_a_companion_that_is_no_longer_configured_fails_at_once() {
     let mut outcomes = BTreeSet::new();
     for steps in 0..24 {

@@ -46,6 +46,22 @@ async fn a_forgotten_person_leaves_no_word_in_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_made_after_its_sender_was_forgotten_is_stored_without_words() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("Ana told me zebra.\nNO")]);
+    world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
+    world.say("lobby", "Ari, zebra").await;
+    world.rest().await;
+
+    world.forget("Ana", false).await.unwrap();
+    world.pass(1_000.0).await;
+
+    assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
+    assert_eq!(left_of("zebra", &world).await, 0);
+    assert_eq!(left_of("Ana", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_thoughts_from_a_summary_are_forgotten_with_it() {
     let world = World::with_lobby_settings(json!({ "prompt": { "summary_after": 2 } })).await;
     world.side.answers([Ok("As I heard: zebra.\nNO")]);

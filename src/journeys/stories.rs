@@ -279,3 +279,24 @@ async fn a_statement_in_the_making_over_a_restart_is_shown_as_started_again() {
     assert_eq!((speaking.outcome, answered.outcome), (Some(Outcome::Speaking), Some(Outcome::Answered)));
     assert_eq!((speaking.seq, &*answered.text), (answered.seq, "It answered it: “Hello!”"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_round_over_a_restart_is_whole() {
+    let world = World::with_salon(json!({})).await;
+    world.side.set_delay_for("bruno", Duration::from_secs(60));
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 5, "none"))));
+    world.say_then_pass("salon", "Ari and Bruno?", 3.0).await;
+    let before = why(&world, "salon", "aria").await;
+
+    let world = world.crash().await;
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 6, "none"))));
+    world.pass(3.5).await;
+    let seq = before.decision.as_ref().unwrap().seq;
+    let explanation = world.why("salon", Some("aria"), Some(WhyAt::Event(seq))).await.unwrap();
+    let other = world.why("salon", Some("bruno"), Some(WhyAt::Event(seq))).await.unwrap();
+
+    assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
+    assert_eq!(step(&explanation, "restart"), "The server was restarted: it continued from there.");
+    assert!(step(&explanation, "round").contains("Bruno was selected"), "{}", texts(&explanation));
+    assert_eq!(step(&other, "restart"), "The server was restarted: the open question was asked again.");
+}

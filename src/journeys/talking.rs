@@ -10,6 +10,7 @@ use crate::domain::event::Event;
 use crate::domain::id::Ticket;
 use crate::domain::trigger::Trigger;
 use crate::ports::backend::Refused;
+use crate::ports::backend::messages::Edit;
 use crate::ports::backend::state::Doing;
 use crate::samples::outbox_record;
 
@@ -103,6 +104,27 @@ async fn a_reply_dropped_before_a_crash_is_not_owed_after_it() {
     world.pass(10.0).await;
 
     assert_eq!((before, owed(&world).await), (vec![Ticket(1_000)], Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_and_a_deletion_are_visible_everywhere_and_a_second_deletion_changes_nothing() {
+    let world = World::with_lobby().await;
+    let mut watching = world.watch("lobby", None).await;
+    let seq = world.say("lobby", "hallo").await;
+    let lobby = room("lobby");
+    let edit = || world.backend.messages.edit(&lobby, seq, Edit { text: "hello".into() });
+
+    edit().await.unwrap();
+    let edited = (world.history("lobby").await, world.state("lobby").await.companions[0].buffer.clone());
+    for _ in 0..2 {
+        world.backend.messages.delete(&lobby, seq).await.unwrap();
+    }
+
+    assert_eq!(edited, (lines(&[("Ana", "hello")]), vec!["hello".into()]));
+    assert_eq!(world.history("lobby").await, []);
+    assert!(world.state("lobby").await.companions[0].buffer.is_empty());
+    assert_eq!(watching.names().await, ["hello", "message", "edited", "deleted"]);
+    assert!(edit().await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
