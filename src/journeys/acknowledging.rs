@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{World, lines, of_json, room};
+use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
 
@@ -41,21 +42,26 @@ async fn an_event_over_the_budget_waits_and_why_says_how_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeping_channel_is_woken_when_a_silence_is_over() {
-    let world = World::with_lobby().await;
-    begin(&world, "lobby").await;
+async fn a_sleeping_channel_is_woken_when_a_silence_is_over_even_if_the_switchboard_died() {
+    for dies in [false, true] {
+        let mut world = World::with_lobby().await;
+        begin(&world, "lobby").await;
+        if dies {
+            world.kill(&SwitchboardKey()).await;
+        }
 
-    world.pass(SILENCE - 600.0 - 5.0).await;
-    let before = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await);
-    world.side.answers([Ok("It is too quiet here.\nYES")]);
-    world.pass(20.0).await;
+        world.pass(SILENCE - 600.0 - 5.0).await;
+        let before = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await);
+        world.side.answers([Ok("It is too quiet here.\nYES")]);
+        world.pass(20.0).await;
 
-    assert_eq!(before, (true, vec!["lull NO model_no".to_owned()]));
-    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence YES model_yes"]);
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "The boats are out."), ("aria", "Hello!")]));
-    world.pass(4.0 * SILENCE).await;
-    assert_eq!(reasons(&world, "lobby").await.len(), 2, "once, until a person says something");
-    assert!(is_asleep(&world, "lobby").await);
+        assert_eq!(before, (true, vec!["lull NO model_no".to_owned()]), "dies: {dies}");
+        assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence YES model_yes"], "dies: {dies}");
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "The boats are out."), ("aria", "Hello!")]));
+        world.pass(4.0 * SILENCE).await;
+        assert_eq!(reasons(&world, "lobby").await.len(), 2, "once, until a person says something");
+        assert!(is_asleep(&world, "lobby").await);
+    }
 }
 
 #[tokio::test(start_paused = true)]
