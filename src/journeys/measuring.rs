@@ -10,6 +10,7 @@ use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, TurnTakingManagerKey, WriterKey,
 };
 use crate::domain::question_context::Purpose;
+use crate::ports::backend::live::Watched;
 use crate::ports::language_model::Request;
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +156,7 @@ async fn an_abandoned_call_is_measured_like_others() {
 async fn events_missed_by_a_slow_watcher_are_counted() {
     let world = World::with_lobby().await;
     agree_no_more(&world);
-    let mut watching = world.backend.rooms.live(&room("lobby"), None).await.unwrap();
+    let mut watching = world.backend.rooms.live(Watched::Room(room("lobby"), None)).await.unwrap();
     for number in 0..400 {
         world.say("lobby", &number.to_string()).await;
     }

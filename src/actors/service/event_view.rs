@@ -13,7 +13,6 @@ use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
-use crate::ports::backend::live::Live;
 use crate::ports::backend::messages::HistoryCut;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
@@ -23,7 +22,7 @@ const BEFORE: usize = 256;
 
 /// Renders the events of one room, in the order of their numbers.
 pub(super) struct EventView {
-    pub(super) channel_key: ChannelKey,
+    channel_key: ChannelKey,
     room: RoomId,
     texts: Texts,
     /// The rounds, if they are followed. None inside: no event was rendered yet.
@@ -40,16 +39,14 @@ impl EventView {
         Self { rounds: Some(None), ..Self::new(channel_key, room) }
     }
 
-    /// The objects of one event. Only the last of them carries the number to resume after, so that none is lost when a connection breaks
-    /// between them.
-    pub(super) async fn render(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Live>, ReadError> {
+    /// The objects of one event.
+    pub(super) async fn render(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Arc<str>>, ReadError> {
         let mut objects = self.objects(reader, recorded).await?;
         let rounds = self.changed_rounds(reader, recorded).await?;
         if let Some((_, object)) = objects.first_mut().filter(|_| !rounds.is_empty()) {
             object["rounds"] = rounds.into();
         }
-        let last = objects.len().saturating_sub(1);
-        let live = |(index, (event, fields)): (usize, (&'static str, Value))| {
+        let live = |(event, fields): (&'static str, Value)| {
             let mut object = Map::new();
             object.insert("event".into(), event.into());
             object.insert("seq".into(), json!(recorded.seq));
@@ -58,9 +55,9 @@ impl EventView {
             if let Value::Object(fields) = fields {
                 object.extend(fields);
             }
-            Live { seq: (index == last).then_some(recorded.seq), json: Value::Object(object).to_string().into() }
+            Value::Object(object).to_string().into()
         };
-        Ok(objects.into_iter().enumerate().map(live).collect())
+        Ok(objects.into_iter().map(live).collect())
     }
 
     /// The rounds that an event changed, as they are after it.

@@ -8,18 +8,18 @@ use serde_json::json;
 use super::errors::invalid;
 use super::room_plans::{apply, as_external, change};
 use super::state::{CurrentState, floor_state, round_state, turn_state};
-use super::{ActorBackend, live, live_rooms};
+use super::{ActorBackend, live};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::runtime::hub;
 use crate::domain::conversation::Rules;
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
 use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
-use crate::ports::backend::live::{Cursor, LiveStream};
+use crate::ports::backend::live::{LiveStream, Watched};
 use crate::ports::backend::room::{
     CompanionView, Companions, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -237,12 +237,8 @@ impl RoomService for ActorBackend {
         Ok(true)
     }
 
-    async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        Ok(live::Subscription::new(self, room, after).await?.into_stream())
-    }
-
-    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
-        Ok(live_rooms::Subscription::new(self, after).into_stream())
+    async fn live(&self, watched: Watched) -> Result<LiveStream, Refused> {
+        Ok(live::Subscription::new(self, watched).await?.into_stream())
     }
 }
 

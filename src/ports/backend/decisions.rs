@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::room::RoomId;
@@ -32,7 +32,7 @@ pub struct Decisions {
 }
 
 /// One decision on record.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
     /// The number of its event.
     pub seq: Seq,
@@ -75,7 +75,8 @@ pub enum WhyAt {
 }
 
 /// The explanation of a decision, or of why nothing has triggered yet, or of what happened to a message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Why {
     /// The companion; absent where several are described in short.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +100,7 @@ pub struct Why {
 }
 
 /// A short entry about one companion.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brief {
     pub companion: CompanionId,
     /// Its display name.
@@ -118,7 +119,7 @@ pub struct Brief {
 }
 
 /// What happened to a message for one companion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It spoke, with this message among those that it answered.
@@ -145,12 +146,13 @@ pub enum Outcome {
     /// The message became a dead letter because it killed its handler. No companion is asked about it.
     #[serde(rename = "set_aside")]
     DeadLetter,
-    /// The records that were read do not say.
+    /// The records that were read do not say, or the answer is of another version.
+    #[serde(other)]
     Unknown,
 }
 
 /// One step of an explanation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoryLine {
     /// The time of the step.
     pub at: Stamp,
@@ -163,7 +165,7 @@ pub struct StoryLine {
 }
 
 /// What a companion is waiting for before it is asked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitingFor {
     /// The condition in words.
     pub text: String,
@@ -177,7 +179,7 @@ pub struct WaitingFor {
 }
 
 /// One part of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptPart {
     /// Its name: `persona`, `summary`, `history`, `buffer` …
     pub part: Arc<str>,

@@ -29,7 +29,7 @@ use crate::ports::backend::keeping::{
     BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
     ReadyPart, SuspendedChannel,
 };
-use crate::ports::backend::live::{Cursor, Lagged, Live, LiveStream};
+use crate::ports::backend::live::{Lagged, LiveStream, Watched};
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
@@ -39,7 +39,7 @@ use crate::ports::backend::room::{
 };
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::state::{CompanionState, Doing, RoomState};
-use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
+use crate::ports::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::ChannelRef;
 use crate::settings::companion::ModelChoice;
@@ -96,7 +96,7 @@ struct FakeRoom {
     externals: BTreeMap<CompanionId, Invited>,
     paused: bool,
     messages: Vec<HistoryMessage>,
-    live: broadcast::Sender<Live>,
+    live: broadcast::Sender<Arc<str>>,
 }
 
 impl FakeRoom {
@@ -177,9 +177,9 @@ fn builtin_name(id: &CompanionId) -> Arc<str> {
     if id.as_str() == "aria" { "Aria".into() } else { "Ben".into() }
 }
 
-fn rendered(message: &HistoryMessage) -> Live {
+fn rendered(message: &HistoryMessage) -> Arc<str> {
     let json = json!({ "event": "message", "seq": message.seq, "from": message.from, "text": message.text });
-    Live { seq: Some(message.seq), json: json.to_string().into() }
+    json.to_string().into()
 }
 
 impl FakeBackend {
@@ -203,7 +203,7 @@ impl FakeBackend {
     }
 
     /// Sends an event to the watchers of a room.
-    pub(crate) fn show(&self, room: &str, live: Live) {
+    pub(crate) fn show(&self, room: &str, live: Arc<str>) {
         let room = RoomId::parse(room).unwrap();
         let _ = self.rooms.lock()[&room].live.send(live);
     }
@@ -423,27 +423,31 @@ impl RoomService for FakeBackend {
         Ok(self.rooms.lock().get_mut(&id).is_some_and(|room| room.companions.remove(companion).is_some()))
     }
 
-    async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        self.with_room(id, |room| {
+    async fn live(&self, watched: Watched) -> Result<LiveStream, Refused> {
+        let (id, after) = match watched {
+            Watched::Room(id, after) => (id, after),
+            Watched::All(after) => {
+                let hello = json!({ "event": "hello", "last": 3 }).to_string().into();
+                return Ok(stream::iter([Ok(hello), Err(Lagged { after: after.to_string().into() })]).boxed());
+            }
+        };
+        self.with_room(&id, |room| {
             let is_missed = |seq: Seq| after.is_some_and(|after| seq > after);
             let missed: Vec<_> =
                 room.messages.iter().filter(|message| is_missed(message.seq)).map(|stored| Ok(rendered(stored))).collect();
-            let upcoming = stream::unfold(Some(room.live.subscribe()), |receiver| async move {
-                let mut receiver = receiver?;
+            let upcoming = stream::unfold(Some((room.live.subscribe(), json!(after))), |receiver| async move {
+                let (mut receiver, after) = receiver?;
                 match receiver.recv().await {
-                    Ok(live) => Some((Ok(live), Some(receiver))),
-                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { cursor: None }), None)),
+                    Ok(live) => {
+                        let event: serde_json::Value = serde_json::from_str(&live).unwrap();
+                        Some((Ok(live), Some((receiver, event["seq"].clone()))))
+                    }
+                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { after }), None)),
                     Err(broadcast::error::RecvError::Closed) => None,
                 }
             });
             Ok(stream::iter(missed).chain(upcoming).boxed())
         })
-    }
-
-    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
-        let hello = json!({ "event": "hello", "last": 3 });
-        let live = Live { seq: None, json: hello.to_string().into() };
-        Ok(stream::iter([Ok(live), Err(Lagged { cursor: Some(after) })]).boxed())
     }
 }
 
@@ -567,14 +571,13 @@ impl RecordService for FakeBackend {
             failed_calls: 1,
             input_tokens: 1_000,
             output_tokens: 200,
-            cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)),
+            costs: Costs { cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)), ..Costs::default() },
             ..Calls::default()
         };
         let speech = Speech {
-            recognised_secs: 1.5,
+            recognised_ms: 1_500,
             characters: 0,
-            cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)),
-            ..Speech::default()
+            costs: Costs { cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)), ..Costs::default() },
         };
         let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone(), speech: speech.clone() };
         let by = UsageBy { companion: None, model: "m".into(), provider: "p".into(), role: "side".into(), calls };
