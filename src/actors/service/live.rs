@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::ActorBackend;
 use super::event_view::EventView;
-use crate::actors::runtime::hub::{self, Missed, TotalWatcher, Watcher};
+use crate::actors::runtime::hub::{self, Missed, Watcher};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, Seq};
 use crate::domain::moment::Moment;
@@ -37,23 +37,11 @@ enum Ended {
     Closed,
 }
 
-enum Items {
-    Room(ChannelKey, Watcher),
-    All(TotalWatcher),
-}
-
-impl Items {
-    async fn next(&mut self) -> Result<(ChannelKey, hub::Live), Missed> {
-        match self {
-            Self::Room(channel_key, watcher) => watcher.next().await.map(|item| (channel_key.clone(), item)),
-            Self::All(watcher) => watcher.next().await,
-        }
-    }
-}
-
 pub(super) struct Subscription {
     backend: ActorBackend,
-    items: Items,
+    watcher: Watcher,
+    /// Whether only one room is watched.
+    is_of_one: bool,
     /// Rooms of the client's cursor whose view has not begun.
     resumed: BTreeMap<RoomId, Seq>,
     next: Next,
@@ -93,17 +81,16 @@ impl Subscription {
     pub(super) async fn new(backend: &ActorBackend, watched: Watched) -> Result<Self, Refused> {
         let hub = &backend.context.hub;
         // Watch before reading the record, so that no event is missed between the two.
-        let (items, resumed, next, only) = match watched {
+        let (watcher, resumed, next, only) = match watched {
             Watched::Room(room, after) => {
-                let (channel_key, _) = backend.room_of(&room)?;
-                let watcher = hub.watch(&channel_key);
-                (Items::Room(channel_key, watcher), BTreeMap::new(), Next::Done, Some((room, after)))
+                let watcher = hub.watch(Some(&backend.room_of(&room)?.0));
+                (watcher, BTreeMap::new(), Next::Done, Some((room, after)))
             }
-            Watched::All(cursor) => (Items::All(hub.watch_total()), cursor.into_rooms(), Next::After(None), None),
+            Watched::All(cursor) => (hub.watch(None), cursor.into_rooms(), Next::After(None), None),
         };
         let backend = ActorBackend::new(backend.context.clone(), backend.maintenance.clone());
         let (rooms, missed, events, ready) = (HashMap::new(), None, 0, VecDeque::new());
-        let mut subscription = Self { backend, items, resumed, next, rooms, missed, events, ready };
+        let mut subscription = Self { backend, watcher, is_of_one: only.is_some(), resumed, next, rooms, missed, events, ready };
         if let Some((room, after)) = only {
             subscription.open(&room, after).await?;
         }
@@ -129,7 +116,7 @@ impl Subscription {
             }
             if let Some((channel_key, last)) = self.missed.take() {
                 self.catch_up(channel_key, last).await?;
-            } else if let Some(item) = self.items.next().now_or_never() {
+            } else if let Some(item) = self.watcher.next().now_or_never() {
                 self.take(item).await?;
             } else if let Some((room, after)) = self.resumed.pop_first() {
                 self.begin(room, Some(after)).await?;
@@ -145,7 +132,7 @@ impl Subscription {
                     self.begin(room, None).await?;
                 }
             } else {
-                let item = self.items.next().await;
+                let item = self.watcher.next().await;
                 self.take(item).await?;
             }
         }
@@ -161,9 +148,9 @@ impl Subscription {
         let at = self.now();
         self.push(&json!({ "event": "hello", "at": at, "channel": channel_key.channel, "last": last, "state": state }));
         let begun_at = after.unwrap_or(last).min(last);
-        let sent = if after.is_some() || self.is_of_one() { begun_at } else { Seq::NONE };
+        let sent = if after.is_some() || self.is_of_one { begun_at } else { Seq::NONE };
         self.missed = (begun_at < last).then(|| (channel_key.clone(), last));
-        let view = self.is_of_one().then(|| EventView::with_rounds(channel_key.clone(), room.clone()));
+        let view = self.is_of_one.then(|| EventView::with_rounds(channel_key.clone(), room.clone()));
         let place = Place { room: room.clone(), created_at: membership.created_at, begun_at, sent, events: 0, view };
         self.rooms.insert(channel_key, place);
         Ok(())
@@ -197,7 +184,7 @@ impl Subscription {
         })?;
         if item == hub::Live::Closed {
             if self.rooms.remove(&channel_key).is_some() {
-                if self.is_of_one() {
+                if self.is_of_one {
                     return Err(Ended::Closed);
                 }
                 self.push(&json!({ "event": "closed", "at": self.now(), "channel": channel_key.channel }));
@@ -262,7 +249,7 @@ impl Subscription {
             sent = recorded.seq;
         }
         self.ready.extend(objects);
-        if self.is_of_one() {
+        if self.is_of_one {
             self.rooms.entry(channel_key.clone()).and_modify(|place| place.view = Some(view));
         }
         self.sent(channel_key, sent);
@@ -272,7 +259,7 @@ impl Subscription {
     /// Reports a room of which events cannot be read. A view of all rooms goes on after them, so that the other rooms can be watched.
     fn unreadable(&self, channel_key: &ChannelKey, error: &ReadError) -> Result<Arc<str>, Ended> {
         tracing::error!(%error, "events of a room cannot be read");
-        if self.is_of_one() || !error.is_damage() {
+        if self.is_of_one || !error.is_damage() {
             return Err(Ended::Lagged);
         }
         let channel = &channel_key.channel;
@@ -292,15 +279,11 @@ impl Subscription {
         let mut places: Vec<&Place> = self.rooms.values().collect();
         places.sort_unstable_by_key(|place| Reverse(place.events));
         let has = |place: &Place| place.sent.max(place.begun_at);
-        if let (true, Some(only)) = (self.is_of_one(), places.first()) {
+        if let (true, Some(only)) = (self.is_of_one, places.first()) {
             return json!(has(only));
         }
         let waiting = self.resumed.iter().map(|(room, after)| (room.clone(), *after));
         Cursor::of(waiting.chain(places.into_iter().map(|place| (place.room.clone(), has(place))))).to_string().into()
-    }
-
-    const fn is_of_one(&self) -> bool {
-        matches!(self.items, Items::Room(..))
     }
 
     fn has_begun(&self, channel: &ChannelId) -> bool {

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
+use indicatif::HumanCount;
+
 use super::By;
 use crate::domain::price::Cost;
 use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Speech, Usage, UsageBy};
@@ -180,15 +182,7 @@ fn plain(id: &str) -> String {
 
 /// 1234567 as 1,234,567.
 fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    HumanCount(number).to_string()
 }
 
 /// Four decimals. A smaller cost is `<0.0001`.

@@ -130,21 +130,9 @@ async fn interrupt(events: Inbound, clock: Arc<dyn crate::ports::clock::Clock>, 
     let ended = clock.now();
     events.noticed(&channel, Notice::Call(Input::Ended { user, ended }));
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let segment = InboundSegment {
-        id: "ben".into(),
-        from: person("ben"),
-        text: text.into(),
-        is_verbatim: true,
-        started,
-        ended,
-        voiced: Some(ended.since(started)),
-        no_speech: None,
-        confidence: None,
-        provider: "rehearsal".into(),
-        is_last: true,
-        is_during_reply: true,
-        played: PlayedWords::default(),
-    };
+    let voiced = Some(ended.since(started));
+    let mut segment = segment_until(ended, "ben", text);
+    (segment.segment.started, segment.segment.voiced, segment.is_during_reply) = (started, voiced, true);
     // Whoever connects the call reports it again until it is accepted.
     while events.heard(&lobby(), segment.clone()).await.is_err() {
         tokio::time::sleep(Duration::from_millis(100)).await;

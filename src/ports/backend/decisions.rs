@@ -34,13 +34,10 @@ pub struct Decisions {
 /// One decision on record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
-    /// The number of its event.
     pub seq: Seq,
-    /// When it was made.
     pub at: Stamp,
     pub room: Arc<str>,
     pub companion: CompanionId,
-    /// Why the companion considered speaking.
     pub trigger: Trigger,
     /// `YES` or `NO`.
     pub decision: Arc<str>,
@@ -81,7 +78,6 @@ pub struct Why {
     /// The companion; absent where several are described in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionId>,
-    /// Its display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     /// The number of the message, if the query named one.
@@ -103,12 +99,10 @@ pub struct Why {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brief {
     pub companion: CompanionId,
-    /// Its display name.
     pub name: Arc<str>,
     /// What happened to the message for it, if the query named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What happened, in words.
     pub text: String,
     /// The number of the decision that is described, if there is one.
     pub seq: Option<Seq>,
@@ -154,20 +148,17 @@ pub enum Outcome {
 /// One step of an explanation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoryLine {
-    /// The time of the step.
     pub at: Stamp,
     /// The number of its event, if it is one.
     pub seq: Option<Seq>,
     /// Its kind, as in the live view.
     pub event: Arc<str>,
-    /// What happened, in words.
     pub text: String,
 }
 
 /// What a companion is waiting for before it is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitingFor {
-    /// The condition in words.
     pub text: String,
     /// The number of messages missing for an interjection.
     pub messages: Option<u64>,
@@ -183,6 +174,5 @@ pub struct WaitingFor {
 pub struct PromptPart {
     /// Its name: `persona`, `summary`, `history`, `buffer` …
     pub part: Arc<str>,
-    /// Its estimated size in tokens.
     pub tokens: u64,
 }

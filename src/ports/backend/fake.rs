@@ -42,7 +42,7 @@ use crate::ports::backend::state::{CompanionState, Doing, RoomState};
 use crate::ports::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::ChannelRef;
-use crate::settings::companion::ModelChoice;
+use crate::settings::companion::{Interjection, ModelChoice};
 
 /// Noon of 1 May 2026: the only time in this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -92,7 +92,7 @@ pub(crate) struct Probe {
 struct FakeRoom {
     title: Option<Arc<str>>,
     guild: GuildId,
-    companions: BTreeMap<CompanionId, (Option<Arc<str>>, bool)>,
+    companions: BTreeMap<CompanionId, (Option<Interjection>, bool)>,
     externals: BTreeMap<CompanionId, Invited>,
     paused: bool,
     messages: Vec<HistoryMessage>,
@@ -101,12 +101,12 @@ struct FakeRoom {
 
 impl FakeRoom {
     fn view(&self, id: &RoomId) -> Room {
-        let companion = |(id, (interjection, paused)): (&CompanionId, &(Option<Arc<str>>, bool))| RoomCompanion {
+        let companion = |(id, (interjection, paused)): (&CompanionId, &(Option<Interjection>, bool))| RoomCompanion {
             id: id.clone(),
             name: self.name(id),
             aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
             external: self.externals.contains_key(id),
-            interjection: interjection.clone().unwrap_or("average".into()),
+            interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
             starts_after: None,
             max_turns: None,
             repetition: true,
@@ -271,14 +271,6 @@ fn decision(room: &str) -> DecisionRecord {
     }
 }
 
-fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
-    match change {
-        Override::Keep => {}
-        Override::Reset => *to = None,
-        Override::Set(value) => *to = Some(value.clone()),
-    }
-}
-
 #[async_trait]
 impl CallRooms for FakeBackend {
     async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
@@ -326,12 +318,12 @@ impl RoomService for FakeBackend {
             if patch.paused != Override::Keep {
                 room.paused = patch.paused == Override::Set(true);
             }
-            apply(&patch.title, &mut room.title);
+            patch.title.clone().apply(&mut room.title);
             for (companion, CompanionPatch { interjection, paused, .. }) in &patch.companions {
                 let missing =
                     || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
                 let overrides = room.companions.get_mut(&CompanionId::from(&**companion)).ok_or_else(missing)?;
-                apply(interjection, &mut overrides.0);
+                interjection.apply(&mut overrides.0);
                 if *paused != Override::Keep {
                     overrides.1 = *paused == Override::Set(true);
                 }
@@ -357,7 +349,7 @@ impl RoomService for FakeBackend {
         }
         self.check().await?;
         self.with_room(id, |room| {
-            let companion = |(id, (_, paused)): (&CompanionId, &(Option<Arc<str>>, bool))| CompanionState {
+            let companion = |(id, (_, paused)): (&CompanionId, &(Option<Interjection>, bool))| CompanionState {
                 id: id.clone(),
                 name: room.name(id),
                 interjection: "average".into(),

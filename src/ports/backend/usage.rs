@@ -33,7 +33,6 @@ pub struct Usage {
     pub currency: Arc<str>,
     /// The guilds that used something, or the one that was requested, ordered by id.
     pub guilds: Vec<GuildUsage>,
-    /// The sum of all guilds.
     pub total: Used,
 }
 
@@ -48,7 +47,6 @@ pub struct GuildUsage {
     /// What services for speech did, by service, companion and provider.
     #[serde(default)]
     pub speech_by: Vec<SpeechBy>,
-    /// The current state of its caps.
     pub caps: Caps,
 }
 
