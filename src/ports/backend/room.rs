@@ -204,26 +204,20 @@ pub struct Companions {
     pub companions: Vec<CompanionView>,
 }
 
-/// A companion as it is configured.
+/// A companion as it is configured. The fields mean what those of [`Companion`](crate::settings::companion::Companion) do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CompanionView {
-    /// Its id: the file name of its settings without the extension.
     pub id: CompanionId,
     pub name: Arc<str>,
     pub aliases: Vec<Arc<str>>,
     pub interjection: Arc<str>,
     pub chattiness: Arc<str>,
-    /// The lull timeout after typed messages, in seconds.
     pub text_lull_timeout: f64,
-    /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: f64,
-    /// The silence after which it may start a conversation, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
-    /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// Whether its statements are judged for repetition.
     pub repetition: bool,
     pub model: ModelChoice,
 }
