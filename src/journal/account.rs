@@ -8,14 +8,16 @@ use crate::domain::id::CompanionId;
 use crate::domain::service::Service;
 use crate::ports::backend::usage::{Calls, Speech, SpeechBy, UsageBy, Used};
 
+/// Companion, model, provider and role. Calls without a companion were for the channel itself (summaries, judgements).
+type Caller = (Option<CompanionId>, Arc<str>, Arc<str>, Arc<str>);
+
 /// The usage of a span of time.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The currency of every `cost`.
     currency: Arc<str>,
     pub used: Used,
-    /// Calls by companion, model, provider and role. Those without a companion were for the channel itself (summaries, judgements).
-    calls: BTreeMap<(Option<CompanionId>, Arc<str>, Arc<str>, Arc<str>), Calls>,
+    calls: BTreeMap<Caller, Calls>,
     /// What services for speech did, by service, companion and provider. Without a companion, people were heard.
     speech: BTreeMap<(Service, Option<CompanionId>, Arc<str>), Speech>,
 }
