@@ -22,12 +22,14 @@ use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::{Event, Recorded, Segment};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, HandedOver, Modality, Role, Speech};
+use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::interruption::Stop;
 use crate::domain::voice::segment::Kind;
 use crate::domain::voice::utterance::Input;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 use crate::ports::opt_out::OptOut;
+use crate::ports::speech_recognition as recognition;
 use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
 
 /// How many scheduler steps after a hand-over is due something happens, in tests that try every one of them.
@@ -104,13 +106,15 @@ pub(super) async fn leave(world: &World, id: &str, name: &str) {
 
 /// What somebody has said during the last second.
 fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
-    let ended = world.context.clock.now();
+    segment_until(world.context.clock.now(), name, text)
+}
+
+fn segment_until(ended: Moment, name: &str, text: &str) -> InboundSegment {
     let mut id = DefaultHasher::new();
     (name, text).hash(&mut id);
-    InboundSegment {
+    let segment = recognition::Segment {
         // Ids stay when words are deleted.
         id: format!("{:x}", id.finish()).into(),
-        from: person(name),
         text: text.into(),
         is_verbatim: true,
         started: ended - Duration::from_secs(1),
@@ -118,11 +122,11 @@ fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
         voiced: Some(Duration::from_secs(1)),
         no_speech: None,
         confidence: Some(900),
-        provider: "rehearsal".into(),
         is_last: true,
-        is_during_reply: false,
-        played: PlayedWords::default(),
-    }
+        is_answer: true,
+    };
+    let (provider, played) = ("rehearsal".into(), PlayedWords::default());
+    InboundSegment { segment, from: person(name), provider, is_during_reply: false, played }
 }
 
 async fn says(world: &World, name: &str, text: &str) -> Seq {
@@ -213,7 +217,8 @@ async fn a_segment_is_recorded_once_and_noise_is_no_message() {
     let seq = says(&world, "ana", "the tide").await;
 
     let again = inbound(&world).heard(&lobby(), segment(&world, "ana", "the tide")).await;
-    let short = InboundSegment { voiced: Some(Duration::from_millis(200)), ..segment(&world, "ben", "oh") };
+    let mut short = segment(&world, "ben", "oh");
+    short.segment.voiced = Some(Duration::from_millis(200));
     let noise = inbound(&world).heard(&lobby(), short).await;
     let empty = inbound(&world).heard(&lobby(), segment(&world, "ben", " ")).await;
     let bot = Author { role: Role::Bot, ..person("ben") };
@@ -254,8 +259,8 @@ async fn a_text_that_is_not_what_was_said_is_no_address_stop_word_echo_or_backch
 
     for (text, is_verbatim) in ["Aria, stop", "mhm", "the tide is out"].iter().flat_map(|text| [(text, true), (text, false)]) {
         let id = format!("{text} {is_verbatim}").into();
-        let heard = segment(&world, "ana", text);
-        let heard = InboundSegment { id, is_verbatim, is_during_reply: true, played: played.clone(), ..heard };
+        let mut heard = InboundSegment { is_during_reply: true, played: played.clone(), ..segment(&world, "ana", text) };
+        (heard.segment.id, heard.segment.is_verbatim) = (id, is_verbatim);
         inbound(&world).heard(&lobby(), heard).await.unwrap();
     }
 

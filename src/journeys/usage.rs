@@ -33,8 +33,8 @@ async fn every_call_is_on_record_with_its_companion_its_role_and_its_price() {
         .collect();
     assert_eq!(by, [(Some("aria"), "main", 1, 10), (Some("aria"), "side", 2, 20)]);
     let (side, main) = (Price::per_million(1.0, 2.0, "EUR"), Price::per_million(10.0, 20.0, "EUR"));
-    assert_eq!(home.by[0].calls.cost, Some(main.of(10, 2)));
-    assert_eq!(home.by[1].calls.cost, Some(side.of(20, 4)));
+    assert_eq!(home.by[0].calls.costs.cost, Some(main.of(10, 2)));
+    assert_eq!(home.by[1].calls.costs.cost, Some(side.of(20, 4)));
     assert_eq!((home.used.calls.calls, home.used.calls.unpriced_calls, home.used.calls.failed_calls), (3, 0, 0));
 }
 
@@ -50,8 +50,8 @@ async fn a_call_keeps_the_price_at_its_time() {
     let home = home(&world).await;
 
     let cost = Price::per_million(1.0, 2.0, "EUR").of(10, 2);
-    assert_eq!(home.used.calls.cost, None, "nothing is on record in the present currency");
-    assert_eq!(home.used.calls.other_costs, [("EUR".into(), cost)].into());
+    assert_eq!(home.used.calls.costs.cost, None, "nothing is on record in the present currency");
+    assert_eq!(home.used.calls.costs.other_costs, [("EUR".into(), cost)].into());
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +62,7 @@ async fn a_model_without_a_price_has_an_unknown_cost() {
 
     let calls = home(&world).await.used.calls;
 
-    assert_eq!((calls.calls, calls.unpriced_calls, calls.cost), (1, 1, None));
+    assert_eq!((calls.calls, calls.unpriced_calls, calls.costs.cost), (1, 1, None));
 }
 
 #[tokio::test(start_paused = true)]

@@ -125,7 +125,7 @@ async fn a_watcher_that_falls_behind_resumes_without_a_gap() {
     let lagged = watching.stream.next().await.unwrap().unwrap_err();
     let ended = watching.stream.next().await.is_none();
     world.say("lobby", "three").await;
-    let cursor = lagged.cursor.unwrap().to_string();
+    let cursor = lagged.after.as_str().unwrap().to_owned();
     let mut again = world.watch_rooms(&cursor).await;
     let after = again.seen().await;
 

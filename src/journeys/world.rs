@@ -34,7 +34,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::decisions::{DecisionQuery, Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Forgotten};
-use crate::ports::backend::live::{Cursor, LiveStream};
+use crate::ports::backend::live::{Cursor, LiveStream, Watched};
 use crate::ports::backend::messages::{History, HistoryQuery};
 use crate::ports::backend::room::{Room, RoomId, is_of_console};
 use crate::ports::backend::state::RoomState;
@@ -571,12 +571,12 @@ impl World {
     }
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
-        Watching { stream: self.backend.rooms.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
+        Watching { stream: self.backend.rooms.live(Watched::Room(room(id), after.map(Seq))).await.unwrap(), is_over: false }
     }
 
     pub(super) async fn watch_rooms(&self, after: &str) -> Watching {
         let cursor = if after.is_empty() { Cursor::default() } else { Cursor::parse(after).unwrap() };
-        Watching { stream: self.backend.rooms.live_rooms(cursor).await.unwrap(), is_over: false }
+        Watching { stream: self.backend.rooms.live(Watched::All(cursor)).await.unwrap(), is_over: false }
     }
 
     /// Puts an actor in the place of the one with this key. It hangs with the first message, or ignores every one.
@@ -641,7 +641,7 @@ impl Watching {
             && let Ok(live) = tokio::time::timeout(Duration::from_millis(1), self.stream.next()).await
         {
             match live {
-                Some(live) => seen.push(serde_json::from_str(&live.expect("a watcher that reads in time").json).unwrap()),
+                Some(live) => seen.push(serde_json::from_str(&live.expect("a watcher that reads in time")).unwrap()),
                 None => self.is_over = true,
             }
         }

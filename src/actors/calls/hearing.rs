@@ -106,18 +106,10 @@ impl Hearing {
         let _recording = self.call.voice(user).map(|voice| voice.recording());
         let id = format!("{}/{}", self.call.id_prefix(user), segment.id).into();
         let inbound_segment = InboundSegment {
-            id,
+            segment: Segment { id, ..segment.clone() },
             // Words of somebody who has left count, too.
             from: self.call.author(user).unwrap_or_else(|| unnamed(user)),
-            text: segment.text.clone(),
-            is_verbatim: segment.is_verbatim,
-            started: segment.started,
-            ended: segment.ended,
-            voiced: segment.voiced,
-            no_speech: segment.no_speech,
-            confidence: segment.confidence,
             provider: provider.into(),
-            is_last: segment.is_last,
             is_during_reply: self.call.was_replying(segment.started),
             played: self.call.played(),
         };
