@@ -20,6 +20,7 @@ pub mod model_role;
 pub mod moment;
 pub(crate) mod named;
 pub mod names;
+pub mod policy;
 pub mod price;
 pub mod priority;
 pub mod prompt;

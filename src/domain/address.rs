@@ -3,7 +3,7 @@
 use super::id::CompanionId;
 use super::message::{Address, Author, Role};
 use super::names::{Names, Zones, is_word};
-use crate::settings::gate::ForeignBots;
+use crate::domain::policy::gate::ForeignBots;
 
 /// A message as a platform reports it, before it is accepted: what is needed to find out whom it addresses.
 #[derive(Clone, Copy, Debug)]

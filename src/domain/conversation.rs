@@ -59,13 +59,12 @@ use super::voice::words::WordLists;
 use super::voice::{interruption, utterance};
 use super::vote::{State, Vote};
 use super::window::Window;
-use crate::settings::Settings;
-use crate::settings::closing::Closing;
-use crate::settings::gate::Gate as Policy;
-use crate::settings::repetition::Repetition;
-use crate::settings::reply::Reply;
-use crate::settings::turn_taking::TurnTaking;
-use crate::settings::voice::Voice;
+use crate::domain::policy::closing::Closing;
+use crate::domain::policy::gate::Gate as Policy;
+use crate::domain::policy::repetition::Repetition;
+use crate::domain::policy::reply::Reply;
+use crate::domain::policy::turn_taking::TurnTaking;
+use crate::domain::policy::voice::Voice;
 
 /// The outputs of most steps: a cancelled and an armed timer, or a question, or a decision and what follows.
 const USUAL_OUTPUTS: usize = 4;
@@ -300,30 +299,6 @@ pub struct Rules<'a> {
     /// In every round, every companion with unsettled messages is asked, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
     /// turns this on. It exists to measure what it would cost.
     pub asks_everyone: bool,
-}
-
-impl<'a> Rules<'a> {
-    /// The rules of a channel in which this language is spoken. None: `speech.language`.
-    pub fn of(settings: &'a Settings, language: Option<&str>) -> Self {
-        Self { words: settings.speech.word_lists(language), ..Self::from(settings) }
-    }
-}
-
-impl<'a> From<&'a Settings> for Rules<'a> {
-    fn from(settings: &'a Settings) -> Self {
-        Self {
-            gate: &settings.gate,
-            turn_taking: &settings.turn_taking,
-            closing: &settings.closing,
-            repetition: &settings.repetition,
-            reply: &settings.reply,
-            voice: &settings.voice,
-            answer_timeout: settings.models.main.timeout(),
-            words: settings.speech.word_lists(None),
-            voice_lull_timeout: settings.companion_defaults.voice_lull(),
-            asks_everyone: false,
-        }
-    }
 }
 
 /// The conversation of one channel.

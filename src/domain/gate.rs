@@ -12,7 +12,7 @@ use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
 use super::vote::is_usual;
-use crate::settings::companion::Interjection;
+use crate::domain::policy::interjection::Interjection;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;

@@ -29,7 +29,7 @@ use super::id::{CompanionId, Seq};
 use super::message::{Message, Modality};
 use super::moment::Moment;
 use super::trigger::Trigger;
-use crate::settings;
+use crate::domain::policy;
 pub use card::brief;
 use card::for_decision;
 use data::{unmarked_name, weight};
@@ -174,7 +174,7 @@ pub struct StatementInput {
 }
 
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
-pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words: &settings::prompt::Prompt) -> Prompt {
+pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words: &policy::prompt::Prompt) -> Prompt {
     let form = vote_form(&unmarked_name(character.name), input.stage, scene.is_call, words);
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let ending = paragraphs(&[&context, words.question_for(input.trigger), &form]);
@@ -195,12 +195,7 @@ pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words:
 }
 
 /// The prompt for the text of a statement. [`raw_answer`](crate::domain::raw_answer) takes the answer apart.
-pub fn statement(
-    character: Character<'_>,
-    scene: &Scene,
-    statement: &StatementInput,
-    words: &settings::prompt::Prompt,
-) -> Prompt {
+pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementInput, words: &policy::prompt::Prompt) -> Prompt {
     let name = unmarked_name(character.name);
     let input = &statement.input;
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
@@ -210,7 +205,7 @@ pub fn statement(
 
 /// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first. Times are told in this
 /// zone.
-pub fn summary(previous: Option<&str>, messages: &[Said], zone: &TimeZone, words: &settings::prompt::Prompt) -> Prompt {
+pub fn summary(previous: Option<&str>, messages: &[Said], zone: &TimeZone, words: &policy::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You keep the running summary of a group chat.", HOW_TO_READ]);
     let ending = "Write the new summary: the one before, if any, brought up to date with the new messages, in at most 200 words of plain \
                   sentences. Say who said, asked, promised or decided what, and what is still open. Where a person goes by the name of a companion, say \
@@ -224,7 +219,7 @@ pub fn summary(previous: Option<&str>, messages: &[Said], zone: &TimeZone, words
 }
 
 /// The prompt that asks how much the last statements repeat each other. They are ordered oldest first. `repetition::read_score` parses the answer.
-pub fn judgement(messages: &[Arc<Message>], words: &settings::prompt::Prompt) -> Prompt {
+pub fn judgement(messages: &[Arc<Message>], words: &policy::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You judge how repetitive a group chat has become.", HOW_TO_READ]);
     let ending = "How much do these messages repeat one another, in what they say rather than in their words alone? Answer in two lines. \
                   First line: one sentence saying why. Second line: only a number from 0 (all different) to 1 (the same thing again and \

@@ -10,7 +10,8 @@ use super::{Problem, duration, seconds, within};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::domain::named::named;
+pub use crate::domain::policy::interjection::Interjection;
+use crate::domain::policy::turn_taking::MAX_TURNS;
 use crate::domain::text::{self, first_hidden};
 pub use overrides::{CompanionPatch, ModelOverrides, ModelPatch, Override, Overrides};
 pub use voice::CompanionVoice;
@@ -30,7 +31,6 @@ pub const MAX_BRIEF_BYTES: usize = 4 * 1024;
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 /// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
-pub const MAX_TURNS: u32 = 1_000_000;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
 /// The shortest and the longest silence after which a companion may start a conversation, in seconds.
@@ -105,22 +105,6 @@ impl ModelChoice {
 impl Default for ModelChoice {
     fn default() -> Self {
         Self { main: ModelRole::Main.into(), side: ModelRole::Side.into() }
-    }
-}
-
-named! {
-    /// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
-    pub enum Interjection {
-        /// First after 15 messages.
-        VeryQuiet = "very_quiet",
-        /// First after 12 messages.
-        Quiet = "quiet",
-        /// First after 9 messages.
-        Average = "average",
-        /// First after 6 messages.
-        Eager = "eager",
-        /// First after 3 messages.
-        VeryEager = "very_eager",
     }
 }
 

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
+use super::Problem;
 use super::Settings;
 use super::companion::Companion;
 use super::console::check_room_name;
 use super::exposure;
 use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers};
 use super::mismatch::{Kind, Mismatch, Path};
-use super::problem::{Located, Problem, Problems};
+use super::problem::{Located, Problems};
 use super::roster::{Origin, Roster};
 use super::speech::Speech;
 use super::zone::Zone;

@@ -2,23 +2,6 @@
 
 use std::fmt;
 
-/// A problem with a parsed value, found by its section's check.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {message}")]
-pub struct Problem {
-    /// The key within its section, for example `max_buffer`, `side.model` or `rooms[0].id`.
-    pub key: String,
-    /// What is wrong and what is allowed, as a predicate of the key. For example `is 0, must be from 1 to 10000`.
-    pub message: String,
-}
-
-impl Problem {
-    /// A problem with the value of this key.
-    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { key: key.into(), message: message.into() }
-    }
-}
-
 /// A problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Located {

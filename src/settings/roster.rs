@@ -8,6 +8,7 @@ use std::path::{Path as FilePath, PathBuf};
 
 use unicode_normalization::UnicodeNormalization;
 
+use super::Problem;
 use super::Settings;
 use super::companion::{Companion, CompanionFile, check_id, shortened};
 use super::console::Console;
@@ -16,7 +17,7 @@ use super::layer::{Completeness, Layer, located, read_layers};
 use super::load::{is_there, read_text};
 use super::mismatch::Mismatch;
 use super::models::Models;
-use super::problem::{Located, Problem};
+use super::problem::Located;
 use super::prompt::Prompt;
 use super::speech::Speech;
 use crate::domain::id::CompanionId;

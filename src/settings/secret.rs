@@ -1,6 +1,6 @@
 //! Secrets and variables as people's tools leave them: with a byte order mark, line ends or quotation marks around them, or as `NAME=value`.
 
-use super::problem::Problem;
+use super::Problem;
 
 /// Quotation marks that shells remove and other programs keep.
 const QUOTES: [(char, char); 4] = [('"', '"'), ('\'', '\''), ('“', '”'), ('‘', '’')];

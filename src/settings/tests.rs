@@ -2,6 +2,7 @@ use std::fs;
 
 use proptest::prelude::*;
 use serde_json::json;
+use std::time::Duration;
 use tempfile::TempDir;
 
 use super::gate::ForeignBots;

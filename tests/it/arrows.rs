@@ -56,7 +56,7 @@ const ADAPTER_CRATES: &[&str] = &["axum", "reqwest", "sled", "tokio_websockets"]
 const ARROWS: &[Arrow] = &[
     Arrow {
         from: "domain",
-        to: &["settings"],
+        to: NOTHING,
         never: IMPURE,
         advice: "pass what the domain needs as an argument, and return what it wants done as an output; time is a `Moment`",
     },

@@ -5,7 +5,7 @@ use super::super::message::{Message, Role};
 use super::super::{repetition, window};
 use super::apply::cancel_lull;
 use super::*;
-use crate::settings::repetition::Judge;
+use crate::domain::policy::repetition::Judge;
 
 impl Conversation {
     /// Changes the stage of a companion, if it differs. See [`change_stages`](Self::change_stages).

@@ -7,7 +7,7 @@ use super::frame::{block, paragraphs, sizes};
 use super::room::{persona_room, tokens};
 use super::texts::FRAME_WEIGHT;
 use super::{Character, Prompt};
-use crate::settings::prompt::Prompt as Words;
+use crate::domain::policy::prompt::Prompt as Words;
 
 /// What a prompt shows of a companion.
 pub(super) struct Card<'a> {

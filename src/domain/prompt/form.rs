@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::domain::closing::Stage;
+use crate::domain::policy::prompt::Prompt as Words;
 use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
-use crate::settings::prompt::Prompt as Words;
 
 /// The form of a vote: two examples, one with each decision so that neither is suggested, and a line for each of its [fields](vote_fields).
 pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {

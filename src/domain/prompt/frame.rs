@@ -6,8 +6,8 @@ use super::line::Reader;
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ, MAX_SENTENCE_WEIGHT, NEW};
 use super::transcript::transcript;
 use super::{Character, Prompt, Said, Scene, tokens};
+use crate::domain::policy;
 use crate::domain::trigger::Trigger;
-use crate::settings;
 
 /// The parts of the system message that come with the character.
 pub(super) struct System {
@@ -84,7 +84,7 @@ pub(super) fn decision(character: &Character<'_>, card: &Card<'_>, shown: &Shown
 }
 
 /// The sentence for the trigger of the question. Empty for a lull (docs/design/gate.md G-27), and where a note takes its place.
-pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words: &settings::prompt::Prompt) -> String {
+pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words: &policy::prompt::Prompt) -> String {
     let sentence = match trigger {
         Trigger::DirectAddress => words.direct_address.clone(),
         Trigger::Interjection => words.interjection.replace("{count}", &count.to_string()),

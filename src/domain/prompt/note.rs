@@ -2,8 +2,8 @@
 
 use super::data::{char_weight, cut_middle};
 use crate::domain::closing::Stage;
+use crate::domain::policy::prompt::Prompt as Words;
 use crate::domain::trigger::Trigger;
-use crate::settings::prompt::Prompt as Words;
 
 /// A note about the situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

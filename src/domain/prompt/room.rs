@@ -4,8 +4,8 @@ use super::data::weight;
 use super::form::{statement_form, vote_form};
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS, MAX_SENTENCE_WEIGHT, statement_texts_weight};
 use crate::domain::closing::Stage;
+use crate::domain::policy::prompt::Prompt as Words;
 use crate::domain::trigger::Trigger;
-use crate::settings::prompt::Prompt as Words;
 
 /// The weight of the longest name, twice that of its 64 characters.
 const NAME_WEIGHT: usize = 128;

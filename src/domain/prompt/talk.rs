@@ -13,7 +13,7 @@ use super::texts::{HOW_TO_READ_TURNS, MISSED, NEW, OPENING, REASON, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
-use crate::settings::prompt::Prompt as Words;
+use crate::domain::policy::prompt::Prompt as Words;
 
 /// The most that everything weighs which changes from one statement to the next.
 const MAX_CHANGING_WEIGHT: usize = 4_000;

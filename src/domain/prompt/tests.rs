@@ -130,6 +130,6 @@ fn said(message: Message) -> Said {
     Said { seq: Seq(1), at: NOON, message: message.into() }
 }
 
-fn words() -> settings::prompt::Prompt {
+fn words() -> policy::prompt::Prompt {
     samples::defaults().prompt.clone()
 }

@@ -12,6 +12,7 @@ use super::super::*;
 use super::mouth::Mouth;
 use super::witness::Witness;
 use crate::domain::samples::{self, author};
+use crate::settings::Settings;
 
 /// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);

@@ -178,7 +178,7 @@ fn a_huge_message_is_cut_in_its_middle() {
 
 #[test]
 fn a_verdict_is_asked_for_before_the_reason_if_the_settings_say_so() {
-    let verdict_first = settings::prompt::Prompt { reason_first: false, ..words() };
+    let verdict_first = policy::prompt::Prompt { reason_first: false, ..words() };
     let end = |prompt: Prompt| user(&prompt).split_once("Its fields:").expect("the fields").1.to_owned();
 
     let [reasoned, voted] = [words(), verdict_first.clone()].map(|words| end(vote(character(), scene(), &input(), &words)));

@@ -252,7 +252,7 @@ fn talk(messages: u64, texts: impl Fn(u64) -> String) -> Vec<(Vec<Said>, Vec<Sai
 }
 
 /// The statements' prompts of a talk. What changes, changes in each: the time, the reason, the trigger and, now and then, the summary.
-fn prompts(talk: &[(Vec<Said>, Vec<Said>)], persona: &str, words: &settings::prompt::Prompt) -> Vec<Prompt> {
+fn prompts(talk: &[(Vec<Said>, Vec<Said>)], persona: &str, words: &policy::prompt::Prompt) -> Vec<Prompt> {
     let character = Character { persona, ..character() };
     let triggers = [Trigger::DirectAddress, Trigger::Interjection, Trigger::Lull, Trigger::Turn];
     let each = talk.iter().enumerate().map(|(number, (recent, snapshot))| {
@@ -294,7 +294,7 @@ fn median(numbers: impl IntoIterator<Item = usize>) -> usize {
 fn most_of_a_statements_prompt_is_that_of_the_one_before_byte_for_byte() {
     let persona = "You keep a table in the corner of every conversation, and you listen with one ear. ".repeat(25);
     for (messages, statement_tokens) in [(100, 6_000), (400, 6_000), (400, 20_000)] {
-        let words = settings::prompt::Prompt { statement_tokens, ..words() };
+        let words = policy::prompt::Prompt { statement_tokens, ..words() };
         let prompts = prompts(&talk(messages, |number| format!("{number}: {TEXT}")), &persona, &words);
 
         let shares: Vec<usize> = prompts.windows(2).map(|pair| repeated(&pair[0], &pair[1])).collect();
@@ -310,7 +310,7 @@ fn more_tokens_show_more_of_the_talk() {
     let persona = "You keep a table in the corner of every conversation, and you listen with one ear. ".repeat(25);
     let talk = talk(160, |number| format!("{number}: {TEXT}"));
     let shown = [3_000, 6_000, 20_000].map(|statement_tokens| {
-        let words = settings::prompt::Prompt { statement_tokens, ..words() };
+        let words = policy::prompt::Prompt { statement_tokens, ..words() };
         let prompts = prompts(&talk, &persona, &words);
         let counts: Vec<usize> = prompts[prompts.len() - 12..]
             .iter()
@@ -353,7 +353,7 @@ fn the_newest_messages_are_shown_whatever_stands_below() {
     let input = PromptInput { summary, recent, buffer, is_repetitive: true, ..input() };
     let speaking = StatementInput { reason: Some(long), ..speaking(input) };
 
-    let words = settings::prompt::Prompt { statement_tokens: 3_000, ..words() };
+    let words = policy::prompt::Prompt { statement_tokens: 3_000, ..words() };
     let prompt = statement(character(), &scene, &speaking, &words);
 
     assert!(lines(&user(&prompt)).len() >= 10, "{}", lines(&user(&prompt)).len());

@@ -5,6 +5,8 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
+use crate::domain::text::shortened;
+
 /// A time zone that this machine knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone(TimeZone);
@@ -25,7 +27,7 @@ impl<'de> Deserialize<'de> for Zone {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
-            let shown = super::companion::shortened(&text);
+            let shown = shortened(&text, 60);
             D::Error::custom(format!(
                 "{shown:?} is no time zone that this machine knows: write a name such as Europe/Berlin (which needs the files of the \
                  package tzdata), UTC, or a distance from UTC such as +02:00"

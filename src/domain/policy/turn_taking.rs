@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::companion::MAX_TURNS;
 use super::{Problem, seconds, within};
+
+/// The largest `max_turns`.
+pub const MAX_TURNS: u32 = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

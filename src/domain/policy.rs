@@ -1,0 +1,64 @@
+//! What operators decide about conversations: when companions speak and stop, and the texts of prompts. Settings read these and check their ranges.
+
+pub mod closing;
+pub mod gate;
+pub mod interjection;
+pub mod prompt;
+pub mod repetition;
+pub mod reply;
+pub mod turn_taking;
+pub mod voice;
+pub mod zone;
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A problem with a parsed value, found by its section's check.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct Problem {
+    /// The key within its section, for example `max_buffer`, `side.model` or `rooms[0].id`.
+    pub key: String,
+    /// What is wrong and what is allowed, as a predicate of the key. For example `is 0, must be from 1 to 10000`.
+    pub message: String,
+}
+
+impl Problem {
+    /// A problem with the value of this key.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}
+
+/// Gives settings in seconds as durations: the method before each `=` returns the setting after it.
+macro_rules! seconds {
+    ($Section:ident { $($method:ident = $key:ident,)+ }) => {
+        impl $Section {
+            $(
+                #[doc = concat!("`", stringify!($key), "` as a duration.")]
+                pub fn $method(&self) -> std::time::Duration {
+                    crate::domain::policy::duration(self.$key)
+                }
+            )+
+        }
+    };
+}
+pub(crate) use seconds;
+
+/// A number of seconds as a duration in whole microseconds. Zero for negative numbers and NaN.
+pub fn duration(secs: f64) -> Duration {
+    // The cast saturates, and turns NaN into zero.
+    Duration::from_micros((secs * 1e6).round() as u64)
+}
+
+/// Checks that a value is in its range.
+///
+/// # Errors
+/// The value is out of range, or NaN. The message names both ends.
+pub fn within<T: PartialOrd + Display>(key: &str, value: T, range: RangeInclusive<T>) -> Result<(), Problem> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(Problem::new(key, format!("is {value}, must be from {} to {}", range.start(), range.end())))
+}

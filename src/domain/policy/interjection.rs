@@ -1,0 +1,19 @@
+//! How often companions speak without being addressed.
+
+use crate::domain::named::named;
+
+named! {
+    /// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
+    pub enum Interjection {
+        /// First after 15 messages.
+        VeryQuiet = "very_quiet",
+        /// First after 12 messages.
+        Quiet = "quiet",
+        /// First after 9 messages.
+        Average = "average",
+        /// First after 6 messages.
+        Eager = "eager",
+        /// First after 3 messages.
+        VeryEager = "very_eager",
+    }
+}
