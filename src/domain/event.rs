@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::budget::UsedUp;
 use super::closing::{Cause, Stage};
@@ -175,7 +175,8 @@ pub enum Event {
         companion: CompanionId,
         ticket: Ticket,
         trigger: Trigger,
-        /// A stable code: `timeout`, `unreachable`, `left_alone`, `overloaded`, `refused`, `unworded`, `cancelled`.
+        /// A stable code: `timeout`, `unreachable`, `circuit_open`, `overloaded`, `refused`, `no_prompt`, `cancelled`.
+        #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
         /// The pause before it is asked again.
         back_off: Duration,
@@ -356,9 +357,10 @@ pub enum Event {
         ticket: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
-        /// A stable code: one of `Unanswered`, or `empty`, or `taken_back` if all its messages were deleted, or `closed` if the companion that
+        /// A stable code: one of `Unanswered`, or `empty`, or `deleted` if all its messages were deleted, or `closed` if the companion that
         /// wrote late was closed or paused or left. Of a spoken reply also `interrupted` if nothing was heard of it, and `unvoiced` if no audio of it
         /// was there in time.
+        #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
     },
     /// The rolling summary was refreshed.
@@ -371,6 +373,18 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         messages: u64,
     },
+}
+
+/// Reads an error code. Records of older versions have other names for some.
+fn current_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    let code = Arc::deserialize(deserializer)?;
+    let current = match &*code {
+        "left_alone" => "circuit_open",
+        "unworded" => "no_prompt",
+        "taken_back" => "deleted",
+        _ => return Ok(code),
+    };
+    Ok(current.into())
 }
 
 /// Whether a number is left out of a record.

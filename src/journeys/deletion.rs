@@ -79,7 +79,7 @@ async fn nothing_is_said_about_messages_deleted_while_they_were_asked_about() {
     assert_eq!(world.main.asked.lock().len(), 0, "the main model is not called");
     let seen = watching.seen().await;
     assert_eq!(only(&seen, &["evaluate", "decision", "respond", "failed"]), ["evaluate", "decision", "respond", "failed"]);
-    assert_eq!(newest(&seen, "failed")["error"], "taken_back");
+    assert_eq!(newest(&seen, "failed")["error"], "deleted");
     let yes = newest(&seen, "decision")["seq"].as_u64().unwrap();
     let decision = why(&world, WhyAt::Event(Seq(yes))).await;
     let [.., got, said] = &decision.story[..] else { panic!("{decision:#?}") };
@@ -135,7 +135,7 @@ async fn nobody_speaks_in_a_round_about_deleted_messages() {
     assert_eq!(before, [Doing::WantsToSpeak, Doing::Asked, Doing::Listening]);
     assert_eq!(at_once, [Doing::Listening, Doing::Asked, Doing::Listening]);
     assert_eq!(world.recorded(SALON, "round").await.iter().map(|round| &round["selected"]).collect::<Vec<_>>(), ["bruno"]);
-    assert_eq!(world.recorded(SALON, "failed").await[0]["error"], "taken_back");
+    assert_eq!(world.recorded(SALON, "failed").await[0]["error"], "deleted");
     assert_eq!(world.history(SALON).await, lines(&[]));
     let yes = world.decisions(SALON).await[0]["seq"].as_u64().unwrap();
     let events = world.why(SALON, Some("aria"), Some(WhyAt::Event(Seq(yes)))).await.unwrap();

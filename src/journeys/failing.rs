@@ -35,7 +35,7 @@ async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_re
     let [entry] = &listed.messages[..] else { panic!("there is not exactly one dead letter: {listed:?}") };
     assert_eq!((entry.seq, entry.attempts, &*entry.room), (poison, 3, "lobby"));
     assert!(entry.detail.contains("as the test planned"), "{}", entry.detail);
-    assert_eq!((world.total("tertulia_messages_set_aside_total", &[]), listed.guilds.len()), (1, 0));
+    assert_eq!((world.total("tertulia_dead_letters_total", &[]), listed.guilds.len()), (1, 0));
     assert_eq!(world.total("tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 3);
     assert_eq!(world.total("tertulia_supervisor_escalations_total", &[]), 0);
 
@@ -195,11 +195,11 @@ async fn a_question_whose_prompt_cannot_be_built_kills_no_actor() {
     world.say_then_pass("den", "Ari?", 60.0).await;
 
     // The world checks on drop that no actor died.
-    let without_words = world.total("tertulia_evaluations_unanswered_total", &[("error_type", "unworded")]);
+    let without_words = world.total("tertulia_evaluations_unanswered_total", &[("error_type", "no_prompt")]);
     assert!(without_words >= 2);
     assert_eq!(world.history("den").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     // No model is to blame, and none was called for it.
-    assert_eq!(world.total("tertulia_pool_unworded_total", &[]), without_words);
+    assert_eq!(world.total("tertulia_pool_no_prompt_total", &[]), without_words);
     assert_eq!(world.total("tertulia_evaluations_unanswered_total", &[]), without_words);
     assert_eq!(world.total("tertulia_pool_panics_total", &[]) + world.total("tertulia_breakers_opened_total", &[]), 0);
     assert_eq!(world.context.pool.report().await.unwrap().troubles, []);

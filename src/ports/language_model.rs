@@ -373,7 +373,7 @@ pub enum NoAnswer {
         detail: String,
     },
     /// The endpoint failed so often in a row that it is not called for a while. A retry after that may succeed.
-    #[error("{endpoint} failed several times in a row, and is left alone for another {}", seconds(.remaining))]
+    #[error("{endpoint} failed several times in a row, and is not called for another {}", seconds(.remaining))]
     CircuitOpen {
         endpoint: Arc<str>,
         /// The time until it is called again.
@@ -431,7 +431,7 @@ pub enum NoAnswer {
         detail: String,
     },
     /// Building the prompt failed, so no model was called. It is a fault of this program, and not of a model.
-    #[error("the question could not be put into words, which is a fault of this program: nobody was asked")]
+    #[error("the prompt could not be built, which is a fault of this program: no model was asked")]
     NoPrompt,
     /// The caller no longer wants the answer.
     #[error("cancelled")]
@@ -444,14 +444,14 @@ impl NoAnswer {
         match self {
             Self::TimedOut { .. } => "timeout",
             Self::Unreachable { .. } => "unreachable",
-            Self::CircuitOpen { .. } => "left_alone",
+            Self::CircuitOpen { .. } => "circuit_open",
             Self::Overloaded { .. } => "overloaded",
             Self::NoCredit { .. } => "no_credit",
             Self::OutOfTokens { .. } => "out_of_tokens",
             Self::KeyRejected { .. } => "key_rejected",
             Self::UnknownModel { .. } => "unknown_model",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",
-            Self::NoPrompt => "unworded",
+            Self::NoPrompt => "no_prompt",
             Self::Cancelled => "cancelled",
         }
     }

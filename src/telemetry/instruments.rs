@@ -232,8 +232,8 @@ instruments! {
         "Questions shed because too many waited: lulls first, direct addresses last.";
     pool_panics: Counter, "tertulia.pool.panics", "{call}", [ROLE],
         "Calls of models that panicked; their questions are answered without one. A fault of this program.";
-    pool_unworded: Counter, "tertulia.pool.unworded", "{question}", [ROLE],
-        "Questions that could not be put into words, so that no model was asked. A fault of this program.";
+    pool_no_prompt: Counter, "tertulia.pool.no_prompt", "{question}", [ROLE],
+        "Questions whose prompt could not be built, so that no model was asked. A fault of this program.";
     pool_waiting: UpDown, "tertulia.pool.waiting", "{question}", [ROLE, POOL_PRIORITY],
         "Questions that wait for a model, by how urgent they are: pauses between tries included, and summaries that wait to be worded.";
     pool_running: UpDown, "tertulia.pool.running", "{call}", [ROLE],
@@ -241,9 +241,9 @@ instruments! {
     pool_wait: Histogram(WAIT_SECONDS), "tertulia.pool.wait", "s", [ROLE],
         "Time that questions waited in the queue and between tries.";
     breakers_opened: Counter, "tertulia.breakers.opened", "{endpoint}", [],
-        "Times that an endpoint failed so often in a row that it was left alone for a while.";
+        "Times that the circuit breaker of an endpoint opened, because it failed too often in a row.";
     breakers_open: UpDown, "tertulia.breakers.open", "{endpoint}", [],
-        "Endpoints that are left alone at the moment.";
+        "Endpoints whose circuit breaker is open.";
 
     actors: UpDown, "tertulia.actors", "{actor}", [SORT],
         "Actors alive, by sort; a channel without an actor is asleep.";
@@ -261,8 +261,8 @@ instruments! {
         "Guilds in quarantine because they kept failing.";
     quarantines: Counter, "tertulia.guild.quarantines", "{quarantine}", [],
         "Times that a guild was put in quarantine.";
-    messages_set_aside: Counter, "tertulia.messages.set_aside", "{message}", [],
-        "Messages set aside because they killed their handler again and again.";
+    dead_letters: Counter, "tertulia.dead_letters", "{message}", [],
+        "Messages that became dead letters because they killed their handler again and again.";
 
     append_duration: Histogram(OWN_SECONDS), "tertulia.journal.append.duration", "s", [],
         "Time from handing events to the writer to their being committed: what a channel made at once, or one event from outside.";

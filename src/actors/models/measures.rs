@@ -50,7 +50,7 @@ impl Measures {
                 PoolEvent::TimedOut(role) => self.instruments.pool_timeouts.add(1, [role.as_str()]),
                 PoolEvent::Shed(role, priority) => self.instruments.pool_shed.add(1, [role.as_str(), priority.as_str()]),
                 PoolEvent::Panicked(role) => self.instruments.pool_panics.add(1, [role.as_str()]),
-                PoolEvent::NoPrompt(role) => self.instruments.pool_unworded.add(1, [role.as_str()]),
+                PoolEvent::NoPrompt(role) => self.instruments.pool_no_prompt.add(1, [role.as_str()]),
                 PoolEvent::Opened => self.instruments.breakers_opened.add(1, NONE),
             }
         }

@@ -325,7 +325,7 @@ async fn a_question_without_a_prompt_counts_as_no_call_and_no_failure() {
     assert_eq!(unlucky.result, Err(NoAnswer::NoPrompt));
     assert_eq!((unlucky.facts.attempts, unlucky.facts.model_ms, unlucky.is_lost()), (0, 0, false));
     assert_eq!((next.as_str(), model.requests()), ("next: fine", vec!["next".to_owned()]), "no model was asked without a prompt");
-    let counted = ["calls", "panics", "unworded"].map(|what| world.measured(&format!("tertulia_pool_{what}_total"), &[]));
+    let counted = ["calls", "panics", "no_prompt"].map(|what| world.measured(&format!("tertulia_pool_{what}_total"), &[]));
     assert_eq!(counted, [1.0, 0.0, 1.0]);
     let report = world.report().await;
     assert_eq!((report.troubles, report.lanes[0].breaker), (Vec::new(), BreakerState::Closed));
@@ -397,7 +397,7 @@ async fn a_probe_without_a_prompt_leaves_the_probe_to_the_next_question() {
     let unlucky = world.next_result().await;
     world.ask("next", Priority::Lull);
 
-    assert_eq!((unlucky.as_str(), world.next_result().await.as_str()), ("unlucky: unworded", "next: fine"));
+    assert_eq!((unlucky.as_str(), world.next_result().await.as_str()), ("unlucky: no_prompt", "next: fine"));
 }
 
 #[tokio::test(start_paused = true)]

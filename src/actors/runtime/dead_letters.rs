@@ -53,7 +53,7 @@ pub async fn put(context: &ActorContext, channel_key: &ChannelKey, seq: Seq, err
     let ward = channel_key.ward();
     let is_recorded = write_meta(context, ward, vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))]).await.is_ok();
     if is_recorded {
-        context.recorder.instruments().messages_set_aside.add(1, NONE);
+        context.recorder.instruments().dead_letters.add(1, NONE);
     }
     is_recorded
 }

@@ -50,7 +50,7 @@ named! {
     /// The type of an actor, used as the label of the count of running actors.
     #[repr(usize)]
     pub enum Sort {
-        Writer = "scribe",
+        Writer = "writer",
         Models = "side_models",
         Switchboard = "switchboard",
         /// The supervisor of the platforms' connections.

@@ -13,7 +13,7 @@ use super::replanning::Stops;
 use super::*;
 
 /// The error code of a reply that was not made because all messages that it would have answered were deleted.
-pub const DELETED: &str = "taken_back";
+pub const DELETED: &str = "deleted";
 
 /// Which deadlines are due.
 #[derive(Clone, Copy, PartialEq, Eq)]

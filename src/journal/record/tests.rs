@@ -24,6 +24,25 @@ fn an_inbound_event_is_its_own_handled_event() {
 }
 
 #[test]
+fn an_error_code_of_an_older_version_reads_as_its_current_name() {
+    let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
+    let codes = [("left_alone", "circuit_open"), ("unworded", "no_prompt"), ("taken_back", "deleted"), ("timeout", "timeout")];
+
+    for (event, (old, current)) in ["unanswered", "reply_failed"].into_iter().flat_map(|event| codes.map(|code| (event, code))) {
+        let json = format!(
+            r#"{{"at":5,"handled":4,"event":{{"event":"{event}","companion":"aria","ticket":1,"trigger":"lull","error":"{old}","back_off":{{"secs":10,"nanos":0}}}}}}"#
+        );
+
+        for version in [1, NEWEST_VERSION] {
+            let read = decode_event(&key, &[&[version], json.as_bytes()].concat()).unwrap().event;
+
+            let (Event::Unanswered { error, .. } | Event::ReplyFailed { error, .. }) = read else { panic!("{read:?}") };
+            assert_eq!(&*error, current, "{event} of version {version}");
+        }
+    }
+}
+
+#[test]
 fn a_kind_of_event_from_a_newer_version_is_not_damage() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let value =

@@ -129,7 +129,6 @@ pub enum Outcome {
     /// The message is its own statement.
     Own,
     /// The message was deleted before it was settled.
-    #[serde(rename = "taken_back")]
     Deleted,
     /// The room was cleared before the message was settled.
     Cleared,
@@ -138,7 +137,6 @@ pub enum Outcome {
     /// It was not a member then.
     Absent,
     /// The message became a dead letter because it killed its handler. No companion is asked about it.
-    #[serde(rename = "set_aside")]
     DeadLetter,
     /// The records that were read do not say, or the answer is of another version.
     #[serde(other)]

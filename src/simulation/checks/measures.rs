@@ -131,7 +131,7 @@ fn alive(life: &Life, measured: &Counted) {
     let stage = &life.props.stage;
     let count = |sort: &str| get(measured, &format!("tertulia_actors{{actor_sort={sort}}}"));
     for (sort, expected) in [
-        ("scribe", 1),
+        ("writer", 1),
         ("side_models", 1),
         ("switchboard", 1),
         ("guilds", 1),
@@ -190,7 +190,7 @@ fn count_restarts(life: &Life, measured: &Counted) {
         ("companion", "companion restarted"),
         ("guild", "guild restarted"),
         ("guilds", "guilds restarted"),
-        ("scribe", "writer restarted"),
+        ("writer", "writer restarted"),
         ("side_models", "pool restarted"),
         ("switchboard", "switchboard restarted"),
         ("platforms", "connections restarted"),

@@ -164,7 +164,7 @@ impl Failure<'_> {
             // What was heard, and who interrupted it, the check of calls knows.
             INTERRUPTED | UNVOICED => has_call,
             // A call that hung has begun as long before the breaker opened.
-            "left_alone" => {
+            "circuit_open" => {
                 let longest = Duration::from_secs_f64(stage.plan.rules.main_timeouts.most);
                 within(BREAKER_OPEN_FOR + longest).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_)))
             }

@@ -40,20 +40,20 @@ pub(super) const ROLES: &[&str] = names!(ModelRole::ALL);
 pub(super) const ERRORS: &[&str] = &[
     "timeout",
     "unreachable",
-    "left_alone",
+    "circuit_open",
     "overloaded",
     "key_rejected",
     "unknown_model",
     "no_credit",
     "out_of_tokens",
     "refused",
-    "unworded",
+    "no_prompt",
     "cancelled",
     "empty",
     "only_thoughts",
     "no_statement",
     "absent",
-    "taken_back",
+    "deleted",
     "interrupted",
     "unvoiced",
     "replanned",
@@ -109,7 +109,7 @@ pub(super) const JUDGES: &[&str] = &["lexical", "model"];
 pub(super) const FLAGS: &[&str] = &["true", "false"];
 pub(super) const PRIORITIES: &[&str] = names!(Priority::ALL);
 pub(super) const SORTS: &[&str] = &[
-    "scribe",
+    "writer",
     "side_models",
     "switchboard",
     "guilds",

@@ -124,6 +124,8 @@ async fn unfinished_work_in_an_older_format_continues_after_the_upgrade() {
         let mut decided = decisions["decisions"].as_array().expect("a list").iter();
         assert!(decided.any(|decision| decision["seq"].as_u64() > Some(last)), "{room}: {decisions}");
     }
+    let export = server.get("/api/export").await.to_string();
+    assert!(export.contains("circuit_open") && !export.contains("left_alone"), "{export}");
     server.stop().await;
     assert_eq!(manifest(&premises.data())["format"], 2);
     assert!(premises.verified_events().await > events);

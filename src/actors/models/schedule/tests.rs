@@ -203,8 +203,8 @@ fn an_open_breaker_answers_all_waiting_and_all_new_questions() {
     let opened = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
     let refused = schedule.ask(at(2.0), entry(3, 2.0));
 
-    assert_eq!(described(&opened), ["alone", "2 left_alone", "1 unreachable"]);
-    assert_eq!(described(&refused), ["3 left_alone"]);
+    assert_eq!(described(&opened), ["alone", "2 circuit_open", "1 unreachable"]);
+    assert_eq!(described(&refused), ["3 circuit_open"]);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_named_model_at_the_same_endpoint_has_its_own_limits_and_shares_the_breaker(
     let failed = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
 
     assert_eq!(beside, [vec!["call 3"], vec!["call 4"], vec![]]);
-    assert_eq!(described(&failed), ["alone", "5 left_alone", "2 left_alone", "1 unreachable"]);
+    assert_eq!(described(&failed), ["alone", "5 circuit_open", "2 circuit_open", "1 unreachable"]);
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Scene<'_> {
         }
         if let Some(error) = &found.dead_letter {
             let text = format!("It became a dead letter, because it killed its handler: {error}.");
-            story.push(StoryLine { at: found.message.at.into(), seq: None, event: "set_aside".into(), text });
+            story.push(StoryLine { at: found.message.at.into(), seq: None, event: "dead_letter".into(), text });
         }
         story
     }

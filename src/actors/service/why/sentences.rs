@@ -92,8 +92,8 @@ pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
             "the program that plays it did not vote in time".to_owned()
         } else {
             match &**error {
-                "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
-                "unworded" => "its model was not asked, because the prompt could not be built; see the log".to_owned(),
+                "circuit_open" => "its model was not asked, because it had failed several times in a row".to_owned(),
+                "no_prompt" => "its model was not asked, because the prompt could not be built; see the log".to_owned(),
                 error => format!("no answer came ({})", failed(error)),
             }
         };

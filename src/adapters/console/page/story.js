@@ -132,7 +132,7 @@ export function drawOutcomes(story, tone) {
   const answer = story.answer ?? {};
   const outcomes = Array.isArray(answer.companions) ? answer.companions : [];
   // The message itself is shown above.
-  const events = (answer.story ?? []).filter(line => line.event === 'changed' || line.event === 'set_aside');
+  const events = (answer.story ?? []).filter(line => line.event === 'changed' || line.event === 'dead_letter');
   return el(
     'div',
     { class: 'story' },

@@ -83,11 +83,11 @@ const OUTCOMES = {
   silent: 'stayed silent',
   waiting: 'has not decided yet',
   own: 'wrote this message',
-  taken_back: 'did not answer before the message was deleted',
+  deleted: 'did not answer before the message was deleted',
   cleared: 'did not answer before replies were cancelled',
   left: 'left without answering',
   absent: 'was not in the room',
-  set_aside: 'never considered it: the message is a dead letter',
+  dead_letter: 'never considered it: the message is a dead letter',
   unknown: 'has no recorded outcome',
 };
 
@@ -105,7 +105,7 @@ const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'e
 const ERRORS = {
   timeout: 'the model did not answer in time',
   unreachable: 'the model could not be reached',
-  left_alone: 'the model failed several times in a row, so calls to it are paused for a while',
+  circuit_open: 'the model failed several times in a row, so calls to it are paused for a while',
   overloaded: 'the model is overloaded',
   key_rejected: 'the API key was rejected',
   unknown_model: 'the model or its address is unknown',
@@ -115,7 +115,7 @@ const ERRORS = {
   empty: 'the model wrote nothing',
   only_thoughts: 'the model wrote only thoughts; a larger prompt.max_main_answer_tokens leaves room for words',
   no_statement: 'the model wrote a decision, a call of a tool or silence instead of words, also when asked again',
-  taken_back: 'every message that it would have answered was deleted',
+  deleted: 'every message that it would have answered was deleted',
   closed: 'it was paused, left or ended the conversation while it wrote on',
   interrupted: 'it was stopped before a word of it was heard',
   unvoiced: 'its voice could not be made in time',

@@ -41,7 +41,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
             CountedKind::Unconfirmed => "unconfirmed",
             CountedKind::DeadLetter => {
                 let is_certain = witness.has_writer_counted(write.at, write.in_flight);
-                expected.count("tertulia_messages_set_aside_total{}", 1, is_certain);
+                expected.count("tertulia_dead_letters_total{}", 1, is_certain);
                 continue;
             }
         };
@@ -91,8 +91,8 @@ pub(super) fn check(props: &Props, witness: &Witness, measured: &Counted) {
     };
     let ends: Vec<_> = witness.ends_of(&Watched::Writer).collect();
     let least = ends.iter().filter(|at| witness.was_alive(**at)).count() as u64;
-    if !(least..=ends.len() as u64).contains(&restarts("scribe")) {
-        stage.violate(format!("the writer ended {} times and restarted {}", ends.len(), restarts("scribe")));
+    if !(least..=ends.len() as u64).contains(&restarts("writer")) {
+        stage.violate(format!("the writer ended {} times and restarted {}", ends.len(), restarts("writer")));
     }
     let from = stage.notes().lives.last().copied().unwrap_or_default();
     let faults = stage.notes().faults.clone();

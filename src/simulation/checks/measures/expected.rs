@@ -17,7 +17,7 @@ const COMPARED: &[&str] = &[
     "tertulia_journal_group_size_count",
     "tertulia_journal_group_size_sum",
     "tertulia_loop_guard_trips_total",
-    "tertulia_messages_set_aside_total",
+    "tertulia_dead_letters_total",
     "tertulia_messages_total",
     "tertulia_platform_sends_total",
     "tertulia_pool_calls_total",
