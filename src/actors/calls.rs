@@ -39,9 +39,9 @@ use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey, VoiceUse
 use crate::actors::runtime::directory::Directory;
 use crate::domain::conversation::Notice;
 use crate::domain::id::{ChannelId, PersonId};
-use crate::domain::voice::utterance::Input;
+use crate::domain::voice::utterance;
 use crate::ports::audio::Audio;
-use crate::ports::call_room::{End, Line, Told};
+use crate::ports::call_room::{End, Line, PersonAction};
 use crate::ports::voice_call::{CallEffect, VoiceCalls};
 use crate::telemetry::instruments::Instruments;
 
@@ -127,7 +127,7 @@ impl Calls {
     /// Tells a channel that these people have no connection any more. They have the usual time to come back.
     fn note_lost(&self, channel: &ChannelId, people: impl IntoIterator<Item = PersonId>) {
         for user in people {
-            let lost = Notice::Call(Input::SocketLost { user });
+            let lost = Notice::Call(utterance::Input::SocketLost { user });
             self.directory.hand_over(&ChannelActorKey(channel.clone()), ChannelMessage::Voice(lost));
         }
     }
@@ -165,15 +165,15 @@ pub struct SpeakerLine {
 }
 
 impl Line for SpeakerLine {
-    fn hear(&self, _: u32, _: &[u8]) {}
+    fn push_packet(&self, _: u32, _: &[u8]) {}
 
-    fn tell(&self, told: Told) {
-        if let Told::Silenced(is_silenced) = told {
+    fn report(&self, action: PersonAction) {
+        if let PersonAction::Silenced(is_silenced) = action {
             self.call.set_silenced(self.line, is_silenced);
         }
         if let Some(actor) = self.directory.find(&VoiceCallKey(self.call.channel().clone())) {
             // One that is being restarted plays nothing, and looks by itself whether the companions are silenced.
-            let _ = actor.cast(CallMessage::Told(self.line, told));
+            let _ = actor.cast(CallMessage::Acted(self.line, action));
         }
     }
 }
@@ -209,7 +209,7 @@ impl CallLine {
 }
 
 impl Line for CallLine {
-    fn hear(&self, number: u32, packet: &[u8]) {
+    fn push_packet(&self, number: u32, packet: &[u8]) {
         let Some((user, true)) = self.call.at(self.line) else { return };
         let Some(voice) = self.call.voice(&user) else { return };
         self.instruments.voice_packets.add(1, ["received"]);
@@ -223,16 +223,16 @@ impl Line for CallLine {
         }
     }
 
-    fn tell(&self, told: Told) {
+    fn report(&self, action: PersonAction) {
         // What somebody wants holds at once, also while the call's actor is being restarted.
-        match told {
-            Told::Muted(is_muted) => {
+        match action {
+            PersonAction::Muted(is_muted) => {
                 let is_own = self.call.at(self.line).is_some_and(|(_, has_microphone)| has_microphone);
                 if !is_own || !self.call.change(&self.user, |person| *person.is_muted = is_muted) {
                     return;
                 }
             }
-            Told::Ignored(is_ignored) => {
+            PersonAction::Ignored(is_ignored) => {
                 if !self.call.change(&self.user, |person| *person.is_ignored = is_ignored) {
                     return;
                 }
@@ -240,15 +240,15 @@ impl Line for CallLine {
                     voice.forget();
                 }
             }
-            Told::Leave => {
+            PersonAction::Leave => {
                 let listener = self.call.listener(self.line);
                 self.part(Gone::Left);
                 return listener.into_iter().for_each(|listener| listener.end(End::Left));
             }
-            Told::Silenced(_) => return,
-            Told::Played { .. } | Told::Stop { .. } | Told::Say(_) => {}
+            PersonAction::Silenced(_) => return,
+            PersonAction::Played { .. } | PersonAction::Stop { .. } | PersonAction::Say(_) => {}
         }
-        self.cast(CallMessage::Told(self.line, told));
+        self.cast(CallMessage::Acted(self.line, action));
     }
 }
 

@@ -412,8 +412,8 @@ impl Conversation {
         }
         match input {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, &mut step),
-            Input::HandedOver(batch) => self.take_in(batch, &mut step),
-            Input::Voice(notice) => self.notice(notice, &mut step),
+            Input::HandedOver(batch) => self.handle_hand_over(batch, &mut step),
+            Input::Voice(notice) => self.handle_notice(notice, &mut step),
             Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, &mut step),
             Input::Voted(state) => self.accept_vote(state, &mut step),
             Input::Judged { ticket, score, call } => {
@@ -542,7 +542,7 @@ impl Conversation {
         self.turn_without_question = None;
         self.answered_turn = None;
         self.drop_orphaned_reply(&mut out);
-        self.live.note_deadline(&self.gates, world);
+        self.live.update_deadline(&self.gates, world);
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
         }

@@ -47,18 +47,18 @@ pub struct Entrance {
     pub listener: Arc<dyn Listener>,
 }
 
-/// One connection to a call. Dropping it without [`Told::Leave`] means that the connection was lost.
+/// One connection to a call. Dropping it without [`PersonAction::Leave`] means that the connection was lost.
 pub trait Line: Send + Sync {
     /// Takes a packet of the microphone: Opus, 20 ms. The number is the time of capture in frames. Must not block.
-    fn hear(&self, number: u32, packet: &[u8]);
+    fn push_packet(&self, number: u32, packet: &[u8]);
 
     /// Takes what the person did. Must not block.
-    fn tell(&self, told: Told);
+    fn report(&self, action: PersonAction);
 }
 
 /// What a person did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum PersonAction {
     /// Muted the microphone, or not.
     Muted(bool),
     /// Wants not to be listened to in this call, or to be listened to again.

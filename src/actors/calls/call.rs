@@ -38,7 +38,7 @@ pub struct Call {
     moments: Mutex<Moments>,
     lines: AtomicU64,
     streams: Streams,
-    recorded: tokio::sync::Mutex<BTreeMap<PersonId, Recorded>>,
+    recorded: tokio::sync::Mutex<BTreeMap<PersonId, OnRecord>>,
     /// When it began, which tells it from the calls before.
     begun: Moment,
     /// Since when `voice.max_call_secs` runs.
@@ -79,7 +79,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn note(&mut self, talks: bool) {
+    fn set(&mut self, talks: bool) {
         *(if talks { &mut self.onset } else { &mut self.offset }) = Some(Instant::now());
     }
 }
@@ -119,7 +119,7 @@ impl Participant {
 }
 
 /// A person on record.
-pub struct Recorded {
+pub struct OnRecord {
     pub author: Author,
     /// Whether it is known that the entrance is on record.
     pub is_sure: bool,
@@ -346,7 +346,7 @@ impl Call {
     }
 
     /// The people who are on record as being in the call. The lock is held while a change is journaled, so that changes are made one after the other.
-    pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, Recorded>> {
+    pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, OnRecord>> {
         &self.recorded
     }
 
@@ -436,9 +436,9 @@ impl Call {
     pub fn set_talking(&self, user: &PersonId, talks: bool) {
         if let Some(participant) = self.participants.lock().people.get_mut(user) {
             participant.talks = talks;
-            participant.moments.note(talks);
+            participant.moments.set(talks);
         }
-        self.moments.lock().note(talks);
+        self.moments.lock().set(talks);
         self.show(&View::Talking(user.clone(), talks));
     }
 
@@ -534,7 +534,7 @@ impl Call {
     }
 
     pub fn note_played(&self, at: Moment, words: &str) {
-        self.played.lock().note(at, words);
+        self.played.lock().add(at, words);
     }
 
     pub fn author(&self, user: &PersonId) -> Option<Author> {

@@ -9,7 +9,7 @@ use crate::domain::conversation::Notice;
 use crate::domain::id::PersonId;
 use crate::domain::moment::Moment;
 use crate::domain::voice::speech::{HOP, Pulse};
-use crate::domain::voice::utterance::Input;
+use crate::domain::voice::utterance;
 use crate::ports::call_room::View;
 use crate::ports::inbound_events::InboundError;
 use crate::ports::speech_recognition::Segment;
@@ -73,7 +73,7 @@ impl Hearing {
         match pulse {
             Pulse::Started { started, until } => {
                 self.call.set_talking(user, true);
-                self.notice(Notice::Call(Input::Started { user: user.clone(), started }));
+                self.notice(Notice::Call(utterance::Input::Started { user: user.clone(), started }));
                 self.notice(voiced(started, until));
             }
             // Only a reply counts every hop.
@@ -82,7 +82,7 @@ impl Hearing {
             Pulse::Cut(stretch) => self.notice(voiced(stretch.ended, stretch.ended + HOP)),
             Pulse::Ended(stretch) => {
                 self.call.set_talking(user, false);
-                self.notice(Notice::Call(Input::Ended { user: user.clone(), ended: stretch.ended }));
+                self.notice(Notice::Call(utterance::Input::Ended { user: user.clone(), ended: stretch.ended }));
             }
         }
     }

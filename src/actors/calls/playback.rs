@@ -124,12 +124,12 @@ impl Playback {
     }
 
     /// Adds a sentence.
-    pub fn say(&mut self, text: Arc<str>) {
+    pub fn add_sentence(&mut self, text: Arc<str>) {
         self.sentences.push(Sentence { text, ..Sentence::default() });
     }
 
     /// No more sentences follow.
-    pub fn said_all(&mut self) {
+    pub fn end_text(&mut self) {
         self.is_all = true;
     }
 
@@ -147,7 +147,7 @@ impl Playback {
     }
 
     /// Takes audio of a sentence. None: it has all of it.
-    pub fn take(&mut self, number: usize, piece: Option<Piece>, now: Instant) {
+    pub fn add_piece(&mut self, number: usize, piece: Option<Piece>, now: Instant) {
         let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole && !sentence.is_stalled) else {
             return;
         };
@@ -166,7 +166,7 @@ impl Playback {
     }
 
     /// No more audio of a sentence can be made.
-    pub fn fail(&mut self, number: usize) {
+    pub fn fail_sentence(&mut self, number: usize) {
         if let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole) {
             sentence.has_failed = true;
         }
@@ -180,8 +180,8 @@ impl Playback {
         (sentence.is_whole, sentence.is_told_whole, sentence.is_told) = (true, true, true);
     }
 
-    /// Audio of a sentence may be played.
-    pub fn start(&mut self, number: usize) {
+    /// Audio of a sentence may be played from now on.
+    pub fn allow(&mut self, number: usize) {
         if let Some(sentence) = self.sentences.get_mut(number) {
             sentence.may_start = true;
         }

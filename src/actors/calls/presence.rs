@@ -1,6 +1,6 @@
 //! Puts on record who is in a call.
 
-use super::call::Recorded;
+use super::call::OnRecord;
 use super::hearing::Hearing;
 use crate::domain::id::PersonId;
 use crate::ports::inbound_events::InboundError;
@@ -17,9 +17,9 @@ pub async fn record(hearing: &Hearing, user: &PersonId) -> Result<(), InboundErr
     match (author, recorded.get(user)) {
         (Some(author), before) if before.is_none_or(|before| !before.is_sure) => {
             // If this is cancelled or fails, it may be on record all the same.
-            recorded.insert(user.clone(), Recorded { author: author.clone(), is_sure: false });
+            recorded.insert(user.clone(), OnRecord { author: author.clone(), is_sure: false });
             hearing.inbound().joined(call.channel_ref(), author.clone()).await?;
-            recorded.insert(user.clone(), Recorded { author, is_sure: true });
+            recorded.insert(user.clone(), OnRecord { author, is_sure: true });
         }
         (None, Some(before)) => {
             hearing.inbound().left(call.channel_ref(), before.author.clone()).await?;

@@ -162,7 +162,7 @@ impl Actor for Recognition {
             RecognitionMessage::Finalize => state.offer(Sound::Finalize),
             RecognitionMessage::Pump(stream) if stream == state.streams => state.pump(),
             RecognitionMessage::Pump(_) => {}
-            RecognitionMessage::Result(stream, result, place) if stream == state.streams => state.take(result, place),
+            RecognitionMessage::Result(stream, result, place) if stream == state.streams => state.handle_result(result, place),
             RecognitionMessage::Ended(stream, outcome) if stream == state.streams => state.stream_ended(outcome),
             RecognitionMessage::Result(..) | RecognitionMessage::Ended(..) => {}
             RecognitionMessage::Again => {
@@ -361,7 +361,7 @@ impl State {
         if stream.sounds.is_none() {
             return self.wait(Trouble::RecognitionUsedUp);
         }
-        self.note_end(stream, outcome);
+        self.report_end(stream, outcome);
         if !std::mem::replace(&mut self.has_failed, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
             hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFailed));
@@ -371,7 +371,7 @@ impl State {
     }
 
     /// Tells the provider's breaker how a stream ended. A provider that gets no work for a while is logged once.
-    fn note_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
+    fn report_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
         if let Some(work) = &mut stream.work {
             work.fail(Trouble::RecognitionFailed.as_str());
         }
@@ -428,7 +428,7 @@ impl State {
         }
     }
 
-    fn take(&mut self, result: Recognised, place: OwnedSemaphorePermit) {
+    fn handle_result(&mut self, result: Recognised, place: OwnedSemaphorePermit) {
         let Arguments { user, hearing, voice } = &self.arguments;
         let Some(stream) = self.stream.as_mut().filter(|_| !hearing.is_opted_out(user)) else { return };
         let (context, provider) = (hearing.context(), stream.permit.provider().service().provider());

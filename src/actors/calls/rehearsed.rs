@@ -18,7 +18,7 @@ const PROVIDER: &str = "rehearsal";
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
 /// Says a text as a person in the call, who counts as talking meanwhile. If the person leaves, the words so far are recorded. After an opt-out nothing is.
-pub fn say(hearing: Hearing, user: PersonId, said: Said) -> AbortHandle {
+pub fn say_typed_text(hearing: Hearing, user: PersonId, said: Said) -> AbortHandle {
     let task = tokio::spawn(async move {
         let begun = Instant::now();
         let started = hearing.context().clock.now();

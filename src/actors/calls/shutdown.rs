@@ -11,7 +11,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::{drained, look};
 use crate::domain::conversation::Notice;
 use crate::domain::id::Ticket;
-use crate::domain::voice::interruption::Input as Heard;
+use crate::domain::voice::interruption;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
@@ -24,7 +24,7 @@ pub async fn shut_down(context: &ActorContext) {
     let mut ended = Vec::new();
     for call in context.calls.all() {
         let Some(ticket) = call.reply() else { continue };
-        let told = Notice::Reply { ticket, told: Heard::ShutDown };
+        let told = Notice::Reply { ticket, told: interruption::Input::ShutDown };
         context.directory.hand_over(&ChannelActorKey(call.channel().clone()), ChannelMessage::Voice(told));
         ended.push((call, ticket));
     }

@@ -74,13 +74,13 @@ impl Voice {
         (dropped, is_first)
     }
 
-    pub fn take(&self) -> VecDeque<Waiting> {
+    pub fn take_packets(&self) -> VecDeque<Waiting> {
         std::mem::take(&mut *self.packets.lock())
     }
 
     /// Forgets everything that was heard and is not on record: the person wants to be ignored.
     pub fn forget(&self) {
-        drop(self.take());
+        drop(self.take_packets());
         let mut found = self.found();
         found.pre_roll.clear();
         found.fresh.clear();
@@ -168,7 +168,7 @@ fn duration(samples: u64) -> Duration {
 }
 
 /// Takes what one packet brought. Returns whether there is something for the recogniser.
-pub(super) fn take_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_partials: bool, pulses: &mut Vec<Pulse>) -> bool {
+pub(super) fn add_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_partials: bool, pulses: &mut Vec<Pulse>) -> bool {
     let end = duration(heard.from + heard.samples.len() as u64);
     let expected = now.since(Moment::ZERO).saturating_sub(end);
     let epoch = match found.epoch {
@@ -199,14 +199,14 @@ pub(super) fn take_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_
         keep(&mut found.fresh, KEPT);
     }
     for pulse in &ended {
-        note_end(found, pulse);
+        add_end(found, pulse);
     }
     pulses.extend(ended);
     talks
 }
 
 /// The recogniser is told the end of the speech, too.
-pub(super) fn note_end(found: &mut Found, pulse: &Pulse) {
+pub(super) fn add_end(found: &mut Found, pulse: &Pulse) {
     match pulse {
         Pulse::Ended(stretch) => found.fresh.push_back(Sound::Ended(*stretch)),
         Pulse::Cut(stretch) => found.fresh.push_back(Sound::Cut(*stretch)),

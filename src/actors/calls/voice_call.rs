@@ -34,12 +34,12 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::id::{CompanionId, PersonId, Ticket, TurnId};
 use crate::domain::service::Service;
-use crate::domain::voice::interruption::{Effect, Input as Heard, Outcome};
+use crate::domain::voice::interruption::{self, Outcome};
 use crate::domain::voice::pronounced::Pronounced;
 use crate::domain::voice::said::Said;
-use crate::domain::voice::utterance::Input;
+use crate::domain::voice::utterance;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
-use crate::ports::call_room::{End, Packet, Told, Trouble, View};
+use crate::ports::call_room::{End, Packet, PersonAction, Trouble, View};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::platform_call::Ended;
 use crate::ports::speech_synthesis::{Piece, Sentence};
@@ -188,7 +188,7 @@ impl Actor for VoiceCall {
             CallMessage::Entered(user) => state.entered(&user),
             CallMessage::Parted(user, had_microphone) => state.parted(&user, had_microphone),
             CallMessage::Away(user) => state.away(&user),
-            CallMessage::Told(line, told) => state.told(line, told),
+            CallMessage::Acted(line, told) => state.told(line, told),
             CallMessage::Restarted => {
                 state.is_known = true;
                 state.end_reply(&Outcome::Cancelled);
@@ -199,8 +199,8 @@ impl Actor for VoiceCall {
             CallMessage::Finalize(user) => state.finalize(&user),
             CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
             CallMessage::Reply(..) if !state.is_known => {}
-            CallMessage::Reply(ticket, turn, aloud) => state.follow(ticket, turn, aloud),
-            CallMessage::Piece(identity, sentence, piece) => state.take(&identity, sentence, piece),
+            CallMessage::Reply(ticket, turn, aloud) => state.carry_out_for_reply(ticket, turn, aloud),
+            CallMessage::Piece(identity, sentence, piece) => state.add_audio(&identity, sentence, piece),
             CallMessage::Tick => state.tick(),
             CallMessage::Connect => state.connect(),
             CallMessage::TryAgain if state.unwanted_until.is_some_and(|until| Instant::now() < until) => {}
@@ -235,7 +235,7 @@ impl State {
             self.call.show_others(user, &View::Joined(person));
         }
         // Who was lost is back.
-        self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
+        self.hearing.notice(Notice::Call(utterance::Input::Joined { user: user.clone() }));
         self.report_opt_out(user);
         if self.context.settings.voice.greeting {
             tokio::spawn(presence::welcome(self.hearing.clone(), user.clone()));
@@ -277,7 +277,11 @@ impl State {
     fn report_opt_out(&self, user: &PersonId) {
         let user = user.clone();
         let is_ignored = self.hearing.is_opted_out(&user);
-        self.hearing.notice(Notice::Call(if is_ignored { Input::OptedOut { user } } else { Input::OptedIn { user } }));
+        self.hearing.notice(Notice::Call(if is_ignored {
+            utterance::Input::OptedOut { user }
+        } else {
+            utterance::Input::OptedIn { user }
+        }));
     }
 
     /// What somebody has to know who enters now.
@@ -297,7 +301,7 @@ impl State {
     fn parted(&mut self, user: &PersonId, had_microphone: bool) {
         if had_microphone {
             self.end_speech(user);
-            self.hearing.notice(Notice::Call(Input::Muted { user: user.clone() }));
+            self.hearing.notice(Notice::Call(utterance::Input::Muted { user: user.clone() }));
         }
         let Some((_, gone)) = self.call.gone(user) else {
             return self.call.person(user).into_iter().for_each(|person| self.call.show(&View::Changed(person)));
@@ -305,7 +309,7 @@ impl State {
         let user = user.clone();
         match gone {
             Gone::Lost => {
-                self.hearing.notice(Notice::Call(Input::SocketLost { user: user.clone() }));
+                self.hearing.notice(Notice::Call(utterance::Input::SocketLost { user: user.clone() }));
                 self.call.person(&user).into_iter().for_each(|person| self.call.show(&View::Changed(person)));
                 self.myself.send_after(KEPT_FOR, move || CallMessage::Away(user));
             }
@@ -411,30 +415,30 @@ impl State {
         self.finalize(user);
     }
 
-    fn told(&mut self, line: u64, told: Told) {
-        if let Told::Played { reply, position } = told {
+    fn told(&mut self, line: u64, told: PersonAction) {
+        if let PersonAction::Played { reply, position } = told {
             return self.played(line, reply, position);
         }
-        if let Told::Silenced(_) = told {
+        if let PersonAction::Silenced(_) = told {
             return self.report_silence();
         }
         let Some((user, _)) = self.call.at(line) else { return };
         match told {
-            Told::Muted(is_muted) => {
+            PersonAction::Muted(is_muted) => {
                 if is_muted {
                     self.end_speech(&user);
-                    self.hearing.notice(Notice::Call(Input::Muted { user }));
+                    self.hearing.notice(Notice::Call(utterance::Input::Muted { user }));
                 }
             }
-            Told::Ignored(_) => self.opt_out_changed(&user),
-            Told::Stop { reply } => {
+            PersonAction::Ignored(_) => self.opt_out_changed(&user),
+            PersonAction::Stop { reply } => {
                 if self.reply.as_ref().is_some_and(|of| number(of.playback.ticket) == reply) {
-                    self.tell(vec![Heard::StopPressed]);
+                    self.report_of_reply(vec![interruption::Input::StopPressed]);
                 }
             }
-            Told::Say(text) => self.say(user, &text),
+            PersonAction::Say(text) => self.say_typed_text(user, &text),
             // `Leave` ends the connection, which reports that itself. Positions and silence were handled above.
-            Told::Leave | Told::Played { .. } | Told::Silenced(_) => {}
+            PersonAction::Leave | PersonAction::Played { .. } | PersonAction::Silenced(_) => {}
         }
     }
 
@@ -449,17 +453,17 @@ impl State {
         let Some(position) = of_talker.or_else(|| reply.positions.values().min().copied()) else { return };
         let (position, words) = reply.playback.heard_up_to(position);
         self.call.note_played(self.context.clock.now(), &words);
-        self.tell(vec![Heard::Played { position }]);
+        self.report_of_reply(vec![interruption::Input::Played { position }]);
     }
 
-    fn say(&mut self, user: PersonId, text: &str) {
+    fn say_typed_text(&mut self, user: PersonId, text: &str) {
         if self.hearing.is_opted_out(&user) {
             return;
         }
         self.saying.retain(|_, saying| !saying.0.is_finished());
         match Said::new(text) {
             Ok(said) if !self.saying.contains_key(&user) => {
-                let saying = Saying(rehearsed::say(self.hearing.clone(), user.clone(), said));
+                let saying = Saying(rehearsed::say_typed_text(self.hearing.clone(), user.clone(), said));
                 self.saying.insert(user, saying);
             }
             Ok(_) => self.call.show_to(&user, &View::Trouble(Trouble::SaysAlready)),
@@ -482,7 +486,7 @@ impl State {
     }
 
     /// Does something for a reply.
-    fn follow(&mut self, ticket: Ticket, turn: Option<TurnId>, aloud: Aloud) {
+    fn carry_out_for_reply(&mut self, ticket: Ticket, turn: Option<TurnId>, aloud: Aloud) {
         if let Aloud::Prepare { companion } = aloud {
             return self.prepare(companion, ticket);
         }
@@ -494,7 +498,7 @@ impl State {
             self.prepare(companion, ticket);
         }
         let Some(reply) = self.reply.as_mut().filter(|reply| reply.playback.ticket == ticket) else {
-            if let Aloud::Play(Effect::Ended(_)) = aloud {
+            if let Aloud::Play(interruption::Effect::Ended(_)) = aloud {
                 // A predecessor played it, and pages still show it.
                 self.call.show(&View::Cut { reply: number(ticket), heard: "".into() });
             }
@@ -504,43 +508,43 @@ impl State {
         let (playback, now) = (&mut reply.playback, Instant::now());
         match aloud {
             Aloud::Prepare { .. } => {}
-            Aloud::Say { text, .. } => playback.say(text),
-            Aloud::SaidAll => playback.said_all(),
-            Aloud::Start { sentence } => playback.start(sentence),
+            Aloud::Say { text, .. } => playback.add_sentence(text),
+            Aloud::SaidAll => playback.end_text(),
+            Aloud::Start { sentence } => playback.allow(sentence),
             Aloud::Play(effect) => match effect {
-                Effect::Speak => {
+                interruption::Effect::Speak => {
                     playback.play(now);
                     let (companion, reply) = (playback.companion.clone(), number(ticket));
                     self.call.show(&View::Speaking { companion, reply, from: Duration::ZERO });
                     self.tick_after(Duration::ZERO);
                 }
-                Effect::Duck | Effect::Unduck => {
-                    reply.is_ducked = effect == Effect::Duck;
+                interruption::Effect::Duck | interruption::Effect::Unduck => {
+                    reply.is_ducked = effect == interruption::Effect::Duck;
                     if let Some(onset) = self.call.onset().filter(|_| reply.is_ducked) {
                         self.context.recorder.instruments().voice_duck_delay.record(onset.elapsed().as_secs_f64(), NONE);
                     }
                     self.call.show(&View::Duck(number(ticket), reply.is_ducked));
                 }
-                Effect::Pause => {
+                interruption::Effect::Pause => {
                     playback.pause();
                     self.call.show(&View::Flush(number(ticket)));
                 }
-                Effect::Resume { from } => {
+                interruption::Effect::Resume { from } => {
                     let from = playback.resume(from, now);
                     reply.is_ducked = false;
                     self.call.show(&View::Resume(number(ticket), from));
                     self.tick_after(Duration::ZERO);
                 }
-                Effect::SentenceDropped { sentence } => {
+                interruption::Effect::SentenceDropped { sentence } => {
                     playback.drop_rest(sentence);
                     if let Some(making) = reply.making.remove(&sentence) {
                         // One that has just ended is not told.
                         let _ = making.is_overdue.send(());
                     }
                 }
-                Effect::Ended(outcome) => return self.end_reply(&outcome),
+                interruption::Effect::Ended(outcome) => return self.end_reply(&outcome),
                 // The conversation follows these itself.
-                Effect::Finalize { .. } | Effect::Extend | Effect::Interrupted(_) => {}
+                interruption::Effect::Finalize { .. } | interruption::Effect::Extend | interruption::Effect::Interrupted(_) => {}
             },
         }
         self.work();
@@ -591,21 +595,21 @@ impl State {
     }
 
     /// Takes audio of the reply.
-    fn take(&mut self, identity: &Arc<()>, sentence: usize, piece: Option<Result<Piece, NoAnswer>>) {
+    fn add_audio(&mut self, identity: &Arc<()>, sentence: usize, piece: Option<Result<Piece, NoAnswer>>) {
         let Some(reply) = self.reply.as_mut().filter(|reply| Arc::ptr_eq(&reply.identity, identity)) else { return };
         match piece {
             None => {
                 reply.making.remove(&sentence);
-                reply.playback.take(sentence, None, Instant::now());
+                reply.playback.add_piece(sentence, None, Instant::now());
             }
             Some(Ok(piece)) => {
                 if matches!(piece, Piece::Audio(_)) {
                     self.call.note_voices(false);
                 }
-                reply.playback.take(sentence, Some(piece), Instant::now());
+                reply.playback.add_piece(sentence, Some(piece), Instant::now());
             }
             Some(Err(_)) => {
-                reply.playback.fail(sentence);
+                reply.playback.fail_sentence(sentence);
                 if !reply.is_used_up {
                     self.call.note_voices(true);
                     self.call.show(&View::Trouble(Trouble::SynthesisFailed));
@@ -677,13 +681,13 @@ impl State {
         }
         let ticket = reply.playback.ticket;
         let told = reply.playback.progress(now).into_iter().map(|progress| match progress {
-            Progress::Sentence(text, words) => Heard::Sentence { text, words },
-            Progress::WordTimes(sentence, words) => Heard::WordTimes { sentence, words },
-            Progress::FirstAudio => Heard::FirstAudio,
-            Progress::Audio(sentence, length) => Heard::Audio { sentence, length },
-            Progress::Whole(sentence) => Heard::Whole { sentence },
-            Progress::Stall => Heard::Stall,
-            Progress::Finished => Heard::Finished,
+            Progress::Sentence(text, words) => interruption::Input::Sentence { text, words },
+            Progress::WordTimes(sentence, words) => interruption::Input::WordTimes { sentence, words },
+            Progress::FirstAudio => interruption::Input::FirstAudio,
+            Progress::Audio(sentence, length) => interruption::Input::Audio { sentence, length },
+            Progress::Whole(sentence) => interruption::Input::Whole { sentence },
+            Progress::Stall => interruption::Input::Stall,
+            Progress::Finished => interruption::Input::Finished,
         });
         let told = told.collect();
         let packets = reply.playback.packets(now);
@@ -691,7 +695,7 @@ impl State {
             let played = reply.playback.played_of(*sentence);
             making.played.send_if_modified(|before| std::mem::replace(before, played) != played);
         }
-        self.tell(told);
+        self.report_of_reply(told);
         let instruments = self.context.recorder.instruments();
         instruments.voice_spoken.add(PACKETS_EVERY.as_secs_f64() * packets.len() as f64, NONE);
         let is_first = packets.first().is_some_and(|next| next.number == 0);
@@ -720,7 +724,7 @@ impl State {
     }
 
     /// Tells the channel about the reply.
-    fn tell(&self, told: Vec<Heard>) {
+    fn report_of_reply(&self, told: Vec<interruption::Input>) {
         let Some(ticket) = self.reply.as_ref().map(|reply| reply.playback.ticket) else { return };
         for told in told {
             self.hearing.notice(Notice::Reply { ticket, told });

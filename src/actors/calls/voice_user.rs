@@ -8,7 +8,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::AbortHandle;
 
 use super::hearing::Hearing;
-use super::voice::{Found, Voice, note_end, take_heard};
+use super::voice::{Found, Voice, add_end, add_heard};
 use crate::actors::messages::voice_call::{RecognitionMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceUserKey};
 use crate::actors::runtime::context::Registered;
@@ -62,11 +62,11 @@ impl Actor for VoiceUser {
         let Arguments { user, hearing, .. } = &state.arguments;
         let _at_work = at_work(Address::VoiceUser(hearing.call.channel().clone(), user.clone()));
         match message {
-            VoiceUserMessage::Packets => state.hear()?,
-            VoiceUserMessage::Stop => state.follow(|found| found.speech.stop()),
+            VoiceUserMessage::Packets => state.decode_packets()?,
+            VoiceUserMessage::Stop => state.change_speech(|found| found.speech.stop()),
             VoiceUserMessage::Wake => {
                 let now = state.arguments.hearing.context().clock.now();
-                state.follow(|found| found.speech.wake(now));
+                state.change_speech(|found| found.speech.wake(now));
             }
         }
         Ok(())
@@ -75,15 +75,15 @@ impl Actor for VoiceUser {
 
 impl State {
     /// Decodes the packets that wait. Whoever wants to be ignored is not listened to.
-    fn hear(&mut self) -> Result<(), ActorProcessingErr> {
-        let packets = self.arguments.voice.take();
+    fn decode_packets(&mut self) -> Result<(), ActorProcessingErr> {
+        let packets = self.arguments.voice.take_packets();
         if self.arguments.hearing.is_deaf_to(&self.arguments.user) {
             return Ok(());
         }
         for waiting in packets {
             if self.line.replace(waiting.line).is_some_and(|before| before != waiting.line) {
                 self.ear = self.arguments.hearing.context().speech.audio.ear()?;
-                self.follow(|found| {
+                self.change_speech(|found| {
                     found.change_microphone();
                     found.speech.stop()
                 });
@@ -102,7 +102,7 @@ impl State {
         let has_sound = match self.ear.hear(number, packet) {
             Ok(heard) => {
                 let (now, has_partials) = (context.clock.now(), context.speech.recognition.first().has_partials());
-                take_heard(&mut voice.found(), &heard, now, has_partials, &mut pulses)
+                add_heard(&mut voice.found(), &heard, now, has_partials, &mut pulses)
             }
             Err(PacketRefused::Late(_)) => return instruments.voice_packets.add(1, ["late"]),
             Err(PacketRefused::Malformed(error)) => {
@@ -111,22 +111,22 @@ impl State {
             }
         };
         if has_sound {
-            self.tell_recognition();
+            self.wake_recognition();
         }
         self.report(pulses);
     }
 
-    fn follow(&mut self, change: impl FnOnce(&mut Found) -> Option<Pulse>) {
+    fn change_speech(&mut self, change: impl FnOnce(&mut Found) -> Option<Pulse>) {
         let pulse = change(&mut self.arguments.voice.found());
         if let Some(pulse) = pulse {
-            note_end(&mut self.arguments.voice.found(), &pulse);
-            self.tell_recognition();
+            add_end(&mut self.arguments.voice.found(), &pulse);
+            self.wake_recognition();
             self.report(vec![pulse]);
         }
         self.arm();
     }
 
-    fn tell_recognition(&self) {
+    fn wake_recognition(&self) {
         let Arguments { user, hearing, .. } = &self.arguments;
         if let Some(recognition) = hearing.context().directory.find(&RecognitionKey(hearing.call.channel().clone(), user.clone()))
         {

@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::supervision::Upkeep;
 use crate::domain::conversation::Aloud;
 use crate::domain::id::{PersonId, Ticket, TurnId};
-use crate::ports::call_room::Told;
+use crate::ports::call_room::PersonAction;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::Recognised;
 use crate::ports::speech_synthesis::Piece;
@@ -28,7 +28,7 @@ pub enum CallMessage {
     /// A person without a connection may have been away for long enough.
     Away(PersonId),
     /// A person did something at this connection.
-    Told(u64, Told),
+    Acted(u64, PersonAction),
     /// The channel has restarted, or knows that this call has: what is played stops, and what is to be done for a reply follows.
     Restarted,
     /// This person wants to be ignored in the guild, or to be listened to again.

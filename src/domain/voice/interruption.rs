@@ -290,7 +290,7 @@ impl Interruption {
             (playing.reported, playing.progress_at) = (position, now);
         }
         let text = self.script.played(position);
-        self.played_words.note(now, &Pronounced::plain(&text).text);
+        self.played_words.add(now, &Pronounced::plain(&text).text);
     }
 
     fn playing_mut(&mut self) -> Option<&mut Playing> {

@@ -122,7 +122,7 @@ mod tests {
         let mut played = PlayedWords::default();
 
         assert_eq!(kind_of(&Heard { is_during_reply: true, ..WORDS }, &lists, &played), Kind::Backchannel);
-        played.note(WORDS.ended, "mhm");
+        played.add(WORDS.ended, "mhm");
         assert_eq!(kind_of(&Heard { is_during_reply: true, ..WORDS }, &lists, &played), Kind::Echo);
         assert_eq!(kind_of(&WORDS, &lists, &played), Kind::Echo);
 

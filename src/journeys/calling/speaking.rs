@@ -12,7 +12,7 @@ use crate::domain::conversation::Aloud;
 use crate::domain::id::Ticket;
 use crate::domain::question_context::Purpose;
 use crate::domain::trigger::Trigger;
-use crate::domain::voice::interruption::{Effect, Said, Stop, Words};
+use crate::domain::voice::interruption::{self, Said, Stop, Words};
 
 const QUESTION: &str = "Ari, when does the tide turn?";
 const ANSWER: &str = "The tide turns at five. Then we walk to the pier. Bring a coat.";
@@ -116,7 +116,7 @@ impl Talk {
 async fn interrupt(events: Inbound, clock: Arc<dyn crate::ports::clock::Clock>, began: Instant, besides: Besides) {
     tokio::time::sleep_until(began + Duration::from_millis(4_500)).await;
     let (channel, user, started) = (lobby().channel, user("ben"), clock.now());
-    events.noticed(&channel, Notice::Call(Input::Started { user: user.clone(), started }));
+    events.noticed(&channel, Notice::Call(utterance::Input::Started { user: user.clone(), started }));
     let hop = Duration::from_millis(50);
     for _ in 0..14 {
         let from = clock.now();
@@ -128,7 +128,7 @@ async fn interrupt(events: Inbound, clock: Arc<dyn crate::ports::clock::Clock>, 
     let words = Words { said: Said::Words, stop, addressed: Vec::new() };
     events.noticed(&channel, Notice::Partial { user: user.clone(), started, words });
     let ended = clock.now();
-    events.noticed(&channel, Notice::Call(Input::Ended { user, ended }));
+    events.noticed(&channel, Notice::Call(utterance::Input::Ended { user, ended }));
     tokio::time::sleep(Duration::from_millis(300)).await;
     let segment = InboundSegment {
         id: "ben".into(),
@@ -186,7 +186,8 @@ async fn no_death_around_a_hand_over_loses_or_doubles_the_answer() {
 #[tokio::test(start_paused = true)]
 async fn no_death_around_the_start_of_a_reply_costs_any_of_it() {
     let outcomes =
-        kill_around(Besides::Nothing, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Speak)))).await;
+        kill_around(Besides::Nothing, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(interruption::Effect::Speak))))
+            .await;
 
     assert_eq!(outcomes, [("whole".to_owned(), 48)].into());
 }
@@ -196,8 +197,8 @@ async fn no_death_around_the_start_of_a_later_sentence_a_pause_or_a_resume_says_
     type IsIt = fn(&Aloud) -> bool;
     let moments: [(Besides, IsIt); 3] = [
         (Besides::Nothing, |aloud| matches!(aloud, Aloud::Start { sentence: 2 })),
-        (Besides::Remark, |aloud| matches!(aloud, Aloud::Play(Effect::Pause))),
-        (Besides::Remark, |aloud| matches!(aloud, Aloud::Play(Effect::Resume { .. }))),
+        (Besides::Remark, |aloud| matches!(aloud, Aloud::Play(interruption::Effect::Pause))),
+        (Besides::Remark, |aloud| matches!(aloud, Aloud::Play(interruption::Effect::Resume { .. }))),
     ];
     for (besides, is_it) in moments {
         let outcomes = kill_around(besides, |talk| talk.moment_of(is_it)).await;
@@ -209,7 +210,8 @@ async fn no_death_around_the_start_of_a_later_sentence_a_pause_or_a_resume_says_
 #[tokio::test(start_paused = true)]
 async fn no_death_around_a_cut_says_anything_twice() {
     let outcomes =
-        kill_around(Besides::Stop, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Ended(_))))).await;
+        kill_around(Besides::Stop, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(interruption::Effect::Ended(_)))))
+            .await;
 
     assert_eq!(outcomes, [("cut".to_owned(), 48)].into());
 }

@@ -7,8 +7,8 @@ const FRAME: Duration = Duration::from_millis(20);
 
 fn playback(sentences: &[&str]) -> Playback {
     let mut playback = Playback::new("aria".into(), Ticket(7), PATIENCE);
-    sentences.iter().for_each(|text| playback.say((*text).into()));
-    playback.said_all();
+    sentences.iter().for_each(|text| playback.add_sentence((*text).into()));
+    playback.end_text();
     playback
 }
 
@@ -20,9 +20,9 @@ fn audio(frames: usize) -> Option<Piece> {
 /// Makes the audio of sentences, so many frames of each, and puts their starts on record.
 fn make(playback: &mut Playback, sentences: Range<usize>, frames: usize, now: Instant) {
     for number in sentences {
-        playback.take(number, audio(frames), now);
-        playback.take(number, None, now);
-        playback.start(number);
+        playback.add_piece(number, audio(frames), now);
+        playback.add_piece(number, None, now);
+        playback.allow(number);
     }
 }
 
@@ -45,12 +45,12 @@ fn two_sentences_are_made_ahead_of_the_one_that_plays() {
 #[test]
 fn packets_are_sent_in_time_and_somewhat_ahead() {
     let (mut playback, now) = (playback(&["One.", " Two."]), Instant::now());
-    playback.take(0, audio(20), now);
-    playback.take(0, None, now);
+    playback.add_piece(0, audio(20), now);
+    playback.add_piece(0, None, now);
     playback.play(now);
 
     assert_eq!(playback.packets(now), [], "its start is not on record");
-    playback.start(0);
+    playback.allow(0);
     let first = playback.packets(now);
     assert_eq!(first.iter().map(|next| next.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!(first[0].begins, Some((Duration::ZERO, "One.".into())));
@@ -64,21 +64,21 @@ fn packets_are_sent_in_time_and_somewhat_ahead() {
 #[test]
 fn audio_that_is_late_is_not_made_up_for() {
     let (mut playback, now) = (playback(&["One."]), Instant::now());
-    playback.take(0, audio(5), now);
-    playback.start(0);
+    playback.add_piece(0, audio(5), now);
+    playback.allow(0);
     playback.play(now);
     assert_eq!(playback.packets(now).len(), 5);
 
     assert_eq!(playback.packets(now + Duration::from_secs(1)), []);
-    playback.take(0, audio(50), now);
+    playback.add_piece(0, audio(50), now);
     assert_eq!(playback.packets(now + Duration::from_secs(1)).len(), 5);
 }
 
 #[test]
 fn a_resume_goes_back_to_the_beginning_of_a_packet() {
     let (mut playback, now) = (playback(&["One."]), Instant::now());
-    playback.take(0, audio(50), now);
-    playback.start(0);
+    playback.add_piece(0, audio(50), now);
+    playback.allow(0);
     playback.play(now);
     playback.packets(now + FRAME * 20);
     playback.pause();
@@ -109,8 +109,8 @@ fn a_sentence_begins_once_also_if_playback_resumes_before_it() {
 fn the_channel_is_told_of_audio_once_it_plays_and_of_one_sentence_ahead() {
     let (mut playback, now) = (playback(&["One.", " Two.", " Three."]), Instant::now());
     for number in 0..3 {
-        playback.take(number, audio(10), now);
-        playback.take(number, None, now);
+        playback.add_piece(number, audio(10), now);
+        playback.add_piece(number, None, now);
     }
 
     let first = [Progress::Sentence("One.".into(), Vec::new()), Progress::FirstAudio];
@@ -125,8 +125,8 @@ fn the_channel_is_told_of_audio_once_it_plays_and_of_one_sentence_ahead() {
         Progress::Whole(1),
     ];
     assert_eq!(playback.progress(now), expected);
-    playback.start(0);
-    playback.start(1);
+    playback.allow(0);
+    playback.allow(1);
     playback.packets(now + FRAME * 10);
     let expected = [
         Progress::Sentence(" Three.".into(), Vec::new()),
@@ -147,7 +147,7 @@ fn audio_that_does_not_come_stalls_and_is_dropped() {
     assert_eq!(playback.progress(late), [Progress::Sentence("One.".into(), Vec::new()), Progress::Stall]);
     assert_eq!(playback.progress(late), []);
     playback.drop_rest(0);
-    playback.take(1, audio(3), late);
+    playback.add_piece(1, audio(3), late);
     assert_eq!(playback.progress(late), [Progress::Sentence(" Two.".into(), Vec::new()), Progress::FirstAudio]);
     playback.play(late);
     assert_eq!(playback.progress(late), [Progress::Audio(1, FRAME * 3)]);
@@ -160,7 +160,7 @@ fn audio_that_does_not_come_stalls_and_is_dropped() {
 #[test]
 fn a_reply_without_audio_is_finished_at_once() {
     let (mut playback, now) = (playback(&["One."]), Instant::now());
-    playback.take(0, None, now);
+    playback.add_piece(0, None, now);
 
     let expected = [Progress::Sentence("One.".into(), Vec::new()), Progress::Whole(0), Progress::Finished];
     assert_eq!(playback.progress(now), expected);
@@ -201,14 +201,14 @@ fn the_audio_of_earlier_sentences_is_let_go() {
 fn times_of_words_that_come_later_are_told_before_their_audio() {
     let (mut playback, now) = (playback(&["One two."]), Instant::now());
     let word = |text_end, frame| WordTime { text_end, start: FRAME * frame, end: FRAME * (frame + 5) };
-    playback.take(0, Some(Piece::Words(vec![word(3, 0)])), now);
-    playback.take(0, audio(5), now);
-    playback.start(0);
+    playback.add_piece(0, Some(Piece::Words(vec![word(3, 0)])), now);
+    playback.add_piece(0, audio(5), now);
+    playback.allow(0);
     playback.play(now);
 
     let first = playback.progress(now);
-    playback.take(0, Some(Piece::Words(vec![word(8, 5)])), now);
-    playback.take(0, audio(5), now);
+    playback.add_piece(0, Some(Piece::Words(vec![word(8, 5)])), now);
+    playback.add_piece(0, audio(5), now);
     let later = playback.progress(now);
     playback.packets(now + FRAME * 10);
 
@@ -226,8 +226,8 @@ fn a_sentence_that_is_read_far_enough_ahead_stalls_only_once_it_was_played_on() 
     let (mut playback, now) = (playback(&["One."]), Instant::now());
     let is_stalling = |playback: &mut Playback, now| playback.progress(now).contains(&Progress::Stall);
     made(&mut playback, now);
-    playback.take(0, audio(510), now);
-    playback.start(0);
+    playback.add_piece(0, audio(510), now);
+    playback.allow(0);
     playback.play(now);
     playback.progress(now);
     playback.packets(now);
