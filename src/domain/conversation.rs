@@ -143,28 +143,12 @@ pub enum Input {
 pub enum Notice {
     /// Speech pulses, final results without words, people who mute themselves.
     Call(utterance::Input),
-    /// A person's voice was heard.
-    Voiced {
-        user: PersonId,
-        /// The beginning of the first voiced hop.
-        from: Moment,
-        /// The end of the last voiced hop.
-        to: Moment,
-    },
-    /// A recogniser has words that may still change.
-    Partial {
-        user: PersonId,
-        /// When they were begun.
-        started: Moment,
-        /// What they count as.
-        words: interruption::Words,
-    },
-    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played.
-    Reply {
-        ticket: Ticket,
-        /// What happened. What people do comes as the other notices.
-        told: interruption::Input,
-    },
+    /// A person's voice was heard, from the beginning of a voiced hop to the end of one.
+    Voiced { user: PersonId, from: Moment, to: Moment },
+    /// A recogniser has words that were begun then and may still change.
+    Partial { user: PersonId, started: Moment, words: interruption::Words },
+    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played. What people do comes as the other notices.
+    Reply { ticket: Ticket, told: interruption::Input },
     /// Whether nobody hears the companions in the call, or they hear nobody: then they answer in writing.
     Silenced(bool),
     /// What makes and plays the companions' audio was restarted. It needs the reply in force again.

@@ -38,7 +38,7 @@ use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
 use crate::domain::samples::person;
-use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::audio::{Audio, CodecFailed, Decoded, Ear, Encoder, HEARD_FRAME, Hop, PacketRefused, SPOKEN_FRAME};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
@@ -71,7 +71,7 @@ impl Audio for FakeAudio {
 }
 
 impl Ear for FakeEar {
-    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Heard<'_>, PacketRefused> {
+    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         let &[voice] = packet else { return Err(PacketRefused::Malformed("more than a byte".into())) };
         let from = u64::from(number) * HEARD_FRAME as u64;
         if self.end != Some(from) {
@@ -84,7 +84,7 @@ impl Ear for FakeEar {
             self.hops.push(Hop { from: self.next_hop, score: f32::from(voice) });
             self.next_hop += 256;
         }
-        Ok(Heard { from, samples: &[0; HEARD_FRAME], hops: &self.hops, concealed: 0 })
+        Ok(Decoded { from, samples: &[0; HEARD_FRAME], hops: &self.hops, concealed: 0 })
     }
 }
 

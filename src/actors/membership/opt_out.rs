@@ -33,7 +33,7 @@ impl OptOutService {
     fn tell_calls(&self, guild: &GuildId, person: &PersonId, ignored: bool) {
         for (channel, membership) in self.context.memberships.all() {
             if membership.guild == *guild {
-                self.context.calls.note_opt_out(&channel, person, ignored);
+                self.context.calls.change_opt_out(&channel, person, ignored);
                 let user = person.clone();
                 let input = if ignored { utterance::Input::OptedOut { user } } else { utterance::Input::OptedIn { user } };
                 // A channel that is not running asks for the opt-outs when it starts.

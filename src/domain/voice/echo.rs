@@ -11,8 +11,6 @@ use super::words::words;
 
 /// For how long words that were played can come back.
 pub const ECHO_WINDOW: Duration = Duration::from_secs(5);
-/// The number of echoes after which the page advises headphones.
-pub const ECHOES_TO_ADVISE: u32 = 3;
 /// For how long words are kept. A segment is known some time after it was said.
 const KEPT: Duration = Duration::from_secs(30);
 /// A text is an echo if at least this share of its words was played, in percent.

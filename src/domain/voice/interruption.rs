@@ -37,7 +37,6 @@ pub struct Interruption {
     companion: CompanionId,
     /// The probability that it pushes through.
     tolerance: f64,
-    /// The longest wait for audio.
     answer_timeout: Duration,
     /// The newest moment that is known here.
     now: Moment,
@@ -45,7 +44,6 @@ pub struct Interruption {
     /// The people who talk, or have since the last interruption ended.
     talkers: BTreeMap<PersonId, Talker>,
     script: Script,
-    /// Whether all audio was made.
     is_finished: bool,
     played_words: PlayedWords,
 }
@@ -74,14 +72,12 @@ struct Playing {
     first_frame: Moment,
     /// When something was played last, or something to play arrived.
     progress_at: Moment,
-    /// The position that was reported last.
     reported: Duration,
 }
 
 /// Somebody talks into the reply (barge-in).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Barge {
-    /// The person who began.
     who: PersonId,
     draw: f64,
     is_tolerant: bool,
@@ -177,7 +173,6 @@ impl Interruption {
         matches!(&self.phase, Phase::Preparing(preparing) if preparing.extension == preparing::Extension::Wanted)
     }
 
-    /// Whether it plays, quietly or not.
     pub fn is_playing(&self) -> bool {
         matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..))
     }
@@ -300,7 +295,6 @@ impl Interruption {
         }
     }
 
-    /// Begins to play.
     fn speak(&mut self, out: &mut Vec<Effect>) {
         let playing = Playing { first_frame: self.now, progress_at: self.now, reported: Duration::ZERO };
         self.phase = Phase::Speaking(playing);

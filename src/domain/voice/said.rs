@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// The words in a second.
 const WORDS_PER_SEC: f64 = 2.5;
 /// The time between two partial results.
 const PARTIAL_SECS: f64 = 0.4;
@@ -12,7 +11,6 @@ const FINAL_AFTER: Duration = Duration::from_millis(300);
 /// A text that is said, with at most [`Said::MOST_WORDS`] words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// The words, with one space between them.
     text: String,
 }
 
@@ -35,7 +33,6 @@ pub enum Sound<'a> {
 pub struct TooLong;
 
 impl Said {
-    /// The most words of one text.
     pub const MOST_WORDS: usize = 500;
 
     /// A text that is to be said. White space only stands between its words.

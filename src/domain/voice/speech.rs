@@ -21,20 +21,10 @@ pub const LONGEST_CUT: Duration = Duration::from_secs(15);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "pulse", rename_all = "snake_case")]
 pub enum Pulse {
-    /// Speech began (onset). It is voiced from `started`, the beginning of its first voiced hop, up to `until`.
-    Started {
-        /// The beginning of the first voiced hop.
-        started: Moment,
-        /// The end of the newest voiced hop.
-        until: Moment,
-    },
+    /// Speech began (onset). It is voiced from `started`, the beginning of its first voiced hop, up to `until`, the end of the newest one.
+    Started { started: Moment, until: Moment },
     /// Speech continued: one more hop is voiced.
-    Voiced {
-        /// The beginning of the hop.
-        from: Moment,
-        /// The end of the hop.
-        to: Moment,
-    },
+    Voiced { from: Moment, to: Moment },
     /// The speech is long: what was said so far is one stretch, and the newest hop begins another one without a new onset.
     Cut(Stretch),
     /// Speech ended (offset).

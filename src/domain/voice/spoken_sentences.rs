@@ -27,7 +27,6 @@ pub struct SpokenSentences {
 }
 
 impl SpokenSentences {
-    /// The sentences of a whole text.
     pub fn of(text: &str) -> Vec<Arc<str>> {
         let mut sentences = Self::default();
         let mut all = sentences.push(text);

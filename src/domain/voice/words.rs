@@ -16,7 +16,6 @@ pub struct WordLists {
 }
 
 impl WordLists {
-    /// Lists without words.
     pub const fn empty() -> Self {
         Self { stop: Vec::new(), backchannel: BTreeSet::new() }
     }

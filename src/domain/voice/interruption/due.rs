@@ -77,7 +77,6 @@ impl Interruption {
         all.min_by_key(|deadline| (deadline.at, deadline.why))
     }
 
-    /// Does what is due now.
     pub fn wake(&mut self, now: Moment) -> Vec<Effect> {
         let out = self.run(|due| due <= now);
         self.now = self.now.max(now);

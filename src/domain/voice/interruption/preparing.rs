@@ -10,7 +10,6 @@ use super::{Effect, Interruption, Outcome, Phase, Said, Stop, Words};
 /// The state of a reply that is being prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Preparing {
-    /// Until when audio must be there.
     pub(super) answer_by: Moment,
     /// Since when people hold it back.
     pub(super) held_since: Option<Moment>,
@@ -89,7 +88,6 @@ impl Interruption {
         (self.script, self.is_finished) = (Script::default(), false);
     }
 
-    /// Nobody holds the reply back any longer.
     pub(super) fn release(&mut self, out: &mut Vec<Effect>) {
         let answer_by = self.now + self.answer_timeout;
         let Phase::Preparing(preparing) = &mut self.phase else { return };

@@ -22,7 +22,6 @@ pub struct Interrupted {
     pub draw: Option<f64>,
     /// The probability that the companion pushes through, from 0 to 0.9. It does if the draw is smaller.
     pub tolerance: f64,
-    /// How it came out.
     pub verdict: Verdict,
     /// The position in the reply, in milliseconds.
     pub at_ms: u64,
@@ -112,7 +111,6 @@ impl Interruption {
         }
     }
 
-    /// Ends the reply where it is.
     pub(super) fn cut(&mut self, by: Option<PersonId>, verdict: Verdict, out: &mut Vec<Effect>) {
         self.conclude(Some(by.clone()), verdict, out);
         self.end(Outcome::Cut { by }, out);

@@ -147,7 +147,6 @@ impl Utterances {
         }
     }
 
-    /// The people whose finals are outstanding.
     fn awaited(&self) -> impl Iterator<Item = &PersonId> {
         self.people.iter().filter(|(_, person)| person.finals != Finals::In).map(|(user, _)| user)
     }
