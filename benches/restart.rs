@@ -34,7 +34,7 @@ use tertulia::actors::service::loading::load_rooms;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::ports::backend::Backend;
-use tertulia::ports::backend::live::LiveStream;
+use tertulia::ports::backend::live::{LiveStream, Watched};
 use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::time::{Instant, sleep, timeout};
@@ -136,7 +136,7 @@ impl World {
         }
         let plan = serde_json::from_value(json!({ "guild": "home", "companions": companions }))?;
         backend.rooms.put(&room(MEASURED), plan).await?;
-        let live = backend.rooms.live(&room(MEASURED), None).await?;
+        let live = backend.rooms.live(Watched::Room(room(MEASURED), None)).await?;
         let mut world = Self { backend, context, root, live, busy: tokio::task::JoinSet::new(), _folder: folder };
         world.decided("before").await?;
         for (id, _) in BUSY {
@@ -159,7 +159,7 @@ impl World {
 
     /// The next event of the measured room.
     async fn event(&mut self) -> anyhow::Result<Value> {
-        Ok(serde_json::from_str(&self.live.next().await.context("the live feed ended")??.json)?)
+        Ok(serde_json::from_str(&self.live.next().await.context("the live feed ended")??)?)
     }
 
     /// Sends a message to Aria until it is accepted, and waits for her decision. Returns both times, from now on.

@@ -26,6 +26,7 @@ use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
+use tertulia::ports::backend::live::Watched;
 use tertulia::settings::Settings;
 use tertulia::telemetry::decisions::{self, Answer, DecisionFacts};
 use tertulia::telemetry::export::ExportPlan;
@@ -156,12 +157,12 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let backend = service::backend(context, store);
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria"] }))?;
     backend.rooms.put(&room("lobby"), plan).await?;
-    let mut live = backend.rooms.live(&room("lobby"), None).await?;
+    let mut live = backend.rooms.live(Watched::Room(room("lobby"), None)).await?;
     let mut took = Vec::with_capacity(DECIDED);
     for number in 0..DECIDED {
         let began = Instant::now();
         say(&backend, "lobby", &format!("aria, {number}")).await?;
-        while serde_json::from_str::<Value>(&live.next().await.context("the live feed ended")??.json)?["event"] != "decision" {}
+        while serde_json::from_str::<Value>(&live.next().await.context("the live feed ended")??)?["event"] != "decision" {}
         took.push(began.elapsed());
     }
     root.stop(None);

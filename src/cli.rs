@@ -77,7 +77,8 @@ pub struct Cli {
 pub enum Command {
     /// Start the server
     Serve {
-        /// Start although the store has lost data: list what is missing, and continue with what is left
+        /// Start although the store has lost data: list what is missing, and continue with what is left. The old store is deleted, so copy the
+        /// folder first; the new one needs as much disk space again
         #[arg(long)]
         accept_loss: bool,
     },

@@ -28,6 +28,7 @@ mod settings;
 mod times_and_words;
 mod words;
 
+pub(crate) use change::{Bytes, inputs};
 pub(crate) use rules::{is_bounded, is_plain_line, parts, text, texts};
 
 use std::path::PathBuf;

@@ -23,7 +23,6 @@ mod illegible;
 mod inbound_events;
 mod interrupting;
 mod keeping;
-mod measuring;
 pub(crate) mod mouth;
 mod noting;
 mod raw_answers;

@@ -216,14 +216,16 @@ fn unusable(error: &OpenError, data: &Path) -> Ended {
 
 /// The message of the error for a store that cannot be opened. If the store is damaged, it says how the newest backup is restored.
 pub fn with_newest_backup(error: &OpenError, data: &Path) -> String {
-    if !error.is_damage() {
-        return error.to_string();
-    }
+    if error.is_damage() { format!("{error}; {}", newest_backup(data)) } else { error.to_string() }
+}
+
+/// Which backup of a data folder is the newest, and how it is restored.
+pub fn newest_backup(data: &Path) -> String {
     let (newest, data) = (backups::newest(data, SystemClock.now()), data.display());
-    let Some(newest) = newest else { return format!("{error}; there is no backup in {data}/backups") };
+    let Some(newest) = newest else { return format!("there is no backup in {data}/backups") };
     let newest = newest.display();
     format!(
-        "{error}; the newest backup is {newest}: move `store`, `manifest` and `commits` out of {data}, and run `tertulia history restore {newest}`"
+        "the newest backup is {newest}: move `store`, `manifest` and `commits` out of {data}, and run `tertulia history restore {newest}`"
     )
 }
 
@@ -294,7 +296,7 @@ async fn serve(
             stop = stop_requested => Ok(stop),
             _ = store_failed.changed() => {
                 let detail = store_failed.borrow().clone().unwrap_or_default();
-                Err(Ended::Store(anyhow::anyhow!("the store accepts no more writes: {detail}; make room, repair the disk, or repair what `tertulia history verify` names, then start again; everything that was accepted is stored")))
+                Err(Ended::Store(anyhow::anyhow!("the store accepts no more writes: {detail}; make room or repair the disk, then start again; if `tertulia history verify` finds damage, restore a backup; everything that was accepted is stored")))
             }
             _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; see the log"))),
         }

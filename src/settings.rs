@@ -1,6 +1,6 @@
 //! The settings: one file per section. The defaults are in `config/default.toml` only.
 //!
-//! A section is a module with a struct and its `check`, and one line in `sections!` below.
+//! A section is a module with a struct and its `check`, which returns the first problem, and one line in `sections!` below.
 
 pub mod closing;
 pub mod companion;
@@ -12,7 +12,6 @@ mod exposure;
 pub mod gate;
 mod layer;
 mod load;
-pub mod misfit;
 mod mismatch;
 pub mod models;
 mod problem;
@@ -25,7 +24,7 @@ pub mod server;
 pub mod speech;
 pub mod storage;
 mod stray;
-mod strict;
+pub mod strict;
 pub mod telemetry;
 pub mod turn_taking;
 pub mod voice;
@@ -37,16 +36,16 @@ use std::time::Duration;
 
 pub use load::{Loaded, Sources, load};
 pub use problem::{Located, Problem, Problems};
-pub use roster::{Origin, Roster, SharedName, shared_names};
+pub use roster::{Origin, Roster, shared_names};
 
 /// Declares every section once: the field of [`Settings`] and its check.
 macro_rules! sections {
-    ($($(#[$doc:meta])* $name:ident: $section:ty,)+) => {
+    ($($name:ident: $section:ty,)+) => {
         /// All settings. Values from [`fn@load`] are checked.
         #[derive(Clone, Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Settings {
-            $($(#[$doc])* pub $name: $section,)+
+            $(pub $name: $section,)+
         }
 
         impl Settings {
@@ -62,35 +61,20 @@ macro_rules! sections {
 }
 
 sections! {
-    /// When a conversation ends and reopens.
     closing: closing::Closing,
-    /// Defaults for keys that a companion's file does not set.
     companion_defaults: companion::CompanionDefaults,
-    /// The rooms of the console.
     console: console::Console,
-    /// The bot on Discord.
     discord: discord::Discord,
-    /// Whether and when companions speak.
     gate: gate::Gate,
-    /// The models, and their limits.
     models: models::Models,
-    /// The texts and sizes of prompts.
     prompt: prompt::Prompt,
-    /// Detection of conversations that repeat themselves.
     repetition: repetition::Repetition,
-    /// What happens to a statement that is being made when people say more.
     reply: reply::Reply,
-    /// The console's address, access and limits.
     server: server::Server,
-    /// The languages that are spoken, and their word lists.
     speech: speech::Speech,
-    /// Where and for how long histories are stored.
     storage: storage::Storage,
-    /// Logs and spans.
     telemetry: telemetry::Telemetry,
-    /// Who speaks next when several companions want to.
     turn_taking: turn_taking::TurnTaking,
-    /// What happens in voice calls.
     voice: voice::Voice,
 }
 

@@ -12,9 +12,9 @@ use tertulia::domain::closing::Stage;
 use tertulia::domain::conversation::Conversation;
 use tertulia::domain::event::Evaluated;
 use tertulia::domain::id::{CompanionId, Seq};
-use tertulia::domain::message::Message;
+use tertulia::domain::message::{Message, Modality};
 use tertulia::domain::model_role::ModelRole;
-use tertulia::domain::prompt::{self, Character, DecisionParts, Other, Prompt, Said, Scene, StatementParts};
+use tertulia::domain::prompt::{self, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput};
 use tertulia::domain::question_context::{Line, Purpose, QuestionContext};
 use tertulia::domain::statement::clean_statement;
 use tertulia::domain::trigger::Trigger;
@@ -103,21 +103,23 @@ impl<'a> Rehearsed<'a> {
         let recent = said_until(conversation, conversation.gate(&companion.id)?.cursor);
         let buffer = said(conversation, &evaluated.messages);
         let scene = self.scene(companion, conversation);
-        let parts = DecisionParts {
-            character: character(companion),
-            scene: &scene,
+        let input = PromptInput {
             trigger: evaluated.trigger,
             stage: conversation.gate(&companion.id)?.stage,
+            modality: Modality::Text,
             message_count: evaluated.message_count,
             minutes: conversation.minutes_of_silence(),
-            speaker: buffer.last().map(|said| &*said.message.from.name),
-            summary: None,
-            recent: &recent,
-            buffer: &buffer,
+            speaker: buffer.last().map(|said| said.message.from.name.clone()),
             is_repetitive: conversation.tally().detections > 0,
+            summary: None,
+            recent,
+            buffer,
         };
-        let (worded, purpose) = (prompt::vote(&parts, &self.settings.prompt), Purpose::Vote { trigger: evaluated.trigger });
-        Some(request(ModelRole::Side, purpose, Some(companion), worded, messages(recent.iter().chain(&buffer))))
+        let (worded, purpose) = (
+            prompt::vote(character(companion), &scene, &input, &self.settings.prompt),
+            Purpose::Vote { trigger: evaluated.trigger },
+        );
+        Some(request(ModelRole::Side, purpose, Some(companion), worded, messages(input.recent.iter().chain(&input.buffer))))
     }
 
     fn statement(
@@ -133,26 +135,29 @@ impl<'a> Rehearsed<'a> {
         let recent = said_until(conversation, before);
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
         let scene = self.scene(companion, conversation);
-        let parts = StatementParts {
-            character: character(companion),
-            scene: &scene,
+        let input = PromptInput {
             trigger,
             stage: closing,
+            modality: Modality::Text,
             message_count: snapshot.len() as u64,
             minutes: conversation.minutes_of_silence(),
-            speaker: snapshot.last().map(|said| &*said.message.from.name),
-            reason: conversation.turns().floor().and_then(|floor| floor.why.as_deref()),
-            summary: None,
-            summary_upto: Seq::NONE,
-            recent: &recent,
-            left_out: 0,
-            snapshot: &snapshot,
+            speaker: snapshot.last().map(|said| said.message.from.name.clone()),
             is_repetitive: conversation.tally().detections > 0,
-            is_spoken: false,
+            summary: None,
+            recent,
+            buffer: snapshot,
         };
-        let worded = prompt::statement(&parts, &self.settings.prompt);
+        let reason = conversation.turns().floor().and_then(|floor| floor.why.clone());
+        let statement = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 };
+        let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };
-        Some(request(ModelRole::Main, purpose, Some(companion), worded, messages(recent.iter().chain(&snapshot))))
+        Some(request(
+            ModelRole::Main,
+            purpose,
+            Some(companion),
+            worded,
+            messages(statement.input.recent.iter().chain(&statement.input.buffer)),
+        ))
     }
 
     fn scene(&self, asked: &Companion, conversation: &Conversation) -> Scene {

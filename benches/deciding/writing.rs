@@ -6,8 +6,9 @@ use jiff::tz::TimeZone;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::event::{Event, Recorded};
 use tertulia::domain::id::{CompanionId, Seq, Ward};
+use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
-use tertulia::domain::prompt::{self, Character, DecisionParts, Said, Scene, StatementParts};
+use tertulia::domain::prompt::{self, Character, PromptInput, Said, Scene, StatementInput};
 use tertulia::domain::trigger::Trigger;
 use tertulia::journal::key;
 use tertulia::journal::record::{SnapshotRecord, decode, decode_event, encode_event, encode_snapshot};
@@ -22,52 +23,35 @@ const TEXT: &str = "I thought that the bread would be done by now, but nobody op
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let (buffer, scene) = (said_by_now(messages), scene());
-    let recent = &buffer[..buffer.len().min(5)];
-    bencher.bench(|| {
-        let parts = DecisionParts {
-            character: character(&id, &settings),
-            scene: &scene,
-            trigger: Trigger::Interjection,
-            stage: Stage::None,
-            message_count: 9,
-            minutes: 1,
-            speaker: None,
-            summary: Some("They talk about bread."),
-            recent,
-            buffer: &buffer,
-            is_repetitive: false,
-        };
-        prompt::vote(&parts, &settings.prompt)
-    });
+    let (input, scene) = (input(Trigger::Interjection, messages), scene());
+    bencher.bench(|| prompt::vote(character(&id, &settings), &scene, &input, &settings.prompt));
 }
 
 /// The prompt of a statement.
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let (snapshot, scene) = (said_by_now(messages), scene());
-    let recent = &snapshot[..snapshot.len().min(5)];
-    bencher.bench(|| {
-        let parts = StatementParts {
-            character: character(&id, &settings),
-            scene: &scene,
-            trigger: Trigger::DirectAddress,
-            stage: Stage::None,
-            message_count: 9,
-            minutes: 1,
-            speaker: Some("Ana"),
-            reason: Some("I know bread."),
-            summary: None,
-            summary_upto: Seq::NONE,
-            recent,
-            left_out: 0,
-            snapshot: &snapshot,
-            is_repetitive: false,
-            is_spoken: false,
-        };
-        prompt::statement(&parts, &settings.prompt)
-    });
+    let input = PromptInput { speaker: Some("Ana".into()), summary: None, ..input(Trigger::DirectAddress, messages) };
+    let reason = Some("I know bread.".into());
+    let statement = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 };
+    let scene = scene();
+    bencher.bench(|| prompt::statement(character(&id, &settings), &scene, &statement, &settings.prompt));
+}
+
+fn input(trigger: Trigger, messages: usize) -> PromptInput {
+    let buffer = said_by_now(messages);
+    PromptInput {
+        trigger,
+        stage: Stage::None,
+        modality: Modality::Text,
+        message_count: 9,
+        minutes: 1,
+        speaker: None,
+        is_repetitive: false,
+        summary: Some("They talk about bread.".into()),
+        recent: buffer[..buffer.len().min(5)].to_vec(),
+        buffer,
+    }
 }
 
 /// Encoding a message for the store.

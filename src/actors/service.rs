@@ -3,7 +3,7 @@
 //! Each service of the backend ([`Backend`]) is implemented in the file that is named for it:
 //!
 //! * `rooms`: the rooms, their members, and changes of their settings at run time, with `room_plans` (what may be asked for), `membership`
-//!   (channels of other platforms), `state` (the current state), `live` and `live_rooms` (events as they happen, in the form of `event_view`).
+//!   (channels of other platforms), `state` (the current state), `live` (events as they happen, in the form of `event_view`).
 //! * `messages`: posts, edits and deletes messages, with `external` (votes and statements of external companions).
 //! * `records`: answers from the record, with `reading` (history and decisions), `round_course` (how rounds go), `why` (the story of a decision),
 //!   `usage` and `export`.
@@ -32,7 +32,6 @@ mod external;
 mod forget;
 mod inbound_events;
 mod live;
-mod live_rooms;
 pub mod loading;
 mod maintenance;
 mod membership;

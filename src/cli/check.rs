@@ -13,6 +13,7 @@ use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::settings::companion::Companion;
+use crate::settings::models::{Models, Served};
 use crate::settings::repetition::Judge;
 use crate::settings::speech::Resolved;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
@@ -171,21 +172,20 @@ fn repetition(loaded: &Loaded) -> &'static str {
 
 /// All models, with their names in the settings.
 fn models(loaded: &Loaded) -> impl Iterator<Item = (String, String)> {
-    let roles = [("side", "main"), ("main", "side")].map(|(role, other)| (role.to_owned(), model(loaded, role, other)));
-    let named = loaded.settings.models.named.keys().map(|name| (name.to_string(), model(loaded, name.as_str(), "main")));
-    roles.into_iter().chain(named)
+    let models = &loaded.settings.models;
+    let roles = [ModelRole::Side, ModelRole::Main].map(|role| (role, role.into()));
+    let named = models.named.keys().map(|name| (ModelRole::Main, name.clone()));
+    roles.into_iter().chain(named).map(|(role, name)| (name.to_string(), model(models, role, &name)))
 }
 
-/// The model of a role. If only one is configured it serves both roles; without any, `rehearsal` does (docs/design/models.md M-1).
-fn model(loaded: &Loaded, role: &str, other: &str) -> String {
-    let named = |role: &str| {
-        let model = loaded.text(&format!("models.{role}.model"))?;
-        let endpoint = loaded.text(&format!("models.{role}.base_url")).map(without_credentials);
-        Some(endpoint.map_or_else(|| model.to_owned(), |endpoint| format!("{model} at {endpoint}")))
+/// A model. If only one of the roles has one, it serves both; without any, `rehearsal` does (docs/design/models.md M-1).
+fn model(models: &Models, role: ModelRole, name: &ModelName) -> String {
+    let Served { table, endpoint, .. } = models.served(role, name);
+    let Some((model, url)) = endpoint.and_then(|endpoint| endpoint.model.clone().zip(endpoint.base_url.clone())) else {
+        return "rehearsal (built in; no model is configured)".to_owned();
     };
-    named(role)
-        .or_else(|| named(other).map(|found| format!("{found} (the model of {other})")))
-        .unwrap_or_else(|| "rehearsal (built in; no model is configured)".to_owned())
+    let whose = if table == *name { String::new() } else { format!(" (the model of {table})") };
+    format!("{model} at {}{whose}", without_credentials(&url))
 }
 
 fn prices(loaded: &Loaded) -> String {

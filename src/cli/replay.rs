@@ -4,7 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{EXIT_USAGE, visible};
+use super::failure::Failure;
+use super::visible;
 use crate::replay::{self, ReplayEvent, Script};
 
 /// Runs the script in this file. Prints one line, or one JSON object, for each event.
@@ -23,10 +24,7 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
         Ok(events) => match print(&events, json) {
             // The reader closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("tertulia: standard output: {error}");
-                ExitCode::FAILURE
-            }
+            Err(error) => Failure::Failed(format!("standard output: {error}")).report(),
             Ok(()) => ExitCode::SUCCESS,
         },
         Err(error) => complain(file, &error),
@@ -46,6 +44,5 @@ fn print(events: &[ReplayEvent], json: bool) -> io::Result<()> {
 }
 
 fn complain(file: &Path, error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("tertulia: {}: {}", visible::path(file), visible::paragraph(&error.to_string()));
-    ExitCode::from(EXIT_USAGE)
+    Failure::Usage(format!("{}: {error}", visible::path(file))).report()
 }

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use super::{EXIT_STORE, EXIT_USAGE, check, visible};
-use crate::server::{self, Ended};
+use super::failure::Failure;
+use super::{check, visible};
+use crate::server;
 use crate::settings::{self, Sources};
 use crate::telemetry;
 
@@ -14,10 +15,7 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     };
     let telemetry = match telemetry::init(&loaded.settings.telemetry) {
         Ok(telemetry) => telemetry,
-        Err(error) => {
-            eprintln!("tertulia: {}", visible::paragraph(&error.to_string()));
-            return ExitCode::from(EXIT_USAGE);
-        }
+        Err(error) => return Failure::Usage(error.to_string()).report(),
     };
     let data = &loaded.settings.storage.path;
     let data = std::path::absolute(data).unwrap_or_else(|_| data.clone());
@@ -30,13 +28,6 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     telemetry.shutdown();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("tertulia: {}", visible::paragraph(&error.to_string()));
-            ExitCode::from(match error {
-                Ended::Store(_) => EXIT_STORE,
-                Ended::Settings(_) | Ended::Discord(_) => EXIT_USAGE,
-                Ended::Failed(_) => 1,
-            })
-        }
+        Err(ended) => Failure::from(ended).report(),
     }
 }

@@ -89,7 +89,7 @@ fn show(loaded: Loaded, why: &Why) -> Result<(), Failure> {
     if why.json {
         return print_json(&answer);
     }
-    let explanation = rendering::Explanation::parse(&answer)
+    let explanation = serde_json::from_str(&answer)
         .map_err(|error| Failure::Failed(format!("the answer cannot be read as an explanation: {error}")))?;
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let width = rendering::width(std::env::var("COLUMNS").ok().as_deref(), terminal);

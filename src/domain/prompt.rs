@@ -26,12 +26,12 @@ use jiff::tz::TimeZone;
 
 use super::closing::Stage;
 use super::id::{CompanionId, Seq};
-use super::message::Message;
+use super::message::{Message, Modality};
 use super::moment::Moment;
 use super::trigger::Trigger;
 use crate::settings;
 pub use card::brief;
-use card::{for_decision, for_statement};
+use card::for_decision;
 use data::{unmarked_name, weight};
 use form::{statement_form, vote_form};
 pub use form::{verdicts, vote_fields};
@@ -135,88 +135,77 @@ pub struct Character<'a> {
     pub tone: &'a str,
 }
 
-/// The input of a decision's prompt.
-#[derive(Clone, Copy, Debug)]
-pub struct DecisionParts<'a> {
-    pub character: Character<'a>,
-    /// Where and when it decides.
-    pub scene: &'a Scene,
+/// What the conversation holds for a prompt: that of a decision, or of a statement.
+#[derive(Clone, Debug)]
+pub struct PromptInput {
+    /// What led to the question or to the statement.
     pub trigger: Trigger,
     pub stage: Stage,
+    pub modality: Modality,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
     /// The minutes since something was said, for a `silence`.
     pub minutes: u64,
-    /// The name of the companion that has just spoken, for a `turn`.
-    pub speaker: Option<&'a str>,
-    pub summary: Option<&'a str>,
-    /// Settled messages, oldest first. The last five are shown.
-    pub recent: &'a [Said],
-    /// The messages that the decision is about, and the companion's own between them, oldest first.
-    pub buffer: &'a [Said],
+    /// The name of the author of the newest message that it is about: for a `turn`, the companion that has just spoken.
+    pub speaker: Option<Arc<str>>,
     /// Whether the conversation repeats itself.
     pub is_repetitive: bool,
+    pub summary: Option<Arc<str>>,
+    /// The messages before `buffer`, oldest first. Decisions show the last five, which are settled; statements as many as fit.
+    pub recent: Vec<Said>,
+    /// The messages that it is about, and the companion's own between them, oldest first.
+    pub buffer: Vec<Said>,
 }
 
 /// The input of a statement's prompt.
-#[derive(Clone, Copy, Debug)]
-pub struct StatementParts<'a> {
-    pub character: Character<'a>,
-    /// Where and when it speaks.
-    pub scene: &'a Scene,
-    /// The trigger that led to the statement.
-    pub trigger: Trigger,
-    pub stage: Stage,
-    /// The number of messages since the companion spoke last.
-    pub message_count: u64,
-    /// The minutes since something was said, for a `silence`.
-    pub minutes: u64,
-    /// The name of the companion that has just spoken, for a `turn`.
-    pub speaker: Option<&'a str>,
+#[derive(Clone, Debug)]
+pub struct StatementInput {
+    pub input: PromptInput,
     /// The reason that the companion gave for its YES.
-    pub reason: Option<&'a str>,
-    pub summary: Option<&'a str>,
+    pub reason: Option<Arc<str>>,
+    /// How often somebody wanted another statement in the place of one that was made.
+    pub tries: u32,
+    /// Whether it is spoken in a voice call.
+    pub is_spoken: bool,
     /// The newest event that the summary covers.
     pub summary_upto: Seq,
-    /// The messages before `snapshot`, oldest first, and at least as many as fit.
-    pub recent: &'a [Said],
     /// The number of messages before `recent` that the summary does not cover.
     pub left_out: usize,
-    /// The messages that it answers, and the companion's own between them, oldest first.
-    pub snapshot: &'a [Said],
-    /// Whether the conversation repeats itself.
-    pub is_repetitive: bool,
-    /// Whether the statement is spoken in a voice call.
-    pub is_spoken: bool,
 }
 
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
-pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let form = vote_form(&unmarked_name(parts.character.name), parts.stage, parts.scene.is_call, words);
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
-    let ending = paragraphs(&[&context, words.question_for(parts.trigger), &form]);
-    let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
+pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words: &settings::prompt::Prompt) -> Prompt {
+    let form = vote_form(&unmarked_name(character.name), input.stage, scene.is_call, words);
+    let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
+    let ending = paragraphs(&[&context, words.question_for(input.trigger), &form]);
+    let recent = &input.recent[input.recent.len().saturating_sub(RECENT_TURNS)..];
     // What the companion said itself is nothing new to it.
-    let is_own = |said: &&Said| said.message.is_by(parts.character.id);
-    let earlier: Vec<&Said> = recent.iter().chain(parts.buffer.iter().filter(is_own)).collect();
-    let new: Vec<&Said> = parts.buffer.iter().filter(|said| !is_own(said)).collect();
-    let note = note(parts.trigger, Stage::None, parts.is_repetitive).map(|note| note.sentence(parts.minutes, words));
+    let is_own = |said: &&Said| said.message.is_by(character.id);
+    let earlier: Vec<&Said> = recent.iter().chain(input.buffer.iter().filter(is_own)).collect();
+    let new: Vec<&Said> = input.buffer.iter().filter(|said| !is_own(said)).collect();
+    let note = note(input.trigger, Stage::None, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
     let shown = frame::Shown {
-        summary: parts.summary,
+        summary: input.summary.as_deref(),
         earlier: &earlier,
         new: &new,
         note: note.as_deref().unwrap_or_default(),
-        scene: parts.scene,
+        scene,
     };
-    frame::decision(&parts.character, &for_decision(&parts.character, words), &shown, &ending, words.decision_tokens)
+    frame::decision(&character, &for_decision(&character, words), &shown, &ending, words.decision_tokens)
 }
 
 /// The prompt for the text of a statement. [`raw_answer`](crate::domain::raw_answer) takes the answer apart.
-pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let name = unmarked_name(parts.character.name);
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
-    let ending = paragraphs(&[&context, words.manner_for(parts.trigger), &statement_form(&name, parts.is_spoken)]);
-    talk::statement(parts, &for_statement(&parts.character, words), &ending, words)
+pub fn statement(
+    character: Character<'_>,
+    scene: &Scene,
+    statement: &StatementInput,
+    words: &settings::prompt::Prompt,
+) -> Prompt {
+    let name = unmarked_name(character.name);
+    let input = &statement.input;
+    let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
+    let ending = paragraphs(&[&context, words.manner_for(input.trigger), &statement_form(&name, statement.is_spoken)]);
+    talk::statement(&character, scene, statement, &ending, words)
 }
 
 /// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first. Times are told in this

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::rules::{parts, text, texts};
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Cut, Message, Role};
+use crate::domain::message::{Cut, Message, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{self, Character, DecisionParts, Other, Prompt, Said, Scene, StatementParts, Turn};
+use crate::domain::prompt::{self, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::trigger::Trigger;
 use crate::samples;
 use crate::settings::Settings;
@@ -52,44 +52,30 @@ pub(super) fn prompt(bytes: &[u8]) {
     let others = vec![Other { name: "Mira".into(), chattiness: Some(first_text.into()) }];
     let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2) };
 
-    let deciding = DecisionParts {
-        character,
-        scene: &scene,
-        trigger: Trigger::Turn,
+    let text: Arc<str> = first_text.into();
+    let given = |trigger, message_count| PromptInput {
+        trigger,
         stage: Stage::None,
-        message_count: u64::MAX,
+        modality: Modality::Text,
+        message_count,
         minutes: 3,
         // The name of a companion, which the operator chose.
-        speaker: Some("Mira"),
-        summary: Some(first_text),
-        recent,
-        buffer: new,
+        speaker: Some("Mira".into()),
         is_repetitive: true,
+        summary: Some(text.clone()),
+        recent: recent.to_vec(),
+        buffer: new.to_vec(),
     };
-    let speaking = StatementParts {
-        character,
-        scene: &scene,
-        trigger: Trigger::Interjection,
-        stage: Stage::None,
-        message_count: 3,
-        minutes: 3,
-        speaker: None,
-        reason: Some(first_text),
-        summary: Some(first_text),
-        summary_upto: Seq(2),
-        recent,
-        left_out: 0,
-        snapshot: new,
-        is_repetitive: true,
-        is_spoken: false,
-    };
+    let deciding = given(Trigger::Turn, u64::MAX);
+    let (input, reason) = (given(Trigger::Interjection, 3), Some(text.clone()));
+    let speaking = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq(2), left_out: 0 };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];
     let own = new.iter().filter(is_own);
     let in_decision: Vec<&Said> = settled.iter().chain(own).chain(new.iter().filter(|said| !is_own(said))).collect();
     let in_order: Vec<&Said> = messages.iter().collect();
-    check(&prompt::vote(&deciding, &words), &in_decision, budget);
-    check(&prompt::statement(&speaking, &words), &in_order, budget);
+    check(&prompt::vote(character, &scene, &deciding, &words), &in_decision, budget);
+    check(&prompt::statement(character, &scene, &speaking, &words), &in_order, budget);
     check(&prompt::summary(Some(first_text), &messages, &TimeZone::UTC, &words), &in_order, budget);
     let undated: Vec<Arc<Message>> = messages.iter().map(|said| said.message.clone()).collect();
     check(&prompt::judgement(&undated, &words), &in_order, budget);

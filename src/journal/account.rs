@@ -3,145 +3,68 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::record::{UsageRecord, Used};
+use super::record::{UsageRecord, Used as Record};
 use crate::domain::id::CompanionId;
-use crate::domain::price::Cost;
 use crate::domain::service::Service;
+use crate::ports::backend::usage::{Calls, Speech, SpeechBy, UsageBy, Used};
+
+/// Companion, model, provider and role. Calls without a companion were for the channel itself (summaries, judgements).
+type Caller = (Option<CompanionId>, Arc<str>, Arc<str>, Arc<str>);
 
 /// The usage of a span of time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Account {
-    pub statements: u64,
-    /// The number of evaluations for a lull, an interjection or a turn.
-    pub evaluations: u64,
-    /// The number of evaluations because somebody addressed a companion.
-    pub addresses: u64,
-    pub by: BTreeMap<Caller, Calls>,
-    /// What services for speech did.
-    pub speech: BTreeMap<Speaker, Speech>,
-}
-
-/// Who called which service, with which model and in which role.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Caller {
-    pub service: Service,
-    /// The companion; none: the call was for the channel itself (summaries, judgements).
-    pub companion: Option<CompanionId>,
-    /// `gen_ai.request.model`.
-    pub model: Arc<str>,
-    /// `gen_ai.provider.name`.
-    pub provider: Arc<str>,
-    /// `side` or `main`.
-    pub role: Arc<str>,
-}
-
-/// Which service for speech did something, and for whom.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Speaker {
-    pub service: Service,
-    /// The companion that spoke; none: people were heard.
-    pub companion: Option<CompanionId>,
-    /// `gen_ai.provider.name`.
-    pub provider: Arc<str>,
-}
-
-/// Totals of speech.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Speech {
-    /// Milliseconds of audio that were recognised.
-    pub recognised_ms: u64,
-    pub characters: u64,
-    /// The cost of what has a price, by currency.
-    pub costs: BTreeMap<Arc<str>, Cost>,
-}
-
-/// Totals of calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
-    /// The number of calls, every retry counted.
-    pub calls: u64,
-    /// The number of those without an answer, whose tokens are unknown.
-    pub failed: u64,
-    /// The number of those without a price on record, which no cost includes.
-    pub unpriced: u64,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    /// The cost of those with a price, by currency.
-    pub costs: BTreeMap<Arc<str>, Cost>,
+    /// The currency of every `cost`.
+    currency: Arc<str>,
+    pub used: Used,
+    calls: BTreeMap<Caller, Calls>,
+    /// What services for speech did, by service, companion and provider. Without a companion, people were heard.
+    speech: BTreeMap<(Service, Option<CompanionId>, Arc<str>), Speech>,
 }
 
 impl Account {
+    pub fn new(currency: &str) -> Self {
+        Self { currency: currency.into(), used: Used::default(), calls: BTreeMap::new(), speech: BTreeMap::new() }
+    }
+
     pub fn count(&mut self, record: UsageRecord) {
         match record.used {
-            Used::Statement { .. } => self.statements += 1,
-            Used::Evaluation { .. } => self.evaluations += 1,
-            Used::Address { .. } => self.addresses += 1,
-            Used::Speech { service, companion, provider, amount, price } => {
-                let speech = self.speech.entry(Speaker { service, companion, provider }).or_default();
+            Record::Statement { .. } => self.used.statements += 1,
+            Record::Evaluation { .. } => self.used.evaluations += 1,
+            Record::Address { .. } => self.used.addresses += 1,
+            Record::Speech { service, companion, provider, amount, price } => {
+                let mut speech = Speech::default();
                 let sum = if service == Service::SpeechSynthesis { &mut speech.characters } else { &mut speech.recognised_ms };
-                *sum = sum.saturating_add(amount);
+                *sum = amount;
                 if let Some(price) = price {
-                    *speech.costs.entry(price.currency.clone()).or_default() += price.of(amount);
+                    speech.costs.count(&self.currency, &price.currency, price.of(amount));
                 }
+                self.used.speech.add(&speech);
+                self.speech.entry((service, companion, provider)).or_default().add(&speech);
             }
-            Used::Call { service, companion, model, provider, role, input_tokens, output_tokens, calls, failed_calls, price } => {
-                let calls_of_caller = self.by.entry(Caller { service, companion, model, provider, role }).or_default();
-                calls_of_caller.calls += u64::from(calls);
-                calls_of_caller.failed += u64::from(failed_calls);
-                calls_of_caller.input_tokens = calls_of_caller.input_tokens.saturating_add(input_tokens);
-                calls_of_caller.output_tokens = calls_of_caller.output_tokens.saturating_add(output_tokens);
+            Record::Call {
+                companion, model, provider, role, input_tokens, output_tokens, calls, failed_calls, price, ..
+            } => {
+                let (all, failed_calls) = (u64::from(calls), u64::from(failed_calls));
+                let mut calls = Calls { calls: all, failed_calls, input_tokens, output_tokens, ..Calls::default() };
                 match price {
-                    Some(price) => {
-                        let cost = price.of(input_tokens, output_tokens);
-                        *calls_of_caller.costs.entry(price.currency).or_default() += cost;
-                    }
-                    None => calls_of_caller.unpriced += u64::from(calls),
+                    Some(price) => calls.costs.count(&self.currency, &price.currency, price.of(input_tokens, output_tokens)),
+                    None => calls.unpriced_calls = all,
                 }
+                self.used.calls.add(&calls);
+                self.calls.entry((companion, model, provider, role)).or_default().add(&calls);
             }
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    pub fn calls_by(&self) -> Vec<UsageBy> {
+        let by = self.calls.clone().into_iter();
+        by.map(|((companion, model, provider, role), calls)| UsageBy { companion, model, provider, role, calls }).collect()
     }
 
-    /// The sum of all calls.
-    pub fn calls(&self) -> Calls {
-        let mut sum = Calls::default();
-        for calls in self.by.values() {
-            sum.add(calls);
-        }
-        sum
-    }
-
-    /// The sum of all speech.
-    pub fn speech(&self) -> Speech {
-        let mut sum = Speech::default();
-        for speech in self.speech.values() {
-            sum.recognised_ms = sum.recognised_ms.saturating_add(speech.recognised_ms);
-            sum.characters = sum.characters.saturating_add(speech.characters);
-            add_costs(&mut sum.costs, &speech.costs);
-        }
-        sum
-    }
-}
-
-impl Calls {
-    /// Adds other calls.
-    pub fn add(&mut self, more: &Self) {
-        self.calls += more.calls;
-        self.failed += more.failed;
-        self.unpriced += more.unpriced;
-        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
-        add_costs(&mut self.costs, &more.costs);
-    }
-}
-
-/// Adds costs, each in its currency.
-fn add_costs(sum: &mut BTreeMap<Arc<str>, Cost>, more: &BTreeMap<Arc<str>, Cost>) {
-    for (currency, cost) in more {
-        *sum.entry(currency.clone()).or_default() += *cost;
+    pub fn speech_by(&self) -> Vec<SpeechBy> {
+        let by = self.speech.clone().into_iter();
+        by.map(|((service, companion, provider), speech)| SpeechBy { service, companion, provider, speech }).collect()
     }
 }
 
@@ -149,7 +72,8 @@ fn add_costs(sum: &mut BTreeMap<Arc<str>, Cost>, more: &BTreeMap<Arc<str>, Cost>
 pub(crate) mod tests {
     use super::*;
     use crate::domain::moment::Moment;
-    use crate::domain::price::{Price, UnitPrice};
+    use crate::domain::price::{Cost, Price, UnitPrice};
+    use crate::ports::backend::usage::Costs;
 
     #[test]
     fn usage_is_added_up_by_caller() {
@@ -160,33 +84,34 @@ pub(crate) mod tests {
             call(Some("aria"), "side", 200, 20, Some(&dollars)),
             call(Some("aria"), "main", 5, 5, Some(&dollars)),
             call(None, "side", 7, 0, Some(&dollars)),
-            Used::Statement { companion: "aria".into() },
-            Used::Evaluation { companion: "aria".into() },
-            Used::Address { person: "ana".into(), message: crate::domain::id::Seq(1) },
+            Record::Statement { companion: "aria".into() },
+            Record::Evaluation { companion: "aria".into() },
+            Record::Address { person: "ana".into(), message: crate::domain::id::Seq(1) },
         ]);
 
-        assert_eq!((account.statements, account.evaluations, account.addresses), (1, 1, 1));
-        let rows: Vec<_> = account.by.iter().map(|(caller, calls)| (caller.role.to_string(), calls.calls)).collect();
+        let sum = &account.used;
+        assert_eq!((sum.statements, sum.evaluations, sum.addresses), (1, 1, 1));
+        let rows: Vec<_> = account.calls_by().iter().map(|by| (by.role.to_string(), by.calls.calls)).collect();
         assert_eq!(rows, [("side".to_owned(), 1), ("main".to_owned(), 1), ("side".to_owned(), 2)]);
-        let sum = account.calls();
+        let sum = &sum.calls;
         assert_eq!((sum.calls, sum.input_tokens, sum.output_tokens), (4, 312, 35));
-        assert_eq!(sum.costs["USD"], dollars.of(312, 35));
+        assert_eq!(sum.costs.cost, Some(dollars.of(312, 35)));
     }
 
     #[test]
     fn a_call_without_a_price_has_no_cost_and_is_counted_as_unpriced() {
         let account = counted([call(None, "side", 100, 10, None), call(None, "side", 1, 1, Some(&Price::free("USD")))]);
 
-        let sum = account.calls();
+        let sum = account.used.calls;
 
-        assert_eq!((sum.calls, sum.unpriced), (2, 1));
-        assert_eq!(sum.costs, BTreeMap::from([("USD".into(), Cost::default())]));
-        assert_eq!(counted([call(None, "side", 100, 10, None)]).calls().costs, BTreeMap::new());
+        assert_eq!((sum.calls, sum.unpriced_calls), (2, 1));
+        assert_eq!(sum.costs.cost, Some(Cost::default()));
+        assert_eq!(counted([call(None, "side", 100, 10, None)]).used.calls.costs, Costs::default());
     }
 
     #[test]
     fn speech_is_added_up_by_service_provider_and_companion() {
-        let speech = |service, companion: Option<&str>, amount, price| Used::Speech {
+        let speech = |service, companion: Option<&str>, amount, price| Record::Speech {
             service,
             companion: companion.map(Into::into),
             provider: "p".into(),
@@ -203,36 +128,37 @@ pub(crate) mod tests {
             speech(spoken, Some("bruno"), 50, Some(dollars.clone())),
         ]);
 
-        assert_eq!(account.calls(), Calls::default());
+        assert_eq!(account.used.calls, Calls::default());
         let sums: Vec<_> = account.speech.values().map(|speech| (speech.recognised_ms, speech.characters)).collect();
         assert_eq!(sums, [(2_000, 0), (0, 100), (0, 50)]);
-        let costs = BTreeMap::from([("USD".into(), dollars.of(150))]);
-        assert_eq!(account.speech(), Speech { recognised_ms: 2_000, characters: 150, costs });
+        let costs = Costs { cost: Some(dollars.of(150)), ..Costs::default() };
+        assert_eq!(account.used.speech, Speech { recognised_ms: 2_000, characters: 150, costs });
     }
 
     #[test]
     fn currencies_are_not_mixed() {
         let (dollars, euros) = (Price::per_million(1.0, 2.0, "USD"), Price::per_million(3.0, 4.0, "EUR"));
 
-        let costs = counted([call(None, "side", 9, 9, Some(&dollars)), call(None, "side", 9, 9, Some(&euros))]).calls().costs;
+        let account = counted([call(None, "side", 9, 9, Some(&dollars)), call(None, "side", 9, 9, Some(&euros))]);
 
-        assert_eq!(costs, BTreeMap::from([("USD".into(), dollars.of(9, 9)), ("EUR".into(), euros.of(9, 9))]));
+        let costs = Costs { cost: Some(dollars.of(9, 9)), other_costs: [("EUR".into(), euros.of(9, 9))].into() };
+        assert_eq!(account.used.calls.costs, costs);
     }
 
     #[test]
     fn every_retry_counts_as_a_call() {
         let mut retried = call(Some("aria"), "side", 10, 2, None);
-        if let Used::Call { calls, failed_calls, .. } = &mut retried {
+        if let Record::Call { calls, failed_calls, .. } = &mut retried {
             (*calls, *failed_calls) = (3, 2);
         }
 
-        let sum = counted([retried]).calls();
+        let sum = counted([retried]).used.calls;
 
-        assert_eq!((sum.calls, sum.failed, sum.unpriced, sum.input_tokens), (3, 2, 3, 10));
+        assert_eq!((sum.calls, sum.failed_calls, sum.unpriced_calls, sum.input_tokens), (3, 2, 3, 10));
     }
 
-    pub(crate) fn call(companion: Option<&str>, role: &str, input: u64, output: u64, price: Option<&Price>) -> Used {
-        Used::Call {
+    pub(crate) fn call(companion: Option<&str>, role: &str, input: u64, output: u64, price: Option<&Price>) -> Record {
+        Record::Call {
             service: Service::LanguageModel,
             companion: companion.map(Into::into),
             model: "m".into(),
@@ -246,8 +172,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn counted(used: impl IntoIterator<Item = Used>) -> Account {
-        let mut account = Account::default();
+    fn counted(used: impl IntoIterator<Item = Record>) -> Account {
+        let mut account = Account::new("USD");
         for used in used {
             account.count(UsageRecord { at: Moment::ZERO, channel: "console:lobby".into(), used });
         }

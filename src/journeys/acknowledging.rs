@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{World, lines, of_json, room};
+use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
 
@@ -28,20 +29,6 @@ async fn an_event_is_acknowledged_without_a_question_once_and_forgotten_with_its
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_acknowledged_after_a_crash_between_its_record_and_the_statement() {
-    for delay in [0.0, 1.0] {
-        let world = World::with_salon(json!({})).await;
-        happen(&world, "salon", "raid1", "Tomé").await;
-        world.pass(delay).await;
-
-        let world = world.crash().await;
-        world.pass(30.0).await;
-
-        assert_eq!(world.history("salon").await, lines(&[("Tomé", "Tomé raids"), ("aria", "Hello!")]), "after {delay} s");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_event_over_the_budget_waits_and_why_says_how_long() {
     let world = World::with_salon(json!({ "gate": { "acknowledgements_per_minute": 1 } })).await;
     for id in ["raid1", "raid2"] {
@@ -55,35 +42,26 @@ async fn an_event_over_the_budget_waits_and_why_says_how_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeping_channel_is_woken_when_a_silence_is_over() {
-    let world = World::with_lobby().await;
-    begin(&world, "lobby").await;
+async fn a_sleeping_channel_is_woken_when_a_silence_is_over_even_if_the_switchboard_died() {
+    for dies in [false, true] {
+        let mut world = World::with_lobby().await;
+        begin(&world, "lobby").await;
+        if dies {
+            world.kill(&SwitchboardKey()).await;
+        }
 
-    world.pass(SILENCE - 600.0 - 5.0).await;
-    let before = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await);
-    world.side.answers([Ok("It is too quiet here.\nYES")]);
-    world.pass(20.0).await;
+        world.pass(SILENCE - 600.0 - 5.0).await;
+        let before = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await);
+        world.side.answers([Ok("It is too quiet here.\nYES")]);
+        world.pass(20.0).await;
 
-    assert_eq!(before, (true, vec!["lull NO model_no".to_owned()]));
-    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence YES model_yes"]);
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "The boats are out."), ("aria", "Hello!")]));
-    world.pass(4.0 * SILENCE).await;
-    assert_eq!(reasons(&world, "lobby").await.len(), 2, "once, until a person says something");
-    assert!(is_asleep(&world, "lobby").await);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_channel_that_slept_before_a_crash_stays_asleep_until_the_silence_is_over() {
-    let world = World::with_lobby().await;
-    begin(&world, "lobby").await;
-
-    let world = world.crash().await;
-    world.pass(60.0).await;
-    let after_crash = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await.len());
-    world.pass(SILENCE - 600.0).await;
-
-    assert_eq!(after_crash, (true, 1));
-    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence NO model_no"]);
+        assert_eq!(before, (true, vec!["lull NO model_no".to_owned()]), "dies: {dies}");
+        assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence YES model_yes"], "dies: {dies}");
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "The boats are out."), ("aria", "Hello!")]));
+        world.pass(4.0 * SILENCE).await;
+        assert_eq!(reasons(&world, "lobby").await.len(), 2, "once, until a person says something");
+        assert!(is_asleep(&world, "lobby").await);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,18 +85,6 @@ async fn overdue_silences_of_many_rooms_are_spread_over_time() {
 
     assert!((1..=15).contains(&at_first), "{at_first} of {ROOMS} rooms ask in the first second");
     assert_eq!(silences(&world, &names).await, ROOMS);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_silence_is_not_lost_with_the_switchboard() {
-    let mut world = World::with_lobby().await;
-    begin(&world, "lobby").await;
-    world.expect_deaths();
-
-    world.kill(&crate::actors::runtime::actor_keys::SwitchboardKey()).await;
-    world.pass(SILENCE - 590.0).await;
-
-    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence NO model_no"]);
 }
 
 async fn happen(world: &World, name: &str, id: &str, who: &str) -> Seq {

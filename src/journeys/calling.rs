@@ -3,7 +3,6 @@
 mod aloud;
 mod erasing;
 mod lost;
-mod speaking;
 mod told;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,12 +22,14 @@ use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::{Event, Recorded, Segment};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, HandedOver, Modality, Role, Speech};
+use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::interruption::Stop;
 use crate::domain::voice::segment::Kind;
 use crate::domain::voice::utterance;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 use crate::ports::opt_out::OptOut;
+use crate::ports::speech_recognition as recognition;
 use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
 
 /// How many scheduler steps after a hand-over is due something happens, in tests that try every one of them.
@@ -105,13 +106,15 @@ pub(super) async fn leave(world: &World, id: &str, name: &str) {
 
 /// What somebody has said during the last second.
 fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
-    let ended = world.context.clock.now();
+    segment_until(world.context.clock.now(), name, text)
+}
+
+fn segment_until(ended: Moment, name: &str, text: &str) -> InboundSegment {
     let mut id = DefaultHasher::new();
     (name, text).hash(&mut id);
-    InboundSegment {
+    let segment = recognition::Segment {
         // Ids stay when words are deleted.
         id: format!("{:x}", id.finish()).into(),
-        from: person(name),
         text: text.into(),
         is_verbatim: true,
         started: ended - Duration::from_secs(1),
@@ -119,11 +122,11 @@ fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
         voiced: Some(Duration::from_secs(1)),
         no_speech: None,
         confidence: Some(900),
-        provider: "rehearsal".into(),
         is_last: true,
-        is_during_reply: false,
-        played: PlayedWords::default(),
-    }
+        is_answer: true,
+    };
+    let (provider, played) = ("rehearsal".into(), PlayedWords::default());
+    InboundSegment { segment, from: person(name), provider, is_during_reply: false, played }
 }
 
 async fn says(world: &World, name: &str, text: &str) -> Seq {
@@ -209,24 +212,13 @@ async fn words_become_messages_in_one_batch_once_the_voice_lull_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn addressed_words_are_handed_over_early() {
-    let world = call(&["ana", "ben"]).await;
-
-    says(&world, "ana", "Ari, is the tide turning?").await;
-    world.pass(1.1).await;
-
-    let spoken = spoken(&world).await;
-    assert_eq!(spoken.iter().map(|(.., speech)| speech.handed_over).collect::<Vec<_>>(), [HandedOver::Addressed]);
-    assert_eq!(world.side.asked_for("aria"), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_segment_is_recorded_once_and_noise_is_no_message() {
     let world = call(&["ana", "ben"]).await;
     let seq = says(&world, "ana", "the tide").await;
 
     let again = inbound(&world).heard(&lobby(), segment(&world, "ana", "the tide")).await;
-    let short = InboundSegment { voiced: Some(Duration::from_millis(200)), ..segment(&world, "ben", "oh") };
+    let mut short = segment(&world, "ben", "oh");
+    short.segment.voiced = Some(Duration::from_millis(200));
     let noise = inbound(&world).heard(&lobby(), short).await;
     let empty = inbound(&world).heard(&lobby(), segment(&world, "ben", " ")).await;
     let bot = Author { role: Role::Bot, ..person("ben") };
@@ -267,8 +259,8 @@ async fn a_text_that_is_not_what_was_said_is_no_address_stop_word_echo_or_backch
 
     for (text, is_verbatim) in ["Aria, stop", "mhm", "the tide is out"].iter().flat_map(|text| [(text, true), (text, false)]) {
         let id = format!("{text} {is_verbatim}").into();
-        let heard = segment(&world, "ana", text);
-        let heard = InboundSegment { id, is_verbatim, is_during_reply: true, played: played.clone(), ..heard };
+        let mut heard = InboundSegment { is_during_reply: true, played: played.clone(), ..segment(&world, "ana", text) };
+        (heard.segment.id, heard.segment.is_verbatim) = (id, is_verbatim);
         inbound(&world).heard(&lobby(), heard).await.unwrap();
     }
 
@@ -302,19 +294,6 @@ async fn recognisers_are_told_to_finish_at_the_end_of_a_lull() {
     assert!(!inbound(&world).noticed(&"console:nowhere".into(), Notice::Call(utterance::Input::Partial { user: user("ana") })));
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_has_lost_the_socket_has_left_after_a_while() {
-    let world = call(&["ana"]).await;
-    says(&world, "ana", "the tide").await;
-
-    notice(&world, utterance::Input::SocketLost { user: user("ana") });
-    world.pass(12.0).await;
-
-    let has_left = |recorded: &&Recorded| matches!(&recorded.event, Event::VoiceLeft { from } if *from == person("ana"));
-    assert_eq!(events(&world).await.iter().filter(has_left).count(), 1);
-    assert_eq!(words(&world).await, ["the tide"]);
-}
-
 /// The writer dies with the end of the call, which is tried again when the person is back.
 #[tokio::test(start_paused = true)]
 async fn who_is_back_is_not_sent_out_by_a_second_attempt_to_journal_the_end() {
@@ -345,49 +324,6 @@ async fn who_is_in_a_call_can_leave_it_when_no_companion_is_left() {
     world.rest().await;
 
     assert_eq!(conversation(&world).await.people_in_call().count(), 0);
-}
-
-/// Whatever dies around a hand-over, each word is in one message, and the companions see all of it.
-#[tokio::test(start_paused = true)]
-async fn no_death_around_a_hand_over_loses_or_doubles_a_word() {
-    for steps in 0..STEPS {
-        for kills_writer in [false, true] {
-            let mut world = call(&["ana", "ben"]).await;
-            says(&world, "ana", "the tide").await;
-            says(&world, "ben", "it is").await;
-            let due = tokio::time::Instant::now() + Duration::from_secs(5);
-
-            step_after(due, steps).await;
-            world.expect_deaths();
-            if kills_writer {
-                world.kill(&WriterKey()).await;
-            } else {
-                world.kill(&key()).await;
-            }
-            world.pass(30.0).await;
-
-            assert_eq!(words(&world).await, ["the tide", "it is"], "killed after {steps}, the writer: {kills_writer}");
-            let decisions = world.decisions("lobby").await;
-            assert!(!decisions.is_empty(), "killed after {steps}, the writer: {kills_writer}");
-            let conversation = conversation(&world).await;
-            assert!(conversation.buffered_segments_of(&user("ana")).is_empty());
-            assert_eq!(conversation.companions().map(|view| view.gate.message_counter).collect::<Vec<_>>(), [2]);
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn words_that_were_not_handed_over_before_a_crash_are_handed_over_after_it() {
-    let world = call(&["ana", "ben"]).await;
-    says(&world, "ana", "the tide").await;
-    world.pass(2.0).await;
-
-    let world = world.crash().await;
-    world.pass(4.5).await;
-    let early = words(&world).await;
-    world.pass(1.0).await;
-
-    assert_eq!((early, words(&world).await), (Vec::new(), vec!["the tide".to_owned()]));
 }
 
 #[tokio::test(start_paused = true)]

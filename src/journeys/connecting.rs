@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::Level;
 
 use super::world::World;
-use crate::actors::runtime::actor_keys::{GuildsKey, PlatformsKey, ShardKey, WriterKey};
+use crate::actors::runtime::actor_keys::{GuildsKey, WriterKey};
 use crate::actors::runtime::directory::ActorKey;
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
@@ -36,41 +36,6 @@ async fn a_platform_that_does_not_answer_is_asked_again_less_and_less_often() {
 
     assert_eq!(asked, [2, 2, 3, 3]);
     assert_eq!((before, gateway.alive()), (vec![], vec![(0, 1)]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_connection_that_panics_is_opened_again_alone() {
-    let (gateway, mut world) = connected(2).await;
-    let others = others(&world);
-
-    gateway.ends(1, End::Panics);
-    world.pass(1.0).await;
-
-    assert_eq!((gateway.lived(0), gateway.lived(1)), (1, 2));
-    assert_eq!(gateway.alive(), [(0, 2), (1, 2)]);
-    assert_eq!(self::others(&world), others);
-    world.expect_deaths();
-}
-
-#[tokio::test(start_paused = true)]
-async fn killing_a_connection_ends_it_and_it_is_restarted() {
-    let (gateway, mut world) = connected(2).await;
-
-    world.kill(&ShardKey("fake", 0)).await;
-    world.pass(1.0).await;
-
-    assert_eq!((gateway.dropped(0), gateway.lived(0), gateway.lived(1)), (1, 2, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_end_of_the_system_ends_every_connection() {
-    let (gateway, world) = connected(2).await;
-
-    world.root().stop(None);
-    world.rest().await;
-
-    assert_eq!((gateway.dropped(0), gateway.dropped(1)), (1, 1));
-    assert_eq!(gateway.alive(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,24 +144,6 @@ async fn connections_that_keep_dying_affect_no_other_part() {
     assert_eq!(self::others(&world), others);
     assert!(gateway.lived(1) < 1_000, "{}", gateway.lived(1));
     assert!(gateway.lived(0) > 1 && gateway.alive().contains(&(0, 2)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_supervisor_that_keeps_dying_affects_no_other_part() {
-    let (gateway, mut world) = connected(1).await;
-    world.expect_deaths();
-    let others = others(&world);
-
-    for _ in 0..120 {
-        while world.context.directory.find(&PlatformsKey()).is_none() {
-            world.pass(1.0).await;
-        }
-        world.kill(&PlatformsKey()).await;
-    }
-    world.pass(90.0).await;
-
-    assert_eq!(self::others(&world), others);
-    assert_eq!(gateway.alive(), [(0, 1)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -78,72 +78,6 @@ async fn a_long_statement_is_sent_in_parts_found_by_the_id_of_each_and_is_being_
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_part_is_lost_or_doubled_when_a_channel_dies_or_the_system_crashes_at_any_step() {
-    let step = 0.125;
-    // Asked at 1 s, written at 2 s, then half a second for each of three parts.
-    for tick in 0..32 {
-        for crashes in [false, true] {
-            let (platform, mut world) = asked_for_long().await;
-            world.pass(f64::from(tick) * step + 0.01).await;
-
-            if crashes {
-                world = world.crash().await;
-                world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-                world.main.answers([Ok(LONG)]);
-            } else {
-                world.kill(&ChannelActorKey(room("lobby").channel())).await;
-            }
-            world.pass(700.0).await;
-
-            assert_eq!(texts(&platform), PARTS, "tick {tick}, crashes: {crashes}");
-            assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", LONG)]), "tick {tick}");
-            assert_eq!(owed(&world).await, 0, "tick {tick}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_part_whose_answer_is_lost_is_looked_up_and_sent_again_only_if_it_never_arrived() {
-    for (fates, within) in [
-        (vec![Fate::Silent], 60.0),
-        // Asked at 1 s, written at 2 s, sent half a second later, looked up after a second and a half.
-        (vec![Fate::Cut], 5.0),
-        (vec![Fate::Fails(cut_off()), Fate::Fails(later(Some(30)))], 120.0),
-    ] {
-        let (platform, world) = asked("Hello!").await;
-        platform.will(fates);
-
-        world.pass(within).await;
-
-        delivered(&platform, &world, 1).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_part_is_not_sent_again_while_it_may_still_arrive() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Fails(cut_off())]);
-
-    world.pass(12.0).await;
-    let before = platform.posted();
-    world.pass(3.0).await;
-
-    assert_eq!((before, platform.posted()), (lines(&[]), lines(&[("Aria", "Hello!")])));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_part_whose_answer_is_lost_repeatedly_is_given_up() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will(std::iter::repeat_n(Fate::Fails(cut_off()), 1_000));
-
-    world.pass(1_500.0).await;
-
-    assert_eq!(platform.posted(), lines(&[]));
-    assert_eq!(world.recorded("lobby", "failed").await.len(), 1);
-    assert_eq!(owed(&world).await, 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn earlier_posts_of_the_same_words_are_not_taken_for_a_part_that_never_arrived() {
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
@@ -174,21 +108,6 @@ async fn a_part_recorded_with_the_id_of_another_message_is_looked_up_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_may_have_arrived_is_not_sent_again_while_the_platform_cannot_be_read() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Fails(cut_off())]);
-    platform.hides(NotRead::Never("no permission".into()));
-
-    world.pass(120.0).await;
-
-    assert_eq!(platform.posted(), lines(&[]));
-    // It may have arrived, so it counts as said. It is not counted as posted.
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    let sends = |outcome| world.total("tertulia_platform_sends_total", &[("send_outcome", outcome)]);
-    assert_eq!((sends("unconfirmed"), sends("posted")), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
 async fn no_part_is_sent_after_one_with_unknown_outcome() {
     let (platform, world) = asked_for_long().await;
     platform.will([Fate::Fails(cut_off())]);
@@ -198,20 +117,10 @@ async fn no_part_is_sent_after_one_with_unknown_outcome() {
 
     assert_eq!(platform.posted(), lines(&[]));
     assert_eq!(owed(&world).await, 0);
+    // It may have arrived, so it counts as said. It is not counted as posted.
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "First comes a sentence.")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_platform_that_refuses_leaves_a_failed_reply_on_record() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Fails(NotSent::Refused("no permission".into()))]);
-
-    world.pass(60.0).await;
-
-    let failed = world.recorded("lobby", "failed").await;
-    assert_eq!(failed.len(), 1, "{failed:?}");
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one")]));
-    assert_eq!(owed(&world).await, 0);
+    let sends = |outcome| world.total("tertulia_platform_sends_total", &[("send_outcome", outcome)]);
+    assert_eq!((sends("unconfirmed"), sends("posted")), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,15 +165,19 @@ async fn a_reply_that_could_not_be_posted_is_not_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_platform_outage_fails_the_reply_and_a_short_one_does_not() {
-    for (refusals, is_posted) in [(5, true), (40, false)] {
+async fn a_refusal_and_a_long_outage_fail_the_reply_and_a_short_one_does_not() {
+    let refused = NotSent::Refused("no permission".into());
+    for (error, times, is_posted) in
+        [(later(None), 5, true), (later(None), 40, false), (cut_off(), 1_000, false), (refused, 1, false)]
+    {
         let (platform, world) = asked("Hello!").await;
-        platform.will(std::iter::repeat_n(Fate::Fails(later(None)), refusals));
+        platform.will((0..times).map(|_| Fate::Fails(error.clone())));
 
         world.pass(1_500.0).await;
 
-        assert_eq!(platform.posted().len(), usize::from(is_posted), "{refusals} refusals");
-        assert_eq!(world.recorded("lobby", "failed").await.len(), usize::from(!is_posted), "{refusals} refusals");
+        assert_eq!(platform.posted().len(), usize::from(is_posted), "{error:?}, {times} times");
+        assert_eq!(world.recorded("lobby", "failed").await.len(), usize::from(!is_posted), "{error:?}, {times} times");
+        assert_eq!(owed(&world).await, 0, "{error:?}, {times} times");
     }
 }
 
@@ -326,20 +239,6 @@ async fn a_part_is_looked_up_under_the_name_it_was_sent_with_after_a_reload() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_in_flight_when_the_room_was_cleared_is_looked_up_after_a_crash() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Silent]);
-    world.pass(4.0).await;
-    world.backend.rooms.clear(&room("lobby")).await.unwrap();
-    world.pass(1.0).await;
-
-    let world = world.crash_with_platform(Some(platform.clone())).await;
-    world.pass(60.0).await;
-
-    delivered(&platform, &world, 1).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn repeated_words_are_not_taken_for_a_dropped_statement_that_never_arrived() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(cut_off()), Fate::Silent]);
@@ -352,6 +251,24 @@ async fn repeated_words_are_not_taken_for_a_dropped_statement_that_never_arrived
     assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.say_then_pass("lobby", "Ari, one", 1.9).await;
+    world.store.hold();
+    world.pass(0.5).await;
+
+    world.kill(&WriterKey()).await;
+    world.store.release();
+    world.pass(60.0).await;
+
+    let sends = |outcome| world.total("tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", outcome)]);
+    assert_eq!((sends("failed"), sends("posted")), (1, 1), "it was sent again, and stored once");
+    assert_eq!(world.history("lobby").await.len(), 2);
 }
 
 /// `Hello!` was posted as often as Ana asked, each is on record after its question, and no reply is owed.

@@ -129,23 +129,6 @@ async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements()
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_of_companions_are_deleted_too_on_request() {
-    let world = World::with_willing_lobby().await;
-    world.main.answers([Ok("A zebra, Ana?"), Ok("Hello, Ben.")]);
-    world.say_then_pass("lobby", "Ari, a zebra!", 60.0).await;
-    world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
-    world.pass(1_000.0).await;
-
-    let forgotten = world.forget("Ana", true).await.unwrap();
-
-    assert_eq!(forgotten.messages, 2);
-    assert_eq!(world.history("lobby").await, lines(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
-    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
-    let world = world.crash().await;
-    assert_eq!(world.history("lobby").await.len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
 async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
     let world = World::with_willing_lobby().await;
     world.main.answers([Ok("A zebra, Ana?")]);
@@ -168,19 +151,25 @@ async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dead_letters_of_a_forgotten_person_are_deleted_and_not_shown() {
-    let world = World::with_lobby().await;
-    let seq = world.say("lobby", "zebra").await;
-    write_dead_letter(&world, seq).await;
-    let world = world.crash().await;
+async fn a_dead_letter_is_deleted_with_its_message_and_its_person_and_not_shown() {
+    for forgets in [true, false] {
+        let world = World::with_lobby().await;
+        let seq = world.say("lobby", "zebra").await;
+        write_dead_letter(&world, seq).await;
+        let world = world.crash().await;
 
-    world.forget("Ana", false).await.unwrap();
+        if forgets {
+            world.forget("Ana", false).await.unwrap();
+        } else {
+            world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
+        }
 
-    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
-    assert_eq!(left_of("a bug", &world).await, 0);
-    let world = world.crash().await;
-    world.pass(60.0).await;
-    assert_eq!(world.decisions("lobby").await, Vec::<Value>::new());
+        assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
+        assert_eq!([left_of("a bug", &world).await, left_of("zebra", &world).await, left_of("Ana", &world).await], [0; 3]);
+        let world = world.crash().await;
+        world.pass(60.0).await;
+        assert_eq!(world.decisions("lobby").await, Vec::<Value>::new(), "forgets: {forgets}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,22 +248,6 @@ async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_mess
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_note_is_left_of_a_deleted_statement() {
-    let world = World::with_willing_lobby().await;
-    let seq = world.say_then_pass("lobby", "Ari?", 60.0).await;
-    let channel_key = channel_key("lobby");
-    let last = world.reader().head(&channel_key).await.unwrap().last;
-
-    for number in seq.0 + 1..=last.0 {
-        // Only the statement is one.
-        drop(world.backend.messages.delete(&room("lobby"), Seq(number)).await);
-    }
-
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
-    assert_eq!(left_of("unlisting", &world).await, 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_person_who_deletes_their_only_address_is_not_listed_any_more() {
     let world = World::with_lobby().await;
     let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari, zebra" })).await;
@@ -287,19 +260,6 @@ async fn a_person_who_deletes_their_only_address_is_not_listed_any_more() {
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
     assert_eq!(left_of("address", &world).await, counted, "the count stays");
     assert!(left_of("Ana", &world).await > 2 && other > seq);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_dead_letter_of_a_message_is_deleted_with_it() {
-    let world = World::with_lobby().await;
-    let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
-    write_dead_letter(&world, seq).await;
-    let world = world.crash().await;
-
-    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
-
-    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
-    assert_eq!([left_of("a bug", &world).await, left_of("zebra", &world).await, left_of("Zoe", &world).await], [0; 3]);
 }
 
 #[tokio::test(start_paused = true)]

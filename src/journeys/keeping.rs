@@ -75,21 +75,6 @@ async fn every_event_is_exported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exported_script_decides_the_same_when_it_is_replayed() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Not mine.\nNO"), Ok("They mean me.\nYES"), Ok("Enough.\nNO")]);
-    world.say_then_pass("lobby", "one", 30.0).await;
-    world.say_then_pass("lobby", "Ari?", 30.0).await;
-    world.say_then_pass("lobby", "thanks", 30.0).await;
-
-    let (replayed, statements) = replayed(&world).await;
-
-    assert_eq!(replayed, decided(&world).await);
-    assert_eq!(replayed, lines(&[("lull", "NO"), ("direct_address", "YES"), ("lull", "NO")]));
-    assert_eq!(statements, ["Hello!"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_script_exported_after_a_deletion_decides_the_same_without_the_words() {
     let world = World::with_lobby().await;
     world.open("lobby", &["aria", "bruno"]).await;

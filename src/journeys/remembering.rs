@@ -63,23 +63,6 @@ async fn every_message_is_in_the_prompt_of_a_statement_or_in_its_summary() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_sentence_is_known_when_the_sixtieth_message_is_answered() {
-    let world = World::with_lobby_settings(json!({ "gate": { "addresses_per_minute": 1000 } })).await;
-    world.side.answer_by(|request: &Request| {
-        Some(Ok(if *purpose(request) == Purpose::Summary { request.user().into_owned() } else { "Me.\nYES".into() }))
-    });
-    world.say("lobby", "My name is Zebulon, remember that.").await;
-    for number in 2..60 {
-        world.say_then_pass("lobby", &format!("This is number {number}."), 10.0).await;
-    }
-
-    world.say_then_pass("lobby", "Ari, what is my name?", 10.0).await;
-
-    let prompt = newest_prompt(&world);
-    assert!(prompt.contains("Zebulon"), "{prompt}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_deleted_message_leaves_the_summary_at_once_and_the_others_return_to_it() {
     let world = world_that_repeats_marks(3).await;
     let mut seqs = Vec::new();

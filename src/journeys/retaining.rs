@@ -93,17 +93,12 @@ async fn expired_events_are_deleted_and_the_room_continues() {
     continues(world, &[("Ana", "news")]).await;
 }
 
-/// Ana said "zebra", and the clock was seen to hold for two days. What is said is kept for thirty.
-async fn zebra_by_a_clock_that_held() -> World {
+#[tokio::test(start_paused = true)]
+async fn nothing_expires_by_a_clock_that_is_wrong_at_one_start() {
     let world = lobby_keeping(json!({ "retention_days": 30 })).await;
     retention::run_daily(world.context.clone());
     world.say_then_pass("lobby", "zebra", 2.0 * DAY).await;
-    world
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_expires_by_a_clock_that_is_wrong_at_one_start() {
-    let world = zebra_by_a_clock_that_held().await.crash().await;
+    let world = world.crash().await;
     world.set_clock(60 * 86_400);
     retention::run_daily(world.context.clone());
     world.pass(0.9 * DAY).await;
@@ -118,18 +113,6 @@ async fn nothing_expires_by_a_clock_that_is_wrong_at_one_start() {
     assert_eq!((by_the_wrong_clock, world.history("lobby").await), (expected.clone(), expected));
     world.pass(10.0 * DAY).await;
     assert_eq!(world.history("lobby").await, [], "it has expired by now");
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_expires_by_a_clock_that_leaps_while_the_server_runs_until_it_has_held_for_a_day() {
-    let world = zebra_by_a_clock_that_held().await;
-
-    world.set_clock(60 * 86_400);
-    world.pass(DAY).await;
-    let in_the_first_day = world.history("lobby").await;
-    world.pass(0.1 * DAY).await;
-
-    assert_eq!((in_the_first_day, world.history("lobby").await), (lines(&[("Ana", "zebra")]), lines(&[])));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,19 +153,6 @@ async fn a_room_silent_for_long_is_empty_and_can_be_used_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_statement_expires_like_any_other_event() {
-    let world = lobby_for_two_days().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    world.say_then_pass("lobby", "Ari?", 3.0 * DAY).await;
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
-
-    retention::pass(&world.context).await;
-
-    assert_eq!(world.history("lobby").await, lines(&[]));
-    assert_eq!(problems(&world).await, []);
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_retention_of_a_guild_follows_its_own_setting() {
     let kept = lobby_keeping(json!({ "retention_days": 2, "guild_retention_days": { "home": 0 } })).await;
     let gone = lobby_keeping(json!({ "guild_retention_days": { "home": 2 } })).await;
@@ -197,7 +167,7 @@ async fn the_retention_of_a_guild_follows_its_own_setting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_awake_room_remembers_nothing_that_has_expired() {
+async fn an_awake_room_remembers_nothing_that_has_expired_and_tells_stories_and_scripts_of_the_rest() {
     let world = with_expired_zebra().await;
     world.say_then_pass("lobby", "news", 20.0).await;
 
@@ -208,6 +178,13 @@ async fn an_awake_room_remembers_nothing_that_has_expired() {
     assert_eq!(left_of("zebra", &world).await, 0, "it fell asleep meanwhile");
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
     assert_eq!(problems(&world).await, []);
+    let decision = &world.decisions("lobby").await[0];
+    let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
+    let why = world.why("lobby", None, Some(at)).await.unwrap();
+    assert_eq!(&*why.story[0].text, "Ana said: “news”");
+    let script: Value = serde_json::from_str(&world.export("lobby", ExportForm::Replay).await[0]).unwrap();
+    assert_eq!(script["events"].as_array().unwrap().len(), 1, "{script}");
+    assert!(script["notes"][0].as_str().unwrap().starts_with("1 beginning"), "{script}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,22 +221,6 @@ async fn an_unreadable_room_keeps_no_other_room_from_being_emptied() {
 
     assert_eq!((passed.channels, passed.failed), (1, 2));
     assert_eq!(left_of("zebra in the attic", &world).await, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_remainder_of_an_interrupted_deletion_is_deleted() {
-    let world = lobby_for_two_days().await;
-    world.say_then_pass("lobby", "zebra", 1_000.0).await;
-    let (ward, no) = (lobby().ward(), number_of(&world, &lobby()).await);
-    let lowest = Seq(numbers(&world).await.last().unwrap() + 1);
-    let mut marks = vec![Write::Remove(key::snapshot(ward, no))];
-    marks.extend([key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, encode_number(lowest))));
-    write_meta(&world.context, ward, marks).await.unwrap();
-    let world = world.crash().await;
-
-    retention::pass(&world.context).await;
-
-    assert_eq!(left_of("zebra", &world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -387,16 +348,19 @@ async fn a_crash_while_expiring_leaves_a_whole_journal_and_the_next_pass_continu
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_stays_and_the_addresses_of_a_person_do_not() {
+async fn usage_stays_and_a_statement_and_the_addresses_of_a_person_do_not() {
     let world = lobby_for_two_days().await;
+    world.side.answers([Ok("Me.\nYES")]);
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
     world.pass(3.0 * DAY).await;
+    assert_eq!(world.history("lobby").await, lines(&[("Zoe", "Ari?"), ("aria", "Hello!")]));
 
     retention::pass(&world.context).await;
 
-    assert_eq!(left_of("Zoe", &world).await, 0);
+    assert_eq!((world.history("lobby").await, left_of("Zoe", &world).await), (lines(&[]), 0));
     assert!(left_of("input_tokens", &world).await > 0);
     assert!(left_of("address", &world).await > 0);
+    assert_eq!(problems(&world).await, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -412,22 +376,6 @@ async fn addresses_made_after_everything_expired_are_forgotten_in_time_too() {
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
 
     assert_eq!([first, delete_all().await], [0, 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn stories_and_scripts_of_the_remaining_events_work() {
-    let world = with_expired_zebra().await;
-    world.say_then_pass("lobby", "news", 1_000.0).await;
-
-    retention::pass(&world.context).await;
-
-    let decision = &world.decisions("lobby").await[0];
-    let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
-    let why = world.why("lobby", None, Some(at)).await.unwrap();
-    assert_eq!(&*why.story[0].text, "Ana said: “news”");
-    let script: Value = serde_json::from_str(&world.export("lobby", ExportForm::Replay).await[0]).unwrap();
-    assert_eq!(script["events"].as_array().unwrap().len(), 1, "{script}");
-    assert!(script["notes"][0].as_str().unwrap().starts_with("1 beginning"), "{script}");
 }
 
 #[tokio::test(start_paused = true)]

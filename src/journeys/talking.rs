@@ -1,16 +1,13 @@
 //! Sending a message and being answered.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::delivering::put_owed;
-use super::world::{World, channel_key, lines, on_record, purpose, refusal, room};
+use super::world::{World, channel_key, lines, on_record, refusal, room};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::service;
 use crate::domain::event::Event;
-use crate::domain::id::{Seq, Ticket};
-use crate::domain::question_context::Purpose;
+use crate::domain::id::Ticket;
 use crate::domain::trigger::Trigger;
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::Edit;
@@ -97,89 +94,6 @@ async fn hello_contains_the_state_of_the_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_is_visible_everywhere() {
-    let world = World::with_lobby().await;
-    let mut watching = world.watch("lobby", None).await;
-    let seq = world.say("lobby", "hallo").await;
-
-    world.backend.messages.edit(&room("lobby"), seq, Edit { text: "hello".into() }).await.unwrap();
-
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "hello")]));
-    let state = world.state("lobby").await;
-    assert_eq!(state.companions[0].buffer, ["hello".into()]);
-    assert_eq!(watching.names().await, ["hello", "message", "edited"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_deleted_message_is_gone_and_a_second_deletion_changes_nothing() {
-    let world = World::with_lobby().await;
-    let mut watching = world.watch("lobby", None).await;
-    let seq = world.say("lobby", "secret").await;
-
-    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
-    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
-
-    assert_eq!(world.history("lobby").await, []);
-    let state = world.state("lobby").await;
-    assert!(state.companions[0].buffer.is_empty());
-    assert_eq!(watching.names().await, ["hello", "message", "deleted"]);
-    assert!(world.backend.messages.edit(&room("lobby"), Seq(seq.0), Edit { text: "x".into() }).await.is_err());
-}
-
-#[tokio::test(start_paused = true)]
-async fn clearing_drops_the_buffers_and_keeps_the_history() {
-    let world = World::with_lobby().await;
-    world.say("lobby", "Ari?").await;
-    world.rest().await;
-
-    world.backend.rooms.clear(&room("lobby")).await.unwrap();
-    world.pass(60.0).await;
-
-    assert_eq!(world.decisions("lobby").await, Vec::<serde_json::Value>::new());
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_room_that_slept_answers_as_before() {
-    let world = World::with_lobby().await;
-    world.say_then_pass("lobby", "one", 1_000.0).await;
-    let asleep = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).is_none();
-    world.side.answers([Ok("Me.\nYES")]);
-
-    world.say_then_pass("lobby", "Ari?", 5.0).await;
-
-    assert!(asleep);
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "one"), ("Ana", "Ari?"), ("aria", "Hello!")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_same_id_again_is_the_same_message() {
-    let world = World::with_lobby().await;
-
-    let first = world.say_with("lobby", json!({ "from": "Ana", "text": "one", "id": "x" })).await;
-    let again = world.say_with("lobby", json!({ "from": "Ana", "text": "two", "id": "x" })).await;
-
-    assert_eq!(first, again);
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "one")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn clearing_while_a_companion_speaks_drops_its_statement() {
-    let world = World::with_willing_lobby().await;
-    world.main.set_delay(Duration::from_secs(10));
-    world.say_then_pass("lobby", "Ari?", 3.0).await;
-    let speaking = world.state("lobby").await;
-
-    world.backend.rooms.clear(&room("lobby")).await.unwrap();
-    world.pass(60.0).await;
-
-    assert_eq!(speaking.companions[0].doing, Doing::Speaking);
-    assert!(speaking.floor.is_some() && speaking.companions[0].since.is_some());
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
-    assert_eq!(owed(&world).await, []);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_reply_dropped_before_a_crash_is_not_owed_after_it() {
     let mut world = World::with_lobby().await;
     world.say_then_pass("lobby", "one", 60.0).await;
@@ -190,6 +104,27 @@ async fn a_reply_dropped_before_a_crash_is_not_owed_after_it() {
     world.pass(10.0).await;
 
     assert_eq!((before, owed(&world).await), (vec![Ticket(1_000)], Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_and_a_deletion_are_visible_everywhere_and_a_second_deletion_changes_nothing() {
+    let world = World::with_lobby().await;
+    let mut watching = world.watch("lobby", None).await;
+    let seq = world.say("lobby", "hallo").await;
+    let lobby = room("lobby");
+    let edit = || world.backend.messages.edit(&lobby, seq, Edit { text: "hello".into() });
+
+    edit().await.unwrap();
+    let edited = (world.history("lobby").await, world.state("lobby").await.companions[0].buffer.clone());
+    for _ in 0..2 {
+        world.backend.messages.delete(&lobby, seq).await.unwrap();
+    }
+
+    assert_eq!(edited, (lines(&[("Ana", "hello")]), vec!["hello".into()]));
+    assert_eq!(world.history("lobby").await, []);
+    assert!(world.state("lobby").await.companions[0].buffer.is_empty());
+    assert_eq!(watching.names().await, ["hello", "message", "edited", "deleted"]);
+    assert!(edit().await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,26 +157,6 @@ async fn a_reply_to_a_companion_addresses_it() {
 
     assert_eq!(world.decisions("lobby").await[1]["trigger"], "direct_address");
     assert!(matches!(refused, Err(Refused::Invalid { field, .. }) if field == "reply_to"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_prompts() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("They talked of nets and tar.\nNO")]);
-
-    for number in 0..45 {
-        world.say_then_pass("lobby", &format!("remark {number}"), 3.0).await;
-    }
-    world.pass(60.0).await;
-    world.say_then_pass("lobby", "and one more", 60.0).await;
-
-    let asked = world.side.asked.lock();
-    let summaries: Vec<_> = asked.iter().filter(|request| *purpose(request) == Purpose::Summary).collect();
-    assert_eq!(summaries.len(), 1, "once for forty settled messages");
-    assert!(summaries[0].user().contains("remark 0"));
-    let last = asked.last().unwrap();
-    assert!(matches!(purpose(last), Purpose::Vote { .. }));
-    assert!(last.user().contains("They talked of nets and tar."), "{}", last.user());
 }
 
 /// The replies that are on record as owed in the lobby.

@@ -457,10 +457,10 @@ async fn speech_is_counted_with_its_price_where_something_leaves_the_machine() {
     let who: Vec<_> = used.iter().map(|(who, _)| &**who).collect();
     assert_eq!(who, ["speech_recognition ears -", "speech_synthesis rehearsal aria"]);
     // 1.2 s of voice, and the hangover of a detector.
-    let heard = used[0].1.recognised_secs;
+    let heard = used[0].1.recognised_ms as f64 / 1_000.0;
     assert!((1.2..1.7).contains(&heard), "{heard}");
-    assert_eq!(used[0].1.cost, Some(UnitPrice::per_minute(0.6, "USD").of((heard * 1_000.0).round() as u64)));
-    assert_eq!((used[1].1.characters, used[1].1.cost), ("Hello there.".len() as u64, None));
+    assert_eq!(used[0].1.costs.cost, Some(UnitPrice::per_minute(0.6, "USD").of((heard * 1_000.0).round() as u64)));
+    assert_eq!((used[1].1.characters, used[1].1.costs.cost), ("Hello there.".len() as u64, None));
     let cost = world.spans.metrics().total("tertulia_speech_cost_total", &[("speech_service", "speech_recognition")]);
     assert!((cost - heard / 60.0 * 0.6).abs() < 1e-6, "{cost}");
 }

@@ -115,19 +115,21 @@ async fn a_watcher_that_falls_behind_resumes_without_a_gap() {
     world.say("lobby", "one").await;
     seen.extend(watching.seen().await);
     world.say("den", "two").await;
-    let key = channel_key("lobby");
+    let (key, mut of_room) = (channel_key("lobby"), world.watch("lobby", None).await);
     for _ in 0..=TOTAL_BACKLOG {
         world.context.hub.publish(&key, Live::Note("{}".into()));
     }
 
+    while of_room.stream.next().await.is_some_and(|live| live.is_ok()) {}
+    let missed_of_room = world.total("tertulia_live_missed_total", &[]);
     let lagged = watching.stream.next().await.unwrap().unwrap_err();
     let ended = watching.stream.next().await.is_none();
     world.say("lobby", "three").await;
-    let cursor = lagged.cursor.unwrap().to_string();
+    let cursor = lagged.after.as_str().unwrap().to_owned();
     let mut again = world.watch_rooms(&cursor).await;
     let after = again.seen().await;
 
-    assert!(ended);
+    assert!(ended && missed_of_room > 0 && world.total("tertulia_live_missed_total", &[]) > missed_of_room);
     assert_eq!(messages(&seen), [("console:lobby", "one")]);
     assert_eq!(messages(&after), [("console:den", "two"), ("console:lobby", "three")], "{cursor}");
 }

@@ -34,7 +34,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::decisions::{DecisionQuery, Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Forgotten};
-use crate::ports::backend::live::{Cursor, LiveStream};
+use crate::ports::backend::live::{Cursor, LiveStream, Watched};
 use crate::ports::backend::messages::{History, HistoryQuery};
 use crate::ports::backend::room::{Room, RoomId, is_of_console};
 use crate::ports::backend::state::RoomState;
@@ -94,7 +94,6 @@ pub(super) struct Scripted {
     /// How long it takes to write a word, and after how many words the next answers are lost.
     pace: Mutex<(Duration, VecDeque<usize>)>,
     script: Mutex<Option<Script>>,
-    panics: AtomicU64,
     identity_panics: AtomicU64,
     cuts: AtomicU64,
 }
@@ -135,7 +134,6 @@ impl Scripted {
             delays: Mutex::default(),
             pace: Mutex::default(),
             script: Mutex::default(),
-            panics: AtomicU64::new(0),
             identity_panics: AtomicU64::new(0),
             cuts: AtomicU64::new(0),
         })
@@ -144,11 +142,6 @@ impl Scripted {
     /// Sets the next answers.
     pub(super) fn answers(&self, answers: impl IntoIterator<Item = Result<&'static str, NoAnswer>>) {
         *self.answers.lock() = answers.into_iter().collect();
-    }
-
-    /// The number of next calls that panic half-way.
-    pub(super) fn panics(&self, calls: u64) {
-        self.panics.store(calls, Ordering::Relaxed);
     }
 
     /// The number of next answers that end at their limit of tokens.
@@ -195,7 +188,6 @@ impl LanguageModel for Scripted {
         let delay = own_delay.unwrap_or(*self.delay.lock());
         self.asked.lock().push(request.clone());
         tokio::time::sleep(delay).await;
-        assert!(!take_one(&self.panics), "as the test planned");
         let scripted = self.script.lock().as_ref().and_then(|script| script(request));
         let answer = if let Some(scripted) = scripted {
             Some(scripted)
@@ -579,22 +571,12 @@ impl World {
     }
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
-        Watching { stream: self.backend.rooms.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
+        Watching { stream: self.backend.rooms.live(Watched::Room(room(id), after.map(Seq))).await.unwrap(), is_over: false }
     }
 
     pub(super) async fn watch_rooms(&self, after: &str) -> Watching {
         let cursor = if after.is_empty() { Cursor::default() } else { Cursor::parse(after).unwrap() };
-        Watching { stream: self.backend.rooms.live_rooms(cursor).await.unwrap(), is_over: false }
-    }
-
-    /// Kills the replies in the making: a channel's only children while no round is open.
-    pub(super) async fn kill_replies(&mut self, id: &str) {
-        let channel = self.context.directory.find(&ChannelActorKey(room(id).channel())).expect("the actor is running");
-        let replies = channel.get_children();
-        assert!(!replies.is_empty(), "a reply is in the making");
-        replies.iter().for_each(ractor::ActorCell::kill);
-        self.killed = self.killed.saturating_add(replies.len());
-        self.rest().await;
+        Watching { stream: self.backend.rooms.live(Watched::All(cursor)).await.unwrap(), is_over: false }
     }
 
     /// Puts an actor in the place of the one with this key. It hangs with the first message, or ignores every one.
@@ -659,7 +641,7 @@ impl Watching {
             && let Ok(live) = tokio::time::timeout(Duration::from_millis(1), self.stream.next()).await
         {
             match live {
-                Some(live) => seen.push(serde_json::from_str(&live.expect("a watcher that reads in time").json).unwrap()),
+                Some(live) => seen.push(serde_json::from_str(&live.expect("a watcher that reads in time")).unwrap()),
                 None => self.is_over = true,
             }
         }

@@ -55,7 +55,7 @@ pub trait Line: Send + Sync {
 
 /// What shows and plays a call to one person. No method may block.
 pub trait Listener: Send + Sync {
-    /// Something happened.
+    /// Something happened. Only a trouble lets it look at the call: everything else is shown while the call waits.
     fn show(&self, view: &View);
 
     /// The next packet of a reply: Opus, 20 ms.

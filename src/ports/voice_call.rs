@@ -3,43 +3,26 @@
 //! What is said and who is there is on record before it is handled, like every inbound event. Speech pulses and partial results are not on record.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::inbound_events::{Acceptance, ChannelRef, InboundError};
+use super::speech_recognition::Segment;
 pub use crate::domain::call::CallEffect;
 use crate::domain::conversation::Notice;
 use crate::domain::id::ChannelId;
 use crate::domain::message::Author;
-use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 
 /// What a person said, as a recogniser returned it: a final result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboundSegment {
-    /// An id that is unique in the channel, such as the recogniser's stream and the position in it, without words or names. A segment with the same id
-    /// is a duplicate.
-    pub id: Arc<str>,
+    /// Its id is unique in the channel, such as the recogniser's stream and the position in it. A segment with the same id is a duplicate. One without words is
+    /// not put on record. A moment in the future counts as now.
+    pub segment: Segment,
     pub from: Author,
-    /// The words. Empty: the result has none, and is not put on record.
-    pub text: Arc<str>,
-    /// Whether the text is what was said (docs/design/voice.md A-73).
-    pub is_verbatim: bool,
-    /// The beginning of its first voiced hop, by this machine's clock. A moment in the future counts as now.
-    pub started: Moment,
-    /// The end of its last voiced hop.
-    pub ended: Moment,
-    /// The sum of the voiced hops. `None` where no detector of our own runs.
-    pub voiced: Option<Duration>,
-    /// The probability that it is no speech, from 0 to 1, where the recogniser tells it.
-    pub no_speech: Option<f64>,
-    /// How sure the recogniser is, in thousandths. `None` where it does not tell.
-    pub confidence: Option<u16>,
     /// The recogniser, as in the span attribute `gen_ai.provider.name`.
     pub provider: Arc<str>,
-    /// Whether the recogniser has returned all of the utterance with it (docs/design/voice.md A-10).
-    pub is_last: bool,
     /// Whether it was said during a spoken reply, or while one was being prepared.
     pub is_during_reply: bool,
     /// What was played in the call lately.

@@ -13,7 +13,7 @@ use crate::domain::message::Modality;
 use crate::domain::moment::Moment;
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
-use crate::settings::misfit::{misfit, without_place};
+use crate::settings::strict::{self, Wrong};
 
 /// The latest moment of a script, in seconds: about thirty years.
 const LATEST_SECS: f64 = 1e9;
@@ -160,16 +160,14 @@ impl Script {
             let path = error.path().to_string();
             // The path of an unexpected end is unknown; line and column locate it.
             let path = path.trim_end_matches('?').trim_end_matches('.');
-            let message = error.into_inner().to_string();
-            let message_without_position = without_place(&message);
-            let at = &message[message_without_position.len()..];
-            ScriptError::Malformed(
-                match misfit(message_without_position).filter(|_| message_without_position.starts_with("invalid ")) {
-                    _ if path.is_empty() => message,
-                    Some(misfit) => format!("{path} {misfit}{at}"),
-                    None => format!("{path}: {message}"),
-                },
-            )
+            let error = error.into_inner();
+            ScriptError::Malformed(match strict::json::<ParsedScript>(without_mark(text).as_bytes()) {
+                _ if path.is_empty() => error.to_string(),
+                Ok(Err(Wrong { detail, is_mistyped: true, .. })) if detail.starts_with(path) => {
+                    format!("{detail} at line {} column {}", error.line(), error.column())
+                }
+                _ => format!("{path}: {error}"),
+            })
         })?;
         json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
         parsed.validate()

@@ -18,7 +18,7 @@ use crate::domain::service::Service;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::SpeechRecognition;
 use crate::ports::speech_synthesis::SpeechSynthesis;
-use crate::settings::models::seconds;
+use crate::settings::duration;
 use crate::settings::speech::{BUILT_IN, Resolved, SpeechApi, SpeechService};
 use crate::settings::{Problem, Settings};
 
@@ -93,7 +93,7 @@ fn at(settings: &Settings, name: &str, table: &SpeechService, authorities: Vec<C
 fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limits {
     Limits {
         most: table.max_concurrent.unwrap_or(settings.speech.max_concurrent),
-        cool_down: seconds(settings.models.breaker.cool_down_secs).max(SHORTEST_COOL_DOWN),
+        cool_down: duration(settings.models.breaker.cool_down_secs).max(SHORTEST_COOL_DOWN),
         price: table.price(service, &settings.models.currency),
     }
 }

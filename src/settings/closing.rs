@@ -1,12 +1,9 @@
 //! Section `closing`: when a conversation ends, and what reopens it.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, duration, within};
+use super::{Problem, seconds, within};
 
-/// Section `closing`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closing {
@@ -16,16 +13,11 @@ pub struct Closing {
     pub episode_idle_secs: f64,
 }
 
-impl Closing {
-    /// `episode_idle_secs` as a duration.
-    pub fn episode_idle(&self) -> Duration {
-        duration(self.episode_idle_secs)
-    }
+seconds! {
+    Closing { episode_idle = episode_idle_secs, }
+}
 
-    /// Checks all ranges.
-    ///
-    /// # Errors
-    /// The first value that is out of range.
+impl Closing {
     pub fn check(&self) -> Result<(), Problem> {
         within("reopen_after", self.reopen_after, 1..=10_000)?;
         within("episode_idle_secs", self.episode_idle_secs, 1.0..=604_800.0)

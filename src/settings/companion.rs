@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -13,8 +12,10 @@ use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::named::named;
 use crate::domain::text::{self, first_hidden};
+pub use overrides::{CompanionPatch, ModelOverrides, ModelPatch, Override, Overrides};
 pub use voice::CompanionVoice;
 
+mod overrides;
 mod voice;
 
 /// The maximum number of a companion's aliases.
@@ -123,29 +124,24 @@ named! {
     }
 }
 
-/// A companion as written in its file or in a replay script. Absent keys come from [`CompanionDefaults`].
+/// A companion as written in its file or in a replay script, with the keys of [`Companion`]. Absent ones come from [`CompanionDefaults`]; those that it does
+/// not have are none, and the name is the capitalised id.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a companion: its id, name and the like, by their keys")]
 pub struct CompanionFile {
     /// The id. In a companion's file it must equal the stem of the file's name, in a folder the folder's name.
     pub id: Option<CompanionId>,
-    /// See [`Companion::name`]. The default is the capitalised id.
     pub name: Option<Arc<str>>,
-    /// See [`Companion::aliases`]. The default is none.
     pub aliases: Option<Vec<Arc<str>>>,
     pub chattiness: Option<Arc<str>>,
     pub interjection: Option<Interjection>,
     pub text_lull_timeout: Option<f64>,
     pub voice_lull_timeout: Option<f64>,
-    /// See [`Companion::starts_after`]. The default is never.
     pub starts_after: Option<f64>,
     pub persona: Option<Arc<str>>,
-    /// See [`Companion::brief`]. The default is none.
     pub brief: Option<Arc<str>>,
     pub tone: Option<Arc<str>>,
-    /// See [`Companion::picture`]. The default is none.
     pub picture: Option<Arc<str>>,
-    /// See [`Companion::max_turns`]. The default is none.
     pub max_turns: Option<u32>,
     pub repetition: Option<bool>,
     pub model: Option<ModelChoice>,
@@ -164,68 +160,15 @@ pub struct CompanionDefaults {
     pub persona: Arc<str>,
 }
 
-/// Values changed at run time for one companion in one guild or channel. Absent ones stay as configured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Overrides {
-    /// Instead of [`Companion::chattiness`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chattiness: Option<Arc<str>>,
-    /// Instead of [`Companion::interjection`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interjection: Option<Interjection>,
-    /// Instead of [`Companion::text_lull_timeout`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text_lull_timeout: Option<f64>,
-    /// Instead of [`Companion::voice_lull_timeout`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub voice_lull_timeout: Option<f64>,
-    /// Instead of [`Companion::starts_after`]; 0 means never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub starts_after: Option<f64>,
-    /// Instead of [`Companion::max_turns`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_turns: Option<u32>,
-    /// Instead of [`Companion::repetition`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repetition: Option<bool>,
-    /// Instead of [`Companion::model`].
-    #[serde(default, skip_serializing_if = "ModelOverrides::is_empty")]
-    pub model: ModelOverrides,
-    /// Whether it reads messages but stays silent (`paused`, docs/design/gate.md G-21).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused: Option<bool>,
-}
-
-/// The models that a companion uses in one room instead of its own, by name. A model that no longer exists counts as the role's own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelOverrides {
-    /// Instead of [`ModelChoice::main`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub main: Option<ModelName>,
-    /// Instead of [`ModelChoice::side`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub side: Option<ModelName>,
-}
-
-impl ModelOverrides {
-    /// The model of each role that is overridden.
-    pub fn chosen(&self) -> impl Iterator<Item = (ModelRole, &ModelName)> {
-        let main = self.main.iter().map(|name| (ModelRole::Main, name));
-        main.chain(self.side.iter().map(|name| (ModelRole::Side, name)))
-    }
-
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 seconds! {
     Companion {
         text_lull = text_lull_timeout,
         voice_lull = voice_lull_timeout,
     }
+}
+
+seconds! {
+    CompanionDefaults { voice_lull = voice_lull_timeout, }
 }
 
 impl Companion {
@@ -312,12 +255,6 @@ impl Interjection {
 }
 
 impl CompanionDefaults {
-    /// `voice_lull_timeout` as a duration.
-    pub fn voice_lull(&self) -> Duration {
-        duration(self.voice_lull_timeout)
-    }
-
-    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout, 0.0..=MAX_LULL_SECS)?;
@@ -345,7 +282,6 @@ impl Overrides {
         }
     }
 
-    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", self.chattiness.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;

@@ -9,7 +9,6 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId};
 /// The maximum number of companions in a room. One message can trigger an evaluation of each of them.
 pub const MOST_IN_A_ROOM: usize = 32;
 
-/// Section `console`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Console {
@@ -64,7 +63,7 @@ impl Console {
     }
 }
 
-/// Checks that a room of the console, or its guild, can have this id: 1 to 64 of `A-Z a-z 0-9 _ -`.
+/// Checks that a room of the console, its guild, or a profile can have this name: 1 to 64 of `A-Z a-z 0-9 _ -`.
 pub fn check_room_name(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {

@@ -20,7 +20,6 @@ const LONGEST_TOKEN: usize = 256;
 /// The maximum number of a bot's connections, whether it is set here or recommended by Discord.
 pub const MOST_SHARDS: u32 = 16_000;
 
-/// Section `discord`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discord {

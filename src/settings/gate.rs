@@ -49,7 +49,6 @@ seconds! {
 }
 
 impl Gate {
-    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         const YEAR: f64 = 31_536_000.0;
         within("max_buffer", self.max_buffer, 1..=10_000)?;

@@ -2,14 +2,16 @@
 
 use std::{fmt, iter};
 
-use config::{Config, ConfigError, Environment, Map, Source, Value, ValueKind};
+use config::builder::DefaultState;
+use config::{Config, ConfigBuilder, ConfigError, Environment, Map, Value, ValueKind};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 
-use super::mismatch::{Kind, Mismatch, Path, Step};
+use super::companion::shortened;
+use super::mismatch::{Kind, Mismatch, Path, Step, plain};
 use super::problem::Located;
 use super::secret::unquoted;
-use super::strict;
+use super::strict::{self, Tree};
 
 /// The prefix of environment variables.
 const PREFIX: &str = "TERTULIA";
@@ -24,24 +26,28 @@ const SHOWN_CHARS: usize = 120;
 
 /// A source of settings. A later one overrides earlier ones, key by key.
 #[derive(Clone)]
-pub(super) enum Layer {
-    /// A file that was parsed.
-    File { name: String, text: String, values: Value },
+pub(super) struct Layer {
+    /// Its title in a list of sources. It contains the names of variables, never their values. `None` without variables.
+    pub title: Option<String>,
+    values: Value,
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    /// A file with this text.
+    File(String),
     /// Variables, sorted by name.
-    Environment { variables: Vec<(String, String)> },
-    /// A tree without a source text. `name` is the first part of its paths in messages.
-    Script { name: &'static str, values: Value },
+    Environment(Vec<(String, String)>),
+    /// A tree without a source text. The name is the first part of its paths in messages.
+    Script(&'static str),
 }
 
 impl Layer {
     /// Parses a file's text.
     pub fn file(name: &str, text: &str) -> Result<Self, Located> {
-        match toml::from_str::<toml::Table>(text) {
-            Ok(table) => Ok(Self::File {
-                name: name.to_owned(),
-                text: text.to_owned(),
-                values: strict::from_toml(toml::Value::Table(table)),
-            }),
+        match toml::from_str(text) {
+            Ok(Tree(values)) => Ok(Self { title: Some(name.to_owned()), values, source: Source::File(text.to_owned()) }),
             Err(error) => {
                 let line = error.span().map(|span| line_of(text, span.start));
                 Err(Located { place: Some(name.to_owned()), line, message: error.message().replace('\n', "; ") })
@@ -77,47 +83,42 @@ impl Layer {
             }
             None => true,
         });
-        Self::Environment { variables }
+        let names: Vec<_> = variables.iter().map(|(name, _)| name.as_str()).collect();
+        let title = (!names.is_empty()).then(|| format!("environment ({})", names.join(", ")));
+        let environment = Environment::with_prefix(PREFIX)
+            .prefix_separator(SEPARATOR)
+            .separator(SEPARATOR)
+            .source(Some(variables.iter().cloned().collect()));
+        let values = built(Config::builder().add_source(environment)).unwrap_or_else(|problem| {
+            problems.push(problem);
+            Value::new(None, Map::<String, Value>::new())
+        });
+        Self { title, values, source: Source::Environment(variables) }
     }
 
-    /// A layer from a JSON tree.
+    /// A layer from a JSON tree. Keys with the value `null` count as absent.
     pub fn script(name: &'static str, values: serde_json::Value) -> Self {
-        Self::Script { name, values: strict::from_json(values) }
+        let Tree(mut values) = serde_json::from_value(values).unwrap_or(Tree(Value::new(None, ValueKind::Nil)));
+        remove_nulls(&mut values);
+        Self { title: Some(name.to_owned()), values, source: Source::Script(name) }
     }
 
-    /// Its title in a list of sources. It contains the names of variables, never their values. `None` without variables.
-    pub fn title(&self) -> Option<String> {
-        match self {
-            Self::File { name, .. } => Some(name.clone()),
-            Self::Environment { variables } if variables.is_empty() => None,
-            Self::Environment { variables } => {
-                let names: Vec<_> = variables.iter().map(|(name, _)| name.as_str()).collect();
-                Some(format!("environment ({})", names.join(", ")))
-            }
-            Self::Script { name, .. } => Some((*name).to_owned()),
-        }
+    pub const fn is_file(&self) -> bool {
+        matches!(self.source, Source::File(_))
     }
 
     /// Where this layer sets a value for a path: at the path itself, or at a list or single value on the way to it, which hides the values of
     /// lower layers there.
     pub fn value_path(&self, path: &Path) -> Option<Path> {
-        match self {
-            Self::File { values, .. } | Self::Script { values, .. } => value_path_in(values, path),
-            Self::Environment { variables } => {
-                let mut set = variables.iter().map(|(name, _)| path_of(name));
-                set.find_map(|set| match set.is_within(path) {
-                    true => Some(path.clone()),
-                    false => path.is_within(&set).then_some(set),
-                })
-            }
-        }
+        let (set, value) = path.follow(&self.values);
+        // A list on the way is replaced as a whole, too.
+        let is_in_list = set.0.iter().any(|step| matches!(step, Step::Index(_)));
+        (set == *path || is_in_list || !matches!(value.kind, ValueKind::Table(_))).then_some(set)
     }
 
-    /// The keys of a section, in a file or a script.
+    /// The keys of a section.
     pub fn keys_in(&self, section: &str) -> impl Iterator<Item = &str> {
-        let (Self::File { values, .. } | Self::Script { values, .. }) = self else { return Vec::new().into_iter() };
-        let section = value_at(values, &Path::of(section)).map(|value| &value.kind);
-        let mut keys: Vec<_> = match section {
+        let mut keys: Vec<_> = match Path::of(section).value_in(&self.values).map(|value| &value.kind) {
             Some(ValueKind::Table(table)) => table.keys().map(String::as_str).collect(),
             _ => Vec::new(),
         };
@@ -129,65 +130,59 @@ impl Layer {
     fn remove(&mut self, path: &Path) {
         let keys = path.0.iter().rposition(|step| matches!(step, Step::Key(_))).map_or(0, |last| last + 1);
         let path = Path(path.0[..keys].to_vec());
-        match self {
-            Self::File { values, .. } | Self::Script { values, .. } => remove_from(values, &path.0),
-            Self::Environment { variables } => variables.retain(|(name, _)| !path_of(name).is_within(&path)),
+        remove_from(&mut self.values, &path.0);
+        if let Source::Environment(variables) = &mut self.source {
+            variables.retain(|(name, _)| !path_of(name).is_within(&path));
         }
     }
 
     /// The problem with its place in this layer. `path` is this layer's [`value_path`](Self::value_path).
     fn locate(&self, mismatch: &Mismatch, path: &Path) -> Located {
-        match self {
-            Self::File { name, text, .. } => {
+        match &self.source {
+            Source::File(text) => {
                 let (line, shown) = spot(text, mismatch).unzip();
-                Located { place: Some(name.clone()), line, message: mismatch.message(shown.flatten().as_deref()) }
+                Located { place: self.title.clone(), line, message: mismatch.message(shown.flatten().as_deref()) }
             }
-            Self::Environment { variables } => {
+            Source::Environment(variables) => {
                 let affected: Vec<_> = variables.iter().filter(|(name, _)| path_of(name).is_within(path)).collect();
                 let names: Vec<_> = affected.iter().map(|(name, _)| name.as_str()).collect();
                 let shown = match &affected[..] {
-                    [(name, value)] if path_of(name) == mismatch.path => {
-                        Some(format!("{:?}", super::companion::shortened(value)))
-                    }
+                    [(name, value)] if path_of(name) == mismatch.path => Some(format!("{:?}", shortened(value))),
                     _ => None,
                 };
                 Located::at(names.join(", "), mismatch.message(shown.as_deref()))
             }
-            Self::Script { name, values } => {
-                let shown = value_at(values, &mismatch.path).and_then(plain);
+            Source::Script(name) => {
+                let shown = mismatch.path.value_in(&self.values).and_then(plain);
                 Located { place: None, line: None, message: format!("{name}.{}", mismatch.message(shown.as_deref())) }
             }
         }
     }
 }
 
-impl Source for Layer {
-    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+impl config::Source for Layer {
+    fn clone_into_box(&self) -> Box<dyn config::Source + Send + Sync> {
         Box::new(self.clone())
     }
 
     fn collect(&self) -> Result<Map<String, Value>, ConfigError> {
-        match self {
-            Self::File { values, .. } | Self::Script { values, .. } => values.clone().into_table(),
-            Self::Environment { variables } => Environment::with_prefix(PREFIX)
-                .prefix_separator(SEPARATOR)
-                .separator(SEPARATOR)
-                .source(Some(variables.iter().cloned().collect()))
-                .collect(),
-        }
+        self.values.clone().into_table()
     }
 }
 
 impl fmt::Debug for Layer {
     // Values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Layer").field(&self.title()).finish()
+        f.debug_tuple("Layer").field(&self.title).finish()
     }
 }
 
 /// Merges all layers into one tree.
 pub(super) fn merged(layers: &[Layer]) -> Result<Value, Located> {
-    let builder = layers.iter().fold(Config::builder(), |builder, layer| builder.add_source(layer.clone()));
+    built(layers.iter().fold(Config::builder(), |builder, layer| builder.add_source(layer.clone())))
+}
+
+fn built(builder: ConfigBuilder<DefaultState>) -> Result<Value, Located> {
     builder.build().map(|config| config.cache).map_err(|error| Located { place: None, line: None, message: error.to_string() })
 }
 
@@ -265,14 +260,14 @@ fn is_set(layers: &[Layer], path: &Path) -> bool {
 fn reject_quoted_keys(layers: &mut [Layer], problems: &mut Vec<Located>) {
     let is_bare = |key: &String| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     for layer in layers {
-        let (Layer::File { values, .. } | Layer::Script { values, .. }) = layer else { continue };
-        let ValueKind::Table(table) = &values.kind else { continue };
+        let ValueKind::Table(table) = &layer.values.kind else { continue };
         let mut keys: Vec<String> = table.keys().filter(|key| !is_bare(key)).cloned().collect();
         keys.sort();
         for key in keys {
-            let path = Path(vec![Step::Key(key)]);
-            let kind = Kind::Other("is not a known key; in quotes it is one word, not a section and its key".to_owned());
-            problems.push(layer.locate(&Mismatch { path: path.clone(), kind }, &path));
+            let (path, message) =
+                (Path(vec![Step::Key(key)]), "is not a known key; in quotes it is one word, not a section and its key");
+            let mismatch = Mismatch { path: path.clone(), kind: Kind::Other(message.to_owned()) };
+            problems.push(layer.locate(&mismatch, &path));
             layer.remove(&path);
         }
     }
@@ -304,30 +299,15 @@ fn path_of(variable: &str) -> Path {
     Path(key.split(SEPARATOR).map(|step| Step::Key(step.to_owned())).collect())
 }
 
-fn value_at<'a>(root: &'a Value, path: &Path) -> Option<&'a Value> {
-    path.0.iter().try_fold(root, |value, step| match (step, &value.kind) {
-        (Step::Key(key), ValueKind::Table(table)) => table.get(key),
-        (Step::Index(index), ValueKind::Array(items)) => items.get(*index),
-        _ => None,
-    })
-}
-
-fn value_path_in(root: &Value, path: &Path) -> Option<Path> {
-    let mut value = root;
-    let mut is_replaced_whole = false;
-    for (depth, step) in path.0.iter().enumerate() {
-        let next = match (step, &value.kind) {
-            (Step::Key(key), ValueKind::Table(table)) => table.get(key),
-            (Step::Index(index), ValueKind::Array(items)) => items.get(*index),
-            _ => None,
-        };
-        is_replaced_whole |= !matches!(value.kind, ValueKind::Table(_));
-        match next {
-            Some(inner) => value = inner,
-            None => return is_replaced_whole.then(|| Path(path.0[..depth].to_vec())),
+fn remove_nulls(value: &mut Value) {
+    match &mut value.kind {
+        ValueKind::Table(table) => {
+            table.retain(|_, value| !matches!(value.kind, ValueKind::Nil));
+            table.values_mut().for_each(remove_nulls);
         }
+        ValueKind::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
-    Some(path.clone())
 }
 
 fn remove_from(root: &mut Value, path: &[Step]) {
@@ -344,16 +324,6 @@ fn remove_from(root: &mut Value, path: &[Step]) {
             }
         }
         _ => {}
-    }
-}
-
-/// A single value as a script writes it.
-fn plain(value: &Value) -> Option<String> {
-    match &value.kind {
-        ValueKind::Nil => Some("null".to_owned()),
-        ValueKind::Boolean(_) | ValueKind::I64(_) | ValueKind::U64(_) | ValueKind::Float(_) => Some(value.to_string()),
-        ValueKind::String(text) => Some(format!("{:?}", super::companion::shortened(text))),
-        _ => None,
     }
 }
 
@@ -385,7 +355,7 @@ fn spot(text: &str, mismatch: &Mismatch) -> Option<(usize, Option<String>)> {
             _ => {}
         }
     }
-    Some((line_of(text, at.start), shown.map(|shown| super::companion::shortened(shown).into_owned())))
+    Some((line_of(text, at.start), shown.map(|shown| shortened(shown).into_owned())))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -1,18 +1,18 @@
 //! Loads settings from their sources: the built-in defaults ← `default.toml` ← the profile ← the environment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
-use std::{fmt, fs};
 
-use config::Value;
 use rustix::fs::OFlags;
 
 use super::Settings;
 use super::companion::Companion;
+use super::console::check_room_name;
 use super::exposure;
 use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers};
 use super::mismatch::{Kind, Mismatch, Path};
@@ -62,31 +62,6 @@ pub struct Loaded {
     pub sources: Vec<String>,
     /// Hints for the operator that are not errors.
     pub notes: Vec<String>,
-    merged: Hidden,
-}
-
-/// A tree that may contain secrets, so its debug output hides it.
-#[derive(Clone)]
-struct Hidden(Value);
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("…")
-    }
-}
-
-impl Loaded {
-    /// A setting by its path (`models.side.model`), if it is set to a text.
-    pub fn text(&self, path: &str) -> Option<&str> {
-        let value = path.split('.').try_fold(&self.merged.0, |value, key| match &value.kind {
-            config::ValueKind::Table(table) => table.get(key),
-            _ => None,
-        })?;
-        match &value.kind {
-            config::ValueKind::String(text) => Some(text),
-            _ => None,
-        }
-    }
 }
 
 impl Loaded {
@@ -134,10 +109,10 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         read_layers::<Settings>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut problems);
     }
     problems.extend(layers.iter().flat_map(secrets));
-    let titles = layers.iter().filter_map(Layer::title).collect();
+    let titles = layers.iter().filter_map(|layer| layer.title.clone()).collect();
     let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
-    problems.extend(failed_cross_checks(&settings, &layers).iter().map(|mismatch| located(&layers, mismatch)));
+    problems.extend(failed_cross_check(&settings, &layers).map(|mismatch| located(&layers, &mismatch)));
 
     let mut notes = Vec::new();
     let roster = Roster::read(&sources.folder.join("companions"), &settings, &mut problems);
@@ -171,7 +146,6 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     notes.extend(quotation_notes(&sources.environment));
     notes.extend(stray::settings_notes(&sources.folder, sources.profile.as_deref()));
     notes.extend(stray::companion_notes(roster.others.iter().map(PathBuf::as_path)));
-    let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
     Ok(Loaded {
         settings,
         companions: roster.companions,
@@ -179,7 +153,6 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         skipped: roster.skipped,
         sources: titles,
         notes,
-        merged: Hidden(merged),
     })
 }
 
@@ -225,16 +198,13 @@ fn secrets(layer: &Layer) -> impl Iterator<Item = Located> {
     let keys_in = |section: &'static str| layer.keys_in(section).map(move |name| format!("{section}.{name}.api_key"));
     let keys = keys_in("models").chain(keys_in("speech.services"));
     let secrets: Vec<_> = SECRETS.map(str::to_owned).into_iter().chain(keys).collect();
-    let is_there = |path: &String| {
-        matches!(layer, Layer::File { .. }) && layer.value_path(&Path::of(path)).as_ref() == Some(&Path::of(path))
-    };
+    let is_there = |path: &String| layer.is_file() && layer.value_path(&Path::of(path)).as_ref() == Some(&Path::of(path));
     secrets.into_iter().filter(is_there).map(|path| {
         let variable = path.to_uppercase().replace('.', "__");
         let message = format!(
             "is a secret and must not be in a settings file; set TERTULIA__{variable}, or set {path}_file to a file that contains only the secret"
         );
-        let mismatch = Mismatch { path: Path::of(&path), kind: Kind::Other(message) };
-        located(std::slice::from_ref(layer), &mismatch)
+        located(std::slice::from_ref(layer), &Mismatch::at(&path, message))
     })
 }
 
@@ -252,7 +222,7 @@ fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
     }
     match sources.profile.as_deref() {
         None | Some("" | "default") => {}
-        Some(profile) if !is_profile(profile) => {
+        Some(profile) if check_room_name(profile).is_err() => {
             let message = format!("profile {profile:?} is not a name of 1 to 64 letters, digits, _ or -");
             problems.push(Located { place: None, line: None, message });
         }
@@ -296,7 +266,7 @@ fn misnamed(name: &str) -> Option<String> {
 fn is_known(variable: &str) -> bool {
     let layers = [Layer::environment(&[(variable.to_owned(), "x".to_owned())], &mut Vec::new())];
     let read = merged(&layers).map(|tree| strict::read::<Settings>(&tree));
-    !matches!(read, Ok(Err(Mismatch { kind: Kind::UnknownKey(_), .. })))
+    !matches!(read, Ok(Err(Mismatch { kind: Kind::UnknownKey(..), .. })))
 }
 
 fn built_in(problems: &mut Vec<Located>) -> Option<Layer> {
@@ -335,11 +305,6 @@ pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-fn is_profile(name: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    (1..=64).contains(&name.len()) && name.bytes().all(allowed)
-}
-
 /// The services for speech that are used, by the names of their tables.
 fn used_services<'a>(speech: &'a Speech, companions: &'a BTreeMap<CompanionId, Companion>) -> BTreeSet<&'a Arc<str>> {
     speech.used().chain(companions.values().filter_map(|companion| companion.voice.provider.as_ref())).collect()
@@ -350,31 +315,24 @@ fn failed_checks(settings: &Settings) -> Vec<Mismatch> {
     settings.check().into_iter().flat_map(|(section, problem)| in_section(section, vec![problem])).collect()
 }
 
-/// Problems between sections, reported at the key that the later layer sets. They do not apply to a replay script, which has no model timeouts.
-fn failed_cross_checks(settings: &Settings, layers: &[Layer]) -> Vec<Mismatch> {
-    let round = ("turn_taking.state_timeout_secs", settings.turn_taking.state_timeout_secs);
-    let question = ("models.side.timeout_secs", settings.models.side.timeout_secs);
-    must_exceed(round, question, "a round must not end before its answers can arrive", layers).into_iter().collect()
-}
-
-/// The problem if the first value does not exceed the second.
-fn must_exceed(more: (&str, f64), less: (&str, f64), why: &str, layers: &[Layer]) -> Option<Mismatch> {
-    let ((more_path, more), (less_path, less)) = (more, less);
+/// The problem between sections, if there is one, reported at the key that the later layer sets. It does not apply to a replay script, which has no model
+/// timeouts.
+fn failed_cross_check(settings: &Settings, layers: &[Layer]) -> Option<Mismatch> {
+    const MORE: &str = "turn_taking.state_timeout_secs";
+    const LESS: &str = "models.side.timeout_secs";
+    let (more, less) = (settings.turn_taking.state_timeout_secs, settings.models.side.timeout_secs);
     if more > less {
         return None;
     }
     let set_in = |path: &str| layers.iter().rposition(|layer| layer.value_path(&Path::of(path)).is_some());
-    let (path, message) = if set_in(less_path) > set_in(more_path) {
-        (less_path, format!("is {less}, must be less than {more_path}, which is {more}; lower this one or raise that one"))
+    let (path, message) = if set_in(LESS) > set_in(MORE) {
+        (LESS, format!("is {less}, must be less than {MORE}, which is {more}; lower this one or raise that one"))
     } else {
-        (more_path, format!("is {more}, must be more than {less_path}, which is {less}; raise this one or lower that one"))
+        (MORE, format!("is {more}, must be more than {LESS}, which is {less}; raise this one or lower that one"))
     };
-    Some(Mismatch { path: Path::of(path), kind: Kind::Other(format!("{message}: {why}")) })
+    Some(Mismatch::at(path, format!("{message}: a round must not end before its answers can arrive")))
 }
 
 fn in_section(section: &str, problems: Vec<Problem>) -> impl Iterator<Item = Mismatch> {
-    problems.into_iter().map(move |problem| Mismatch {
-        path: Path::of(&format!("{section}.{}", problem.key)),
-        kind: Kind::Other(problem.message),
-    })
+    problems.into_iter().map(move |problem| Mismatch::at(&format!("{section}.{}", problem.key), problem.message))
 }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use config::{Value, ValueKind};
 use serde::de::{self, Expected, Unexpected};
+
+use super::companion::shortened;
 
 /// The path to a value: `console.rooms[0].id`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,8 +28,8 @@ pub(super) struct Mismatch {
 /// Why a value is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Its key is not one of these.
-    UnknownKey(&'static [&'static str]),
+    /// This key is not one of those known.
+    UnknownKey(String, &'static [&'static str]),
     /// This key is missing in the table.
     Missing(&'static str),
     /// It is not one of these names.
@@ -65,6 +68,26 @@ impl Path {
         self.0.split_last().map(|(_, rest)| Self(rest.to_vec()))
     }
 
+    /// As much of the path as a tree has, and the value there.
+    pub fn follow<'a>(&self, root: &'a Value) -> (Self, &'a Value) {
+        let (mut depth, mut value) = (0, root);
+        for step in &self.0 {
+            let inner = match (step, &value.kind) {
+                (Step::Key(key), ValueKind::Table(table)) => table.get(key),
+                (Step::Index(index), ValueKind::Array(items)) => items.get(*index),
+                _ => None,
+            };
+            let Some(inner) = inner else { break };
+            (depth, value) = (depth + 1, inner);
+        }
+        (Self(self.0[..depth].to_vec()), value)
+    }
+
+    pub fn value_in<'a>(&self, root: &'a Value) -> Option<&'a Value> {
+        let (path, value) = self.follow(root);
+        (path == *self).then_some(value)
+    }
+
     /// Whether this is the other path itself, or a path below it.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
@@ -72,13 +95,9 @@ impl Path {
 
     /// Whether the value may be a secret. If so it must not be shown.
     pub fn is_secret(&self) -> bool {
-        self.0.iter().any(|step| match step {
-            Step::Key(key) => {
-                let key = key.to_lowercase();
-                ["key", "token", "secret", "password", "credential"].iter().any(|word| key.contains(word))
-            }
-            Step::Index(_) => false,
-        })
+        let words = ["key", "token", "secret", "password", "credential"];
+        let names_secret = |key: &str| words.iter().any(|word| key.contains(word));
+        self.0.iter().any(|step| matches!(step, Step::Key(key) if names_secret(&key.to_lowercase())))
     }
 }
 
@@ -101,10 +120,18 @@ impl Mismatch {
         Self { path: Path::default(), kind }
     }
 
-    /// The same mismatch with a step before its path.
-    pub fn under(mut self, step: Step) -> Self {
-        self.path.0.insert(0, step);
-        self
+    /// What is wrong with the value of this path, as a section's check says it.
+    pub fn at(path: &str, message: impl Into<String>) -> Self {
+        Self { path: Path::of(path), kind: Kind::Other(message.into()) }
+    }
+
+    /// The path of the key or value that is wrong, or missing.
+    pub fn place(&self) -> Path {
+        let mut path = self.path.clone();
+        if let Kind::Missing(key) = &self.kind {
+            path.0.push(Step::Key((*key).to_owned()));
+        }
+        path
     }
 
     /// What is wrong and what to do. `shown` is the value as written; a value that may be a secret is left out.
@@ -115,21 +142,32 @@ impl Mismatch {
             _ => path.to_string(),
         };
         match &self.kind {
-            Kind::UnknownKey(known) => {
-                if let Some(instead) = removed(path) {
-                    return format!("{path} was removed: {instead}");
-                }
-                let key = match path.0.last() {
-                    Some(Step::Key(key)) => key,
-                    _ => "",
-                };
-                format!("{path} is not a known key; {}", suggestion(key, known))
-            }
-            Kind::Missing(key) if path.0.is_empty() => format!("{key} is missing"),
-            Kind::Missing(key) => format!("{path}.{key} is missing"),
+            Kind::UnknownKey(key, known) => match removed(path) {
+                Some(instead) => format!("{path} was removed: {instead}"),
+                None => format!("{path} is not a known key; {}", suggestion(key, known)),
+            },
+            Kind::Missing(_) => format!("{} is missing", self.place()),
             Kind::NotOneOf(known) => format!("{value} is not one of {}", known.join(", ")),
-            Kind::Not(expected) => format!("{value} is not {}", expected_text(expected)),
+            Kind::Not(expected) => format!("{value} is not {}", expected_text(expected, ["a text in quotes", "a table"])),
             Kind::Other(message) => format!("{path} {message}").trim_start().to_owned(),
+        }
+    }
+
+    /// What is wrong with this value of a JSON text, and what to do.
+    pub fn in_json(&self, value: Option<&Value>) -> String {
+        let place = Some(self.place().to_string()).filter(|place| !place.is_empty());
+        let place = place.as_deref().unwrap_or("the body");
+        let found = match value.map(|value| &value.kind) {
+            Some(ValueKind::Table(_)) => "an object".to_owned(),
+            Some(ValueKind::Array(_)) => "a list".to_owned(),
+            _ => value.and_then(plain).unwrap_or_default(),
+        };
+        match &self.kind {
+            Kind::UnknownKey(key, known) => format!("{place} is not known; {}", suggestion(key, known)),
+            Kind::Missing(_) => format!("{place} is missing"),
+            Kind::NotOneOf(known) => format!("{place} is {found}, must be one of {}", known.join(", ")),
+            Kind::Not(expected) => format!("{place} is {found}, must be {}", expected_text(expected, ["a text", "an object"])),
+            Kind::Other(message) => message.clone(),
         }
     }
 }
@@ -160,7 +198,7 @@ impl de::Error for Mismatch {
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Self {
-        Self::of(Kind::UnknownKey(known)).under(Step::Key(key.to_owned()))
+        Self::of(Kind::UnknownKey(key.to_owned(), known))
     }
 
     fn missing_field(key: &'static str) -> Self {
@@ -169,7 +207,7 @@ impl de::Error for Mismatch {
 }
 
 /// Suggests the key that was probably meant, or lists the known keys.
-pub(super) fn suggestion(key: &str, known: &[&str]) -> String {
+fn suggestion(key: &str, known: &[&str]) -> String {
     let similarity = |candidate: &str| strsim::normalized_damerau_levenshtein(&key.to_lowercase(), candidate);
     match known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b))) {
         Some(nearest) if similarity(nearest) > 0.6 => format!("did you mean {nearest}?"),
@@ -177,8 +215,18 @@ pub(super) fn suggestion(key: &str, known: &[&str]) -> String {
     }
 }
 
-/// The operator's term for the type that serde expects.
-fn expected_text(expected: &str) -> String {
+/// A single value as a script writes it.
+pub(super) fn plain(value: &Value) -> Option<String> {
+    match &value.kind {
+        ValueKind::Nil => Some("null".to_owned()),
+        ValueKind::String(text) => Some(format!("{:?}", shortened(text))),
+        ValueKind::Table(_) | ValueKind::Array(_) => None,
+        _ => Some(value.to_string()),
+    }
+}
+
+/// The reader's term for the type that serde expects.
+fn expected_text(expected: &str, [text, table]: [&str; 2]) -> String {
     match expected {
         "u8" => format!("a whole number from 0 to {}", u8::MAX),
         "u16" => format!("a whole number from 0 to {}", u16::MAX),
@@ -187,10 +235,10 @@ fn expected_text(expected: &str) -> String {
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
-        "a string" | "a borrowed string" | "path string" => "a text in quotes".to_owned(),
+        "a string" | "a borrowed string" | "path string" => text.to_owned(),
         "a sequence" => "a list".to_owned(),
-        "a map" => "a table".to_owned(),
-        other if other.starts_with("struct ") => "a table".to_owned(),
+        "a map" => table.to_owned(),
+        other if other.starts_with("struct ") => table.to_owned(),
         other => other.to_owned(),
     }
 }

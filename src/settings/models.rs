@@ -18,7 +18,7 @@ pub use self::named::NamedModel;
 pub(super) use self::named::check_table_name;
 use super::companion::shortened;
 use super::secret::bare_secret;
-use super::{Problem, within};
+use super::{Problem, duration, within};
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::domain::price::Price;
@@ -32,7 +32,6 @@ pub(super) const LOWEST_PRICE: f64 = 0.000_001;
 /// The longest key, in bytes.
 const MAX_KEY_BYTES: usize = 8 * 1024;
 
-/// Section `models`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Models {
@@ -380,7 +379,7 @@ impl Endpoint {
 
     /// How long a question may take, including the wait in the queue and retries.
     pub fn timeout(&self) -> Duration {
-        seconds(self.timeout_secs)
+        duration(self.timeout_secs)
     }
 }
 
@@ -420,11 +419,6 @@ pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Resul
         return Err(Problem::new(name, "must contain one key of visible ASCII characters and nothing else"));
     }
     Ok(Some(key))
-}
-
-/// A checked setting in seconds as a duration. Invalid numbers become zero.
-pub fn seconds(secs: f64) -> Duration {
-    Duration::try_from_secs_f64(secs).unwrap_or_default()
 }
 
 /// Parses the base URL of an API.

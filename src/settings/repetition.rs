@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Problem;
 
-/// Section `repetition`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repetition {

@@ -14,7 +14,6 @@ pub const REPLAN_PAUSE: Duration = Duration::from_secs(1);
 const MOST_PHRASES: usize = 100;
 const MOST_CHARS: usize = 60;
 
-/// Section `reply`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
@@ -30,10 +29,6 @@ impl Reply {
         self.stop_phrases.values().flatten().map(String::as_str)
     }
 
-    /// Checks all ranges.
-    ///
-    /// # Errors
-    /// The first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         within("max_replans", self.max_replans, 0..=10)?;
         for (language, phrases) in &self.stop_phrases {

@@ -14,13 +14,14 @@ use super::console::Console;
 use super::discord::Discord;
 use super::layer::{Completeness, Layer, located, read_layers};
 use super::load::{is_there, read_text};
-use super::mismatch::{Kind, Mismatch, Path};
+use super::mismatch::Mismatch;
 use super::models::Models;
 use super::problem::{Located, Problem};
 use super::prompt::Prompt;
 use super::speech::Speech;
 use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
+use crate::domain::names::SharedName;
 use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::service::Service;
 use crate::domain::text::{is_invisible, is_joining};
@@ -56,17 +57,6 @@ pub struct Roster {
     pub skipped: Vec<(CompanionId, PathBuf)>,
     /// Everything else in the folder.
     pub(super) others: Vec<PathBuf>,
-}
-
-/// A name that two companions share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedName {
-    /// The name as the second companion writes it.
-    pub name: String,
-    /// The companion with the smaller id.
-    pub first: CompanionId,
-    /// The companion with the larger id.
-    pub second: CompanionId,
 }
 
 /// The names that any two of these companions share, ignoring case. Within one guild that is an error (docs/design/gate.md G-6).
@@ -301,8 +291,8 @@ fn companion_in(
         read_layers(&mut layers, Completeness::Complete, |file| invalid_choices(file, models, speech), problems)?;
     if let Some(persona) = persona {
         if file.persona.is_some() {
-            let message = "is set, but the folder has persona files (*.md), too; remove one of the two".to_owned();
-            problems.push(located(&layers, &Mismatch { path: Path::of("persona"), kind: Kind::Other(message) }));
+            let message = "is set, but the folder has persona files (*.md), too; remove one of the two";
+            problems.push(located(&layers, &Mismatch::at("persona", message)));
         }
         file.persona = Some(persona.into());
     }
@@ -312,9 +302,7 @@ fn companion_in(
             if found.is_empty() { Ok(companion) } else { Err(found) }
         })
         .map_err(|found| {
-            problems.extend(found.into_iter().map(|Problem { key, message }| {
-                located(&layers, &Mismatch { path: Path::of(&key), kind: Kind::Other(message) })
-            }));
+            problems.extend(found.into_iter().map(|Problem { key, message }| located(&layers, &Mismatch::at(&key, message))));
         })
         .ok()
 }
@@ -340,14 +328,13 @@ fn oversized(companion: &Companion, prompt: &Prompt) -> Vec<Problem> {
 /// What a companion's file names and the settings do not have: models, also those whose timeouts exceed the role's `timeout_secs`, and the provider of
 /// its voice.
 fn invalid_choices(file: &CompanionFile, models: &Models, speech: &Speech) -> Vec<Mismatch> {
-    let problem = |path: String, message| Mismatch { path: Path::of(&path), kind: Kind::Other(message) };
     let chosen = [ModelRole::Main, ModelRole::Side].into_iter().zip(file.model.iter().cycle());
     let models = chosen.filter_map(|(role, choice)| {
-        Some(problem(format!("model.{}", role.as_str()), models.problem_of(role, choice.of(role))?))
+        Some(Mismatch::at(&format!("model.{}", role.as_str()), models.problem_of(role, choice.of(role))?))
     });
     let provider = file.voice.as_ref().and_then(|voice| voice.provider.as_deref());
     let provider = provider.and_then(|name| speech.problem_of_service(Service::SpeechSynthesis, name));
-    models.chain(provider.map(|message| problem("voice.provider".to_owned(), message))).collect()
+    models.chain(provider.map(|message| Mismatch::at("voice.provider", message))).collect()
 }
 
 /// The TOML files and the companions' folders in a folder, sorted by name, and everything else. What is hidden is ignored.

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -21,7 +22,6 @@ const STRONG_KINDS: usize = 6;
 /// hexadecimal digits too.
 const UNGUESSABLE_CHARS: usize = 32;
 
-/// Section `server`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
@@ -143,22 +143,9 @@ impl Server {
     /// `public_url` as browsers write an Origin: `https://talk.example.org`, in lower case, without a default port. `None` also for an
     /// invalid URL, which [`check`](Self::check) rejects.
     pub fn public_origin(&self) -> Option<String> {
-        let url = self.public_url.as_deref()?.to_ascii_lowercase();
-        let url = url.strip_suffix('/').unwrap_or(&url);
-        let (scheme, authority) = url.split_once("://")?;
-        let default_port = match scheme {
-            "http" => ":80",
-            "https" => ":443",
-            _ => return None,
-        };
-        let authority = authority.strip_suffix(default_port).unwrap_or(authority);
-        let port_is_a_number = match authority.rsplit_once(':') {
-            Some((_, rest)) => rest.ends_with(']') || rest.parse::<u16>().is_ok(),
-            None => true,
-        };
-        let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-        let is_valid = !authority.is_empty() && !authority.starts_with(':') && authority.chars().all(is_host) && port_is_a_number;
-        is_valid.then(|| format!("{scheme}://{authority}"))
+        let url = Url::parse(self.public_url.as_deref()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+        (is_bare && url.path() == "/").then(|| url.origin().ascii_serialization())
     }
 
     /// `trusted_proxies` as networks. Fails if an entry is invalid or covers all addresses.

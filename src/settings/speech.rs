@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::service::{BUILT_IN, Resolved, SpeechApi, SpeechService};
 use super::companion::shortened;
-use super::models::{check_table_name, seconds};
-use super::{Problem, within};
+use super::models::check_table_name;
+use super::{Problem, duration, within};
 use crate::domain::service::Service;
 use crate::domain::voice::words::{WordLists, words};
 
@@ -20,7 +20,6 @@ const MOST_WORDS: usize = 500;
 /// The longest entry of a word list, in characters.
 const MOST_CHARS: usize = 64;
 
-/// Section `speech`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Speech {
@@ -88,7 +87,7 @@ impl Speech {
 
     /// How long a service may take to connect, or to answer a request.
     pub fn timeout(&self) -> Duration {
-        seconds(self.timeout_secs)
+        duration(self.timeout_secs)
     }
 
     /// What a guild may use of it in 24 hours: milliseconds that are recognised, or characters that are spoken. `None`: there is no limit.

@@ -18,7 +18,6 @@ pub const MOST_DAYS: u32 = 36_500;
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(MOST_DAYS as u64 * 24 * 60 * 60);
 
-/// Section `storage`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
@@ -73,7 +72,6 @@ impl Storage {
         self.compact_after_days > 0
     }
 
-    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         if self.path.as_os_str().is_empty() {
             return Err(Problem::new("path", "is empty, must name a folder, for example data"));

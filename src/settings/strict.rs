@@ -1,85 +1,209 @@
-//! Reads values into structs without conversions: a number is not a text, `true` is not a number, and 7.9 is not 8.
+//! Reads values into structs without conversions: a number is not a text, `true` is not a number, and 7.9 is not 8. A list is no struct.
 //!
-//! Every error has the path to its value. Environment variables have no types, so their texts are parsed as the type that is expected.
+//! Every error has the path to its value. Environment variables and queries have no types, so their texts are parsed as the type that is expected.
+
+use std::fmt;
 
 use config::{Map, Value, ValueKind};
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Expected, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
+    Visitor,
 };
+use serde_path_to_error::Segment;
 
-use super::mismatch::{Kind, Mismatch, Step};
+use super::mismatch::{Kind, Mismatch, Path, Step};
 
-/// The origin that the crate `config` gives to values from the environment.
-const ENVIRONMENT: &str = "the environment";
+/// The origin that the crate `config` gives to values from the environment. Texts with this origin have no type.
+const UNTYPED: &str = "the environment";
+
+/// What is wrong with a value from outside, in terms of JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The path of the value. `None`: it is the whole.
+    pub field: Option<String>,
+    pub detail: String,
+    /// Whether it has another type than it must have.
+    pub is_mistyped: bool,
+}
+
+/// Reads a JSON text.
+///
+/// # Errors
+/// It is not JSON, or something is wrong with a value.
+pub fn json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<Result<T, Wrong>> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    match serde_path_to_error::deserialize(&mut json) {
+        Ok(Tree(tree)) => json.end().map(|()| read(&tree).map_err(|mismatch| wrong(&mismatch, &tree))),
+        // A tree has values of all types: nothing else is wrong with one.
+        Err(error) if error.inner().is_data() => Ok(Err(twice(error.path().to_string()))),
+        Err(error) => Err(error.into_inner()),
+    }
+}
+
+/// Reads keys with their texts, such as those of a query.
+///
+/// # Errors
+/// A key appears twice, or something is wrong with a value.
+pub fn texts<T: DeserializeOwned>(pairs: Vec<(String, String)>) -> Result<T, Wrong> {
+    let mut table = Map::new();
+    for (key, text) in pairs {
+        if table.insert(key.clone(), Value::new(Some(&UNTYPED.to_owned()), text)).is_some() {
+            return Err(twice(key));
+        }
+    }
+    let table = Value::new(None, table);
+    read(&table).map_err(|mismatch| wrong(&mismatch, &table))
+}
+
+fn twice(key: String) -> Wrong {
+    Wrong { detail: format!("{key} appears twice"), field: Some(key), is_mistyped: false }
+}
+
+fn wrong(mismatch: &Mismatch, tree: &Value) -> Wrong {
+    let field = mismatch.place().to_string();
+    let is_mistyped = matches!(mismatch.kind, Kind::Not(_));
+    let detail = mismatch.in_json(mismatch.path.value_in(tree));
+    Wrong { field: (!field.is_empty()).then_some(field), detail, is_mistyped }
+}
 
 pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Mismatch> {
-    T::deserialize(Strict(value))
-}
-
-/// Converts a TOML value to one of the crate `config`.
-pub(super) fn from_toml(value: toml::Value) -> Value {
-    let kind = match value {
-        toml::Value::String(text) => ValueKind::String(text),
-        toml::Value::Integer(number) => ValueKind::I64(number),
-        toml::Value::Float(number) => ValueKind::Float(number),
-        toml::Value::Boolean(truth) => ValueKind::Boolean(truth),
-        // No setting is a date, and `Nil` is rejected everywhere.
-        toml::Value::Datetime(_) => ValueKind::Nil,
-        toml::Value::Array(items) => ValueKind::Array(items.into_iter().map(from_toml).collect()),
-        toml::Value::Table(table) => ValueKind::Table(table.into_iter().map(|(key, value)| (key, from_toml(value))).collect()),
-    };
-    Value::new(None, kind)
-}
-
-/// Converts a JSON value to one of the crate `config`. Keys with the value `null` count as absent.
-pub(super) fn from_json(value: serde_json::Value) -> Value {
-    let kind = match value {
-        serde_json::Value::Null => ValueKind::Nil,
-        serde_json::Value::Bool(truth) => ValueKind::Boolean(truth),
-        serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(number), _) => ValueKind::I64(number),
-            (None, Some(number)) => ValueKind::U64(number),
-            (None, None) => ValueKind::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        serde_json::Value::String(text) => ValueKind::String(text),
-        serde_json::Value::Array(items) => ValueKind::Array(items.into_iter().map(from_json).collect()),
-        serde_json::Value::Object(object) => {
-            let present = object.into_iter().filter(|(_, value)| !value.is_null());
-            ValueKind::Table(present.map(|(key, value)| (key, from_json(value))).collect())
+    serde_path_to_error::deserialize(Strict(value)).map_err(|error| {
+        let steps = error.path().iter().filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(Step::Index(*index)),
+            Segment::Map { key } | Segment::Enum { variant: key } => Some(Step::Key(key.clone())),
+            Segment::Unknown => None,
+        });
+        let mut path = Path(steps.collect());
+        let Mismatch { kind, .. } = error.into_inner();
+        // Only some readers have the key in the path.
+        if let Kind::UnknownKey(key, _) = &kind
+            && path.0.last() != Some(&Step::Key(key.clone()))
+        {
+            path.0.push(Step::Key(key.clone()));
         }
-    };
-    Value::new(None, kind)
+        Mismatch { path, kind }
+    })
 }
 
+/// Any TOML or JSON. No key of a table is written twice.
+pub(super) struct Tree(pub(super) Value);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor).map(Self)
+    }
+}
+
+struct TreeVisitor;
+
+macro_rules! visit {
+    ($($visit:ident: $type:ty,)+) => {
+        $(fn $visit<E>(self, value: $type) -> Result<Value, E> {
+            Ok(Value::new(None, value))
+        })+
+    };
+}
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    visit! {
+        visit_bool: bool,
+        visit_i64: i64,
+        visit_u64: u64,
+        visit_f64: f64,
+        visit_str: &str,
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::new(None, ValueKind::Nil))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Tree(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::new(None, list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut table = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if table.contains_key(&key) {
+                entries.next_value_seed(Twice)?;
+            }
+            let Tree(value) = entries.next_value()?;
+            table.insert(key, value);
+        }
+        Ok(Value::new(None, table))
+    }
+}
+
+/// Refuses the value of a key that is written twice.
+struct Twice;
+
+impl<'de> DeserializeSeed<'de> for Twice {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, _: D) -> Result<(), D::Error> {
+        Err(D::Error::custom("appears twice"))
+    }
+}
+
+#[derive(Clone, Copy)]
 struct Strict<'a>(&'a Value);
 
 impl<'a> Strict<'a> {
-    /// The text, if the value is from an environment variable.
-    fn variable(&self) -> Option<&'a str> {
+    /// The text, if the value has no type.
+    fn untyped(&self) -> Option<&'a str> {
         match &self.0.kind {
-            ValueKind::String(text) if self.0.origin() == Some(ENVIRONMENT) => Some(text),
+            ValueKind::String(text) if self.0.origin() == Some(UNTYPED) => Some(text),
             _ => None,
         }
     }
 
     /// A list or table that is written as TOML in a variable.
     fn inline_toml(&self) -> Option<Value> {
-        let text = self.variable()?.trim();
-        let mut document: toml::Table = format!("value = {text}").parse().ok()?;
-        document.remove("value").filter(|value| value.is_array() || value.is_table()).map(from_toml)
+        let text = self.untyped()?.trim();
+        let Tree(mut document) = toml::from_str(&format!("value = {text}")).ok()?;
+        let ValueKind::Table(table) = &mut document.kind else { return None };
+        table.remove("value").filter(|value| matches!(value.kind, ValueKind::Array(_) | ValueKind::Table(_)))
     }
 
     fn mismatch(&self, expected: &dyn Expected) -> Mismatch {
-        de::Error::invalid_type(Unexpected::Other("something else"), expected)
+        Mismatch::invalid_type(Unexpected::Other("something else"), expected)
     }
 }
 
-/// Parses a variable's text as the expected type, and reads every other value as the type it has.
+impl IntoDeserializer<'_, Mismatch> for Strict<'_> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+/// The entries of a table in the order of their keys, so that errors come in a stable order.
+fn entries<'de, 'a>(
+    table: &'a Map<String, Value>,
+) -> MapDeserializer<'de, impl Iterator<Item = (&'a str, Strict<'a>)>, Mismatch> {
+    let mut entries: Vec<_> = table.iter().map(|(key, value)| (key.as_str(), Strict(value))).collect();
+    entries.sort_by_key(|(key, _)| *key);
+    MapDeserializer::new(entries.into_iter())
+}
+
+/// Parses a text without a type as the expected type, and reads every other value as the type it has.
 macro_rules! read_as {
     ($($method:ident, $visit:ident, $number:ty;)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
-            match self.variable().map(|text| text.trim().parse::<$number>()) {
+            match self.untyped().map(|text| text.trim().parse::<$number>()) {
                 None => self.deserialize_any(visitor),
                 Some(Ok(value)) => visitor.$visit(value),
                 Some(Err(_)) => Err(self.mismatch(&visitor)),
@@ -101,27 +225,25 @@ impl<'de> Deserializer<'de> for Strict<'_> {
             ValueKind::U128(number) => visitor.visit_u128(*number),
             ValueKind::Float(number) => visitor.visit_f64(*number),
             ValueKind::String(text) => visitor.visit_str(text),
-            ValueKind::Table(table) => visitor.visit_map(Entries::of(table)),
-            ValueKind::Array(items) => visitor.visit_seq(Items { items, next: 0 }),
+            ValueKind::Table(table) => visitor.visit_map(entries(table)),
+            ValueKind::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(Strict))),
         }
     }
 
     read_as! {
         deserialize_bool, visit_bool, bool;
-        deserialize_i8, visit_i64, i64;
-        deserialize_i16, visit_i64, i64;
-        deserialize_i32, visit_i64, i64;
-        deserialize_i64, visit_i64, i64;
         deserialize_u8, visit_u64, u64;
         deserialize_u16, visit_u64, u64;
         deserialize_u32, visit_u64, u64;
         deserialize_u64, visit_u64, u64;
-        deserialize_f32, visit_f64, f64;
         deserialize_f64, visit_f64, f64;
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
-        visitor.visit_some(self)
+        match self.0.kind {
+            ValueKind::Nil => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Mismatch> {
@@ -159,57 +281,15 @@ impl<'de> Deserializer<'de> for Strict<'_> {
     ) -> Result<V::Value, Mismatch> {
         match &self.0.kind {
             ValueKind::String(text) => visitor.visit_enum(StrDeserializer::new(text)),
-            ValueKind::Table(table) => visitor.visit_enum(MapAccessDeserializer::new(Entries::of(table))),
+            ValueKind::Table(table) => visitor.visit_enum(MapAccessDeserializer::new(entries(table))),
             _ => Err(Mismatch::of(Kind::NotOneOf(variants))),
         }
     }
 
     serde::forward_to_deserialize_any! {
-        i128 u128 char str string bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+        i8 i16 i32 i64 i128 u128 f32 char str string bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
     }
 }
 
-/// The entries of a table in the order of their keys, so that errors come in a stable order.
-struct Entries<'a> {
-    rest: std::vec::IntoIter<(&'a String, &'a Value)>,
-    current: Option<(&'a String, &'a Value)>,
-}
-
-impl<'a> Entries<'a> {
-    fn of(table: &'a Map<String, Value>) -> Self {
-        let mut entries: Vec<_> = table.iter().collect();
-        entries.sort_by_key(|(key, _)| *key);
-        Self { rest: entries.into_iter(), current: None }
-    }
-}
-
-impl<'de> MapAccess<'de> for Entries<'_> {
-    type Error = Mismatch;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Mismatch> {
-        self.current = self.rest.next();
-        let Some((key, _)) = self.current else { return Ok(None) };
-        seed.deserialize(key.as_str().into_deserializer()).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Mismatch> {
-        let (key, value) = self.current.take().ok_or_else(|| Mismatch::of(Kind::Other("a value without a key".to_owned())))?;
-        seed.deserialize(Strict(value)).map_err(|mismatch| mismatch.under(Step::Key(key.clone())))
-    }
-}
-
-struct Items<'a> {
-    items: &'a [Value],
-    next: usize,
-}
-
-impl<'de> SeqAccess<'de> for Items<'_> {
-    type Error = Mismatch;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Mismatch> {
-        let Some(item) = self.items.get(self.next) else { return Ok(None) };
-        let index = self.next;
-        self.next += 1;
-        seed.deserialize(Strict(item)).map(Some).map_err(|mismatch| mismatch.under(Step::Index(index)))
-    }
-}
+#[cfg(test)]
+mod tests;

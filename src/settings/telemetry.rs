@@ -5,7 +5,6 @@ use tracing_subscriber::EnvFilter;
 use super::models::parsed_endpoint;
 use super::{Problem, within};
 
-/// Section `telemetry`.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::companion::MAX_TURNS;
 use super::{Problem, seconds, within};
 
-/// Section `turn_taking`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnTaking {
@@ -33,10 +32,6 @@ seconds! {
 }
 
 impl TurnTaking {
-    /// Checks all ranges.
-    ///
-    /// # Errors
-    /// The first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         within("turn_delay_secs", self.turn_delay_secs, 0.0..=600.0)?;
         within("state_timeout_secs", self.state_timeout_secs, 0.001..=3_600.0)?;

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, seconds, within};
 
-/// Section `voice`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Voice {
@@ -59,10 +58,6 @@ impl Voice {
         (self.max_call_secs > 0.0).then(|| duration(self.max_call_secs))
     }
 
-    /// Checks all ranges.
-    ///
-    /// # Errors
-    /// The first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         within("address_timeout_secs", self.address_timeout_secs, 0.0..=60.0)?;
         within("follow_up_secs", self.follow_up_secs, 0.0..=600.0)?;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::life::Life;
 use super::plan::EXTERNAL;
+use crate::ports::backend::live::Watched;
 
 impl Life {
     /// Starts one program for each room, for as long as the process lives.
@@ -24,12 +25,12 @@ impl Life {
         let mut round = Value::Null;
         loop {
             stage.pass(Duration::from_secs(1)).await;
-            let Ok(mut live) = self.backend.rooms.live(&id, None).await else { continue };
+            let Ok(mut live) = self.backend.rooms.live(Watched::Room(id.clone(), None)).await else { continue };
             while let Some(Ok(item)) = live.next().await {
-                if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[stage.plan.rooms[room].guild].id, &item.json) {
+                if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[stage.plan.rooms[room].guild].id, &item) {
                     stage.violate(format!("a watcher of room {room} sees {word:?}, a word of another guild"));
                 }
-                let Ok(event) = serde_json::from_str::<Value>(&item.json) else { continue };
+                let Ok(event) = serde_json::from_str::<Value>(&item) else { continue };
                 let is_asked = || event["asked"].as_array().is_some_and(|asked| asked.iter().any(|who| who == EXTERNAL));
                 match event["event"].as_str() {
                     Some("round_opened") if is_asked() => {

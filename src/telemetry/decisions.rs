@@ -11,9 +11,6 @@ use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
-#[cfg(test)]
-mod tests;
-
 /// One evaluation of one companion.
 #[derive(Clone, Debug)]
 pub struct DecisionFacts<'a> {

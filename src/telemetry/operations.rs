@@ -60,39 +60,3 @@ fn write(
         FinishedSpan { error: Some(facts.ending.to_owned().into()), ..span }
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use opentelemetry::trace::{SpanId, Status};
-
-    use super::super::memory::{SpanMemory, attribute};
-    use super::*;
-
-    #[test]
-    fn a_restart_is_a_separate_trace_with_the_duration_of_its_delay() {
-        let memory = SpanMemory::new();
-
-        restarted(&memory.recorder(false), &FACTS, Duration::from_millis(1_250));
-
-        let [span] = &memory.named("actor.restart")[..] else { panic!("not one span") };
-        assert_eq!(span.parent_span_id, SpanId::INVALID);
-        assert_eq!(span.end_time.duration_since(span.start_time).expect("after"), Duration::from_millis(1_250));
-        assert_eq!(attribute(span, "actor.sort").as_deref(), Some("channel"));
-        assert_eq!(attribute(span, "actor.restart.delay_s").as_deref(), Some("1.25"));
-        assert_eq!(span.status, Status::error("failed: boom"));
-    }
-
-    #[test]
-    fn an_exceeded_limit_is_recorded() {
-        let memory = SpanMemory::new();
-
-        escalated(&memory.recorder(false), &FACTS);
-
-        let [span] = &memory.named("supervisor.escalate")[..] else { panic!("not one span") };
-        assert_eq!(attribute(span, "actor.address").as_deref(), Some("console:lobby"));
-        assert_eq!(attribute(span, "actor.ending").as_deref(), Some("failed: boom"));
-    }
-
-    const FACTS: ActorFacts<'static> =
-        ActorFacts { sort: "channel", address: "console:lobby", ending: "failed: boom", at: Moment::from_micros(1_000_000) };
-}

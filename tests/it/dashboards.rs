@@ -3,7 +3,6 @@
 mod evening;
 mod links;
 mod prometheus;
-mod promql;
 mod running;
 pub mod structure;
 

@@ -95,24 +95,23 @@ impl SharedCall {
 
     /// Handles what happened. `carry_out` carries out what needs no actor, in order, and returns what does.
     pub fn handle(&self, input: Input, world: &World<'_>, carry_out: impl Fn(Effect) -> Option<Effect>) -> Vec<Effect> {
-        let (mut left, mut ended) = (Vec::new(), Vec::new());
+        let (mut left, mut troubles, mut ended) = (Vec::new(), Vec::new(), Vec::new());
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
         for effect in shared.state.handle(input, world) {
             match effect {
-                // Under the lock, so that nobody is shown anything before the greeting, and misses nothing after it.
-                Effect::Show(audience, view) => {
-                    if let View::Trouble(trouble) = &view {
-                        self.instruments.voice_troubles.add(1, [trouble.as_str()]);
-                    }
-                    shared.listeners(&audience).for_each(|listener| listener.show(&view));
+                Effect::Show(audience, View::Trouble(trouble)) => {
+                    troubles.push((shared.listeners(&audience).cloned().collect::<Vec<_>>(), trouble));
                 }
+                // Under the lock, so that nobody is shown anything before the greeting, and misses nothing after it.
+                Effect::Show(audience, view) => shared.listeners(&audience).for_each(|listener| listener.show(&view)),
                 Effect::Disconnect(line, end) => ended.push((shared.listeners.remove(&line), end)),
                 effect => left.extend(carry_out(effect)),
             }
         }
         shared.people.resize_with(shared.state.count(), || self.instruments.voice_people.one(NONE));
         drop(guard);
+        troubles.into_iter().for_each(|(listeners, trouble)| self.show_to_all(&listeners, trouble));
         for (listener, end) in ended {
             listener.zip(end).into_iter().for_each(|(listener, end)| listener.end(end));
         }
@@ -126,9 +125,14 @@ impl SharedCall {
 
     /// Shows a person something that does not work.
     pub fn show_trouble(&self, user: &PersonId, trouble: Trouble) {
+        let listeners: Vec<_> = self.shared.lock().listeners(&Audience::Person(user.clone())).cloned().collect();
+        self.show_to_all(&listeners, trouble);
+    }
+
+    /// Not under the lock: a platform looks at the call to see whether the trouble is over.
+    fn show_to_all(&self, listeners: &[Arc<dyn Listener>], trouble: Trouble) {
         self.instruments.voice_troubles.add(1, [trouble.as_str()]);
-        let shared = self.shared.lock();
-        shared.listeners(&Audience::Person(user.clone())).for_each(|listener| listener.show(&View::Trouble(trouble)));
+        listeners.iter().for_each(|listener| listener.show(&View::Trouble(trouble)));
     }
 
     /// Plays a packet to everybody.
@@ -237,5 +241,49 @@ impl SharedCall {
     /// The beginning of the ids of what a person says.
     pub fn id_prefix(&self, user: &PersonId) -> String {
         format!("voice/{}/{}", self.begun.as_micros(), self.read(|state| state.number(user)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::domain::call::playback::Patience;
+    use crate::telemetry::memory::SpanMemory;
+
+    /// What shows a call, and looks at it when something does not work.
+    #[derive(Default)]
+    struct Looking(OnceLock<Arc<SharedCall>>, Mutex<Vec<usize>>);
+
+    impl Listener for Looking {
+        fn show(&self, view: &View) {
+            if let (View::Trouble(_), Some(call)) = (view, self.0.get()) {
+                self.1.lock().push(call.read(|call| call.people().count()));
+            }
+        }
+
+        fn play(&self, _: &Packet) {}
+
+        fn end(&self, _: End) {}
+    }
+
+    #[tokio::test]
+    async fn a_platform_that_is_shown_a_trouble_may_look_at_the_call() {
+        let channel_ref = ChannelRef { guild: "guild".into(), channel: "room".into(), parent: None };
+        let instruments = SpanMemory::new().recorder(false).instruments().clone();
+        let call = Arc::new(SharedCall::new(channel_ref, Moment::ZERO, instruments));
+        let looking = Arc::<Looking>::default();
+        looking.0.set(call.clone()).ok().expect("it is not set yet");
+        call.attach(looking.clone());
+        let author = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
+        call.enter(author, true, None, 1).expect("a place");
+        let patience = Patience { first_audio: Duration::ZERO, more: Duration::ZERO };
+        let world = World { now: Duration::ZERO, at: Moment::ZERO, patience, is_opted_out: &|_| false, is_used_up: &|_| false };
+
+        call.show_trouble(&"ana".into(), Trouble::NotHeard);
+        call.handle(Input::Limit { limit: Duration::ZERO }, &world, |_| None);
+
+        assert_eq!(*looking.1.lock(), [1, 0]);
     }
 }

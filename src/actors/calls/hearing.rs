@@ -137,17 +137,9 @@ impl Hearing {
         let _journaling = Journaling::new(self.call.clone(), user.clone());
         let (is_during_reply, played) = self.call.read(|call| (call.was_replying(segment.started), call.played().clone()));
         let inbound_segment = InboundSegment {
-            id: format!("{}/{}", self.call.id_prefix(user), segment.id).into(),
+            segment: Segment { id: format!("{}/{}", self.call.id_prefix(user), segment.id).into(), ..segment.clone() },
             from: self.call.speaker(user),
-            text: segment.text.clone(),
-            is_verbatim: segment.is_verbatim,
-            started: segment.started,
-            ended: segment.ended,
-            voiced: segment.voiced,
-            no_speech: segment.no_speech,
-            confidence: segment.confidence,
             provider: provider.into(),
-            is_last: segment.is_last,
             is_during_reply,
             played,
         };

@@ -11,7 +11,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::priority::Priority;
-use crate::domain::prompt::Said;
+use crate::domain::prompt::{PromptInput, Said, StatementInput};
 use crate::domain::trigger::Trigger;
 use crate::domain::turn::OwedReply;
 use crate::domain::window;
@@ -31,12 +31,12 @@ impl Replies {
     /// Starts to write the reply that is owed. False if its actor could not be started.
     pub(super) fn start(&mut self, owed: &OwedReply, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let ticket = owed.ticket;
-        let Statement { trigger, modality, is_spoken, .. } = statement(owed, conversation);
+        let StatementInput { input, is_spoken, .. } = statement(owed, conversation).input;
         let arguments = reply::Arguments {
             channel_key: channel.key.clone(),
             ticket,
             companion: owed.companion.clone(),
-            priority: Priority::of(trigger, modality),
+            priority: Priority::of(input.trigger, input.modality),
             is_spoken,
             statement: channel
                 .source(move |conversation| conversation.turns().owed_reply(ticket).map(|owed| statement(owed, conversation))),
@@ -104,32 +104,30 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question: the prompt also shows what the companion itself said in between.
     let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(&owed.companion);
-    let snapshot: Vec<Said> = window.after(before).filter(is_shown).map(window::Entry::said).collect();
+    let buffer: Vec<Said> = window.after(before).filter(is_shown).map(window::Entry::said).collect();
     // Of what led to the statement, only what is still true is said.
     let trigger = match owed.trigger {
-        Trigger::Event if !snapshot.iter().any(|said| said.message.is_event()) => Trigger::Lull,
+        Trigger::Event if !buffer.iter().any(|said| said.message.is_event()) => Trigger::Lull,
         Trigger::Silence if !owed.messages.is_empty() => Trigger::Lull,
         trigger => trigger,
     };
     let newest = owed.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
-    Statement {
+    let input = PromptInput {
         trigger,
-        closing: conversation.gate(&owed.companion).map(|gate| gate.stage).unwrap_or_default(),
-        tries: owed.tries,
+        stage: conversation.gate(&owed.companion).map(|gate| gate.stage).unwrap_or_default(),
         modality: newest.map(|message| message.modality).unwrap_or_default(),
-        is_spoken: conversation.spoken_reply() == Some(owed.ticket),
-        why: owed.why.clone(),
         message_count: owed.messages.len() as u64,
         minutes: conversation.minutes_of_silence(),
         speaker: newest.map(|message| message.from.name.clone()),
         is_repetitive: conversation.warns_of_repetition(owed.trigger, &owed.messages),
         summary: conversation.summary().text.clone(),
-        summary_upto: conversation.summary().upto,
         recent: window.recent(before).map(window::Entry::said).collect(),
-        left_out: 0,
-        history: HistoryRange { after: conversation.summary().begins_after(), before: before.next() },
-        snapshot,
-    }
+        buffer,
+    };
+    let history = HistoryRange { after: conversation.summary().begins_after(), before: before.next() };
+    let (reason, tries, summary_upto) = (owed.why.clone(), owed.tries, conversation.summary().upto);
+    let is_spoken = conversation.spoken_reply() == Some(owed.ticket);
+    Statement { input: StatementInput { input, reason, tries, is_spoken, summary_upto, left_out: 0 }, history }
 }
 
 #[cfg(test)]

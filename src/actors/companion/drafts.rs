@@ -95,7 +95,7 @@ mod tests {
     }
 
     async fn next(watcher: &mut Watcher) -> (bool, String) {
-        let Live::Note(json) = watcher.next().await.unwrap() else { panic!("a draft is published as a note") };
+        let (_, Live::Note(json)) = watcher.next().await.unwrap() else { panic!("a draft is published as a note") };
         let note: Value = serde_json::from_str(&json).unwrap();
         (note["whole"].as_bool().unwrap(), note["text"].as_str().unwrap().to_owned())
     }
@@ -108,12 +108,12 @@ mod tests {
     #[tokio::test]
     async fn watchers_get_new_text_and_those_who_join_later_get_the_whole() {
         let (hub, channel_key) = (Hub::new(), lobby());
-        let mut first = hub.watch(&channel_key);
+        let mut first = hub.watch(Some(&channel_key));
         let mut shown = shown(&hub, &channel_key);
 
         add_and_show(&mut shown, "Once");
         add_and_show(&mut shown, " upön");
-        let mut second = hub.watch(&channel_key);
+        let mut second = hub.watch(Some(&channel_key));
         add_and_show(&mut shown, " a");
         add_and_show(&mut shown, " time");
         shown.restart();
@@ -132,11 +132,11 @@ mod tests {
     async fn a_watcher_who_comes_after_nobody_watched_gets_the_whole_draft() {
         let (hub, channel_key) = (Hub::new(), lobby());
         let mut shown = shown(&hub, &channel_key);
-        let first = hub.watch(&channel_key);
+        let first = hub.watch(Some(&channel_key));
         add_and_show(&mut shown, "Once");
         drop(first);
 
-        let mut second = hub.watch(&channel_key);
+        let mut second = hub.watch(Some(&channel_key));
         add_and_show(&mut shown, " more");
 
         assert_eq!(next(&mut second).await, (true, "Once more".to_owned()));

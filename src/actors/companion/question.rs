@@ -10,7 +10,7 @@ use super::pending_calls::{CallEnd, PendingCalls};
 use super::scene::scene;
 use super::{asker, brief_writing, character, repeated};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Source, Tell};
+use crate::actors::messages::companion::{DecisionRequest, Source, Tell};
 use crate::actors::messages::models::{CallFacts, CallId, Outcome};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models;
@@ -23,7 +23,7 @@ use crate::domain::closing::Stage;
 use crate::domain::id::{GuildId, Ticket};
 use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, DecisionParts, Scene};
+use crate::domain::prompt::{self, PromptInput, Scene};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote::{self, MOST_IMPORTANCE, MOST_MOOD};
 use crate::journal::channel_key::ChannelKey;
@@ -149,7 +149,7 @@ fn vote_format(is_call: bool, words: &settings::prompt::Prompt) -> AnswerFormat 
 
 /// A question whose prompt is built when the pool takes it up.
 fn lazy_request(
-    input: Source<DecisionInput>,
+    input: Source<PromptInput>,
     settings: Arc<Settings>,
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
@@ -164,34 +164,22 @@ fn lazy_request(
                 at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
             let brief = brief_writing::brief_of(&context, &settings);
             let scene = scene(&context, &channel_key, companion, input.modality == Modality::Voice);
-            Some(request(&input, &settings, &scene, channel_key.guild.clone(), brief.as_deref(), &context.settings.prompt))
+            Some(request(input, &settings, &scene, channel_key.guild.clone(), brief.as_deref(), &context.settings.prompt))
         }
     })
 }
 
 /// A question with its prompt.
 pub(super) fn request(
-    input: &DecisionInput,
+    mut input: PromptInput,
     settings: &Settings,
     scene: &Scene,
     guild: GuildId,
     brief: Option<&str>,
     words: &settings::prompt::Prompt,
 ) -> Request {
-    let parts = DecisionParts {
-        character: character(settings, brief),
-        scene,
-        trigger: input.trigger,
-        stage: input.stage,
-        message_count: input.message_count,
-        minutes: input.minutes,
-        speaker: input.speaker.as_deref(),
-        summary: input.summary.as_deref(),
-        recent: &input.recent,
-        buffer: &input.buffer,
-        is_repetitive: input.is_repetitive && settings.repetition,
-    };
-    let prompt = prompt::vote(&parts, words);
+    input.is_repetitive &= settings.repetition;
+    let prompt = prompt::vote(character(settings, brief), scene, &input, words);
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
     let context = QuestionContext {
         purpose: Purpose::Vote { trigger: input.trigger },

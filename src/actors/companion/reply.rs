@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::actors::companion::drafts::DraftView;
-use crate::actors::companion::history::{self, History};
+use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
@@ -24,7 +24,7 @@ use crate::domain::answer_end::whole_sentences;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, Scene, StatementParts};
+use crate::domain::prompt::{self, PromptInput, Scene, StatementInput};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Nothing, Reading, Speakers};
 use crate::journal::channel_key::ChannelKey;
@@ -194,18 +194,19 @@ fn lazy_request(reply: &Arguments, settings: Arc<Settings>, speakers: Arc<Mutex<
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         async move {
             let statement = with_history(&context, &channel_key, &source).await?;
-            *speakers.lock() = known_speakers(&statement, &settings, &context, &channel_key);
+            *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key);
             let address = Address::Reply(channel_key.channel.clone(), ticket);
             let _at_work = at_work(address).about(&channel_key, &settings.id);
-            let scene = scene(&context, &channel_key, &settings.id, statement.is_spoken || statement.modality == Modality::Voice);
-            Some(statement_request(&statement, &settings, &scene, channel_key.guild.clone(), &context.settings.prompt))
+            let scene =
+                scene(&context, &channel_key, &settings.id, statement.is_spoken || statement.input.modality == Modality::Voice);
+            Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &context.settings.prompt))
         }
     })
 }
 
 /// Who may be named in the answer: everybody who wrote what is shown, and the companions of the channel.
-fn known_speakers(statement: &Statement, settings: &Settings, context: &ActorContext, channel_key: &ChannelKey) -> Speakers {
-    let shown = statement.recent.iter().chain(&statement.snapshot).map(|said| said.message.from.name.clone());
+fn known_speakers(input: &PromptInput, settings: &Settings, context: &ActorContext, channel_key: &ChannelKey) -> Speakers {
+    let shown = input.recent.iter().chain(&input.buffer).map(|said| said.message.from.name.clone());
     let (memberships, channel) = (&context.memberships, &channel_key.channel);
     let present = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
     let speakers = Speakers::new(&settings.name, shown.chain(present.map(|companion| companion.name)));
@@ -214,51 +215,32 @@ fn known_speakers(statement: &Statement, settings: &Settings, context: &ActorCon
 
 /// The inputs of the prompt with all that was said before, as far as the prompt has room. If it cannot be read, with the
 /// most recent messages only. `None`: the reply is no longer owed.
-async fn with_history(context: &ActorContext, channel_key: &ChannelKey, source: &Source<Statement>) -> Option<Statement> {
+async fn with_history(context: &ActorContext, channel_key: &ChannelKey, source: &Source<Statement>) -> Option<StatementInput> {
     let lock = history::lock(context, channel_key).await;
-    let statement = source().await?;
+    let Statement { input: mut statement, history } = source().await?;
     let max_tokens = context.settings.prompt.statement_tokens;
-    let read = match lock {
-        Some(_) => history::read(context, channel_key, &statement.history, statement.summary_upto, max_tokens).await,
-        None => None,
-    };
-    Some(match read {
-        Some(History { messages, left_out }) => Statement { recent: messages, left_out, ..statement },
-        None => statement,
-    })
+    if lock.is_some()
+        && let Some(read) = history::read(context, channel_key, &history, statement.summary_upto, max_tokens).await
+    {
+        (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
+    }
+    Some(statement)
 }
 
 /// The request for a statement, with its prompt.
 pub(super) fn statement_request(
-    statement: &Statement,
+    mut statement: StatementInput,
     settings: &Settings,
     scene: &Scene,
     guild: GuildId,
     templates: &settings::prompt::Prompt,
 ) -> Request {
-    let prompt = prompt::statement(
-        &StatementParts {
-            character: character(settings, None),
-            scene,
-            trigger: statement.trigger,
-            stage: statement.closing,
-            message_count: statement.message_count,
-            minutes: statement.minutes,
-            speaker: statement.speaker.as_deref(),
-            reason: statement.why.as_deref(),
-            summary: statement.summary.as_deref(),
-            summary_upto: statement.summary_upto,
-            recent: &statement.recent,
-            left_out: statement.left_out,
-            snapshot: &statement.snapshot,
-            is_repetitive: statement.is_repetitive && settings.repetition,
-            is_spoken: statement.is_spoken,
-        },
-        templates,
-    );
-    let shown = statement.recent.iter().chain(&statement.snapshot).map(|said| &*said.message);
+    statement.input.is_repetitive &= settings.repetition;
+    let prompt = prompt::statement(character(settings, None), scene, &statement, templates);
+    let (input, tries) = (statement.input, statement.tries);
+    let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
     base_request(settings, guild, templates).asking(prompt).with(QuestionContext {
-        purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing, tries: statement.tries },
+        purpose: Purpose::Statement { trigger: input.trigger, closing: input.stage, tries },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(shown),
     })

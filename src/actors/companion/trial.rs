@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use super::question;
 use super::reply::statement_request;
-use crate::actors::messages::companion::{DecisionInput, HistoryRange, Statement};
 use crate::domain::closing::Stage;
 use crate::domain::id::{GuildId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{Said, Scene};
+use crate::domain::prompt::{PromptInput, Said, Scene, StatementInput};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::Request;
 use crate::settings::companion::Companion as Settings;
@@ -28,7 +27,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, now: Moment) -> [Request;
     let said = Said { seq: Seq(1), at: now, message: Arc::new(Message { address, ..Message::new(from, text.into()) }) };
     let guild = GuildId::from(GUILD);
     let scene = Scene { now, zone: prompt.zone_of(&guild), others: Vec::new(), is_call: false };
-    let decision = DecisionInput {
+    let input = PromptInput {
         trigger: Trigger::DirectAddress,
         stage: Stage::None,
         modality: Modality::Text,
@@ -38,28 +37,12 @@ pub fn requests(companion: &Settings, prompt: &Prompt, now: Moment) -> [Request;
         is_repetitive: false,
         summary: None,
         recent: Vec::new(),
-        buffer: vec![said.clone()],
+        buffer: vec![said],
     };
-    let statement = Statement {
-        tries: 0,
-        trigger: Trigger::DirectAddress,
-        closing: Stage::None,
-        modality: Modality::Text,
-        is_spoken: false,
-        why: None,
-        message_count: 1,
-        minutes: 0,
-        speaker: Some(PERSON.into()),
-        is_repetitive: false,
-        summary: None,
-        summary_upto: Seq::NONE,
-        recent: Vec::new(),
-        left_out: 0,
-        history: HistoryRange { after: Seq::NONE, before: Seq::NONE },
-        snapshot: vec![said],
-    };
+    let statement =
+        StatementInput { input: input.clone(), reason: None, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 };
     [
-        question::request(&decision, companion, &scene, guild.clone(), None, prompt),
-        statement_request(&statement, companion, &scene, guild, prompt),
+        question::request(input, companion, &scene, guild.clone(), None, prompt),
+        statement_request(statement, companion, &scene, guild, prompt),
     ]
 }

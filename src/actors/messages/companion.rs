@@ -7,12 +7,9 @@ use tokio::sync::oneshot;
 
 use super::channel::ChannelMessage;
 use super::reply::{Dropped, Reply};
-use crate::domain::closing::Stage;
 use crate::domain::id::{ChannelId, Seq, Ticket};
-use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
-use crate::domain::prompt::Said;
-use crate::domain::trigger::Trigger;
+use crate::domain::prompt::{PromptInput, StatementInput};
 use crate::journal::channel_key::ChannelKey;
 use crate::settings::companion::Companion as Settings;
 
@@ -28,55 +25,13 @@ pub enum CompanionMessage {
 /// Asks a channel for what a prompt is built from, as it is when this is called. `None`: it is not there any more, or the channel is not running.
 pub type Source<T> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Option<T>> + Send>> + Send + Sync>;
 
-pub struct DecisionInput {
-    pub trigger: Trigger,
-    pub stage: Stage,
-    pub modality: Modality,
-    /// Messages since the companion last spoke.
-    pub message_count: u64,
-    /// Minutes since something was said.
-    pub minutes: u64,
-    /// The name of the author of the message that triggered the question.
-    pub speaker: Option<Arc<str>>,
-    /// Whether the last statements were judged repetitive.
-    pub is_repetitive: bool,
-    pub summary: Option<Arc<str>>,
-    /// The most recent settled turns, oldest first.
-    pub recent: Vec<Said>,
-    /// The unsettled messages and the companion's own statements between them, oldest first.
-    pub buffer: Vec<Said>,
-}
-
+/// What a statement is made from.
 #[derive(Clone)]
 pub struct Statement {
-    pub trigger: Trigger,
-    pub closing: Stage,
-    /// How often somebody wanted another statement in the place of one that was made.
-    pub tries: u32,
-    pub modality: Modality,
-    /// Whether it is spoken in a voice call.
-    pub is_spoken: bool,
-    /// Why the companion decided to speak, in its own words.
-    pub why: Option<Arc<str>>,
-    /// Messages since the companion last spoke, at the time of the decision.
-    pub message_count: u64,
-    /// Minutes since something was said.
-    pub minutes: u64,
-    /// The name of the author of the newest message that is answered.
-    pub speaker: Option<Arc<str>>,
-    /// Whether the last statements were judged repetitive.
-    pub is_repetitive: bool,
-    pub summary: Option<Arc<str>>,
-    /// The newest event that the summary covers.
-    pub summary_upto: Seq,
-    /// The messages before the snapshot, oldest first: the most recent ones, until the history is read from the journal.
-    pub recent: Vec<Said>,
-    /// The number of messages between the summary and `recent` that do not fit.
-    pub left_out: usize,
+    /// `recent` holds the most recent messages, until the history is read from the journal.
+    pub input: StatementInput,
     /// Where `recent` is read from: everything since the newest `clear`.
     pub history: HistoryRange,
-    /// The messages that are answered and the companion's own statements between them, oldest first.
-    pub snapshot: Vec<Said>,
 }
 
 /// A stretch of a journal: the events after one number and before another.
@@ -95,7 +50,7 @@ pub struct DecisionRequest {
     pub ticket: Ticket,
     pub priority: Priority,
     /// Everything that the prompt is built from.
-    pub input: Source<DecisionInput>,
+    pub input: Source<PromptInput>,
     /// Sends the result to the channel.
     pub tell: Tell,
     /// Answered once the question has safely reached the pool. Dropped: it was lost on its way there.

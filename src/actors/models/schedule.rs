@@ -11,7 +11,8 @@ use crate::domain::moment::Moment;
 use crate::domain::priority::Priority;
 use crate::domain::service::ServiceEndpoint;
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
-use crate::settings::models::{self, Concurrency, seconds};
+use crate::settings::duration;
+use crate::settings::models::{self, Concurrency};
 
 /// A call that failed after this fraction of its question's time (a quarter), or more, has hung. By default adapters give up waiting for the first
 /// word after at least half of that time.
@@ -431,10 +432,10 @@ impl Schedule {
         let pool = &self.settings.pool;
         let doubled = pool.backoff_secs * f64::from(attempts.saturating_sub(1).min(16)).exp2();
         let spread = 0.5 + 0.5 * fraction.clamp(0.0, 1.0);
-        let ours = seconds(doubled.min(pool.max_backoff_secs) * spread);
+        let ours = duration(doubled.min(pool.max_backoff_secs) * spread);
         match requested {
             // Calls that were rejected together must not all be retried at the same time.
-            Some(requested) => requested + seconds(pool.backoff_secs * fraction.clamp(0.0, 1.0)).min(ours),
+            Some(requested) => requested + duration(pool.backoff_secs * fraction.clamp(0.0, 1.0)).min(ours),
             None => ours,
         }
     }
@@ -482,7 +483,7 @@ impl Schedule {
 
     fn breaker(&mut self, at: &ServiceEndpoint) -> &mut Breaker {
         let models::Breaker { failures, cool_down_secs } = self.settings.breaker;
-        self.breakers.entry(at.clone()).or_insert_with(|| Breaker::new(failures, seconds(cool_down_secs)))
+        self.breakers.entry(at.clone()).or_insert_with(|| Breaker::new(failures, duration(cool_down_secs)))
     }
 }
 

@@ -41,9 +41,8 @@ pub struct Missed(pub u64);
 /// Connects channels to their watchers. Cheap to clone; all clones share their state.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    live: Arc<Topic<Live>>,
-    /// What happens in any channel.
-    total: Arc<Topic<(ChannelKey, Live), ()>>,
+    /// What happens in a channel, and under `None` in all of them.
+    live: Arc<Topic<(ChannelKey, Live), Option<ChannelKey>>>,
     states: Arc<Topic<State>>,
     last_message_times: Arc<LastMessageTimes>,
 }
@@ -51,10 +50,8 @@ pub struct Hub {
 #[derive(Debug)]
 struct Topic<T, K: Eq + Hash = ChannelKey> {
     watched: Mutex<HashMap<K, Watched<T>>>,
-    /// How many items a watcher may fall behind.
-    backlog: usize,
-    /// How many watchers there have been, of all topics with this counter.
-    joined: Arc<AtomicU64>,
+    /// How many watchers there have been.
+    joined: AtomicU64,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
     count: AtomicUsize,
 }
@@ -66,27 +63,17 @@ struct Watched<T> {
     newest: u64,
 }
 
-/// Watches one channel: everything that happens there, or the States of its rounds.
+/// Watches one channel, or all of them, those that come later included: everything that happens there, each item with its channel, or the States of rounds.
 #[derive(Debug)]
-pub struct Watcher<T = Live, K: Eq + Hash = ChannelKey> {
+pub struct Watcher<T = (ChannelKey, Live), K: Eq + Hash = Option<ChannelKey>> {
     key: K,
     items: broadcast::Receiver<T>,
     topic: Arc<Topic<T, K>>,
 }
 
-/// Watches all channels, those that come later included. Each item comes with its channel.
-pub type TotalWatcher = Watcher<(ChannelKey, Live), ()>;
-
 impl Default for Hub {
     fn default() -> Self {
-        // One counter for both kinds of watchers of drafts.
-        let joined = Arc::new(AtomicU64::new(0));
-        Self {
-            live: Arc::new(Topic::new(BACKLOG, joined.clone())),
-            total: Arc::new(Topic::new(TOTAL_BACKLOG, joined)),
-            states: Arc::new(Topic::new(BACKLOG, Arc::default())),
-            last_message_times: Arc::default(),
-        }
+        Self { live: Arc::new(Topic::new()), states: Arc::new(Topic::new()), last_message_times: Arc::default() }
     }
 }
 
@@ -96,29 +83,25 @@ impl Hub {
         Self::default()
     }
 
-    /// Watches a channel: receives everything that is published from now on. Read the journal after this call, not before, to miss nothing.
-    pub fn watch(&self, channel_key: &ChannelKey) -> Watcher {
-        Topic::watch(&self.live, channel_key)
-    }
-
-    /// Watches all channels.
-    pub fn watch_total(&self) -> TotalWatcher {
-        Topic::watch(&self.total, &())
+    /// Watches a channel, or all: receives everything that is published from now on. Read the journal after this call, not before, to miss nothing.
+    pub fn watch(&self, channel_key: Option<&ChannelKey>) -> Watcher {
+        let backlog = if channel_key.is_some() { BACKLOG } else { TOTAL_BACKLOG };
+        Topic::watch(&self.live, &channel_key.cloned(), backlog)
     }
 
     /// Watches the `states` topic of a channel: receives every State of its rounds from now on. A State may be published twice if its
     /// turn-taking manager was replaced.
-    pub fn watch_states(&self, channel_key: &ChannelKey) -> Watcher<State> {
-        Topic::watch(&self.states, channel_key)
+    pub fn watch_states(&self, channel_key: &ChannelKey) -> Watcher<State, ChannelKey> {
+        Topic::watch(&self.states, channel_key, BACKLOG)
     }
 
     /// Publishes to the watchers of this channel.
     pub fn publish(&self, channel_key: &ChannelKey, item: Live) {
         self.last_message_times.invalidate(channel_key);
-        if self.total.is_watched(&()) {
-            self.total.publish(&(), (channel_key.clone(), item.clone()));
+        if self.is_watched(channel_key) {
+            self.live.publish(&None, (channel_key.clone(), item.clone()));
+            self.live.publish(&Some(channel_key.clone()), (channel_key.clone(), item));
         }
-        self.live.publish(channel_key, item);
     }
 
     /// Publishes to the watchers of the `states` topic of this channel.
@@ -133,12 +116,12 @@ impl Hub {
 
     /// Whether somebody watches this channel. If not, no note needs to be built.
     pub fn is_watched(&self, channel_key: &ChannelKey) -> bool {
-        self.total.is_watched(&()) || self.live.is_watched(channel_key)
+        self.watched_count() > 0 && (self.live.is_watched(&None) || self.live.is_watched(&Some(channel_key.clone())))
     }
 
     /// A number that grows with every new watcher of this channel. None if nobody watches it.
     pub fn newest_watcher(&self, channel_key: &ChannelKey) -> Option<u64> {
-        self.live.newest(channel_key).max(self.total.newest(&()))
+        self.live.newest(&Some(channel_key.clone())).max(self.live.newest(&None))
     }
 
     /// The number of watched channels.
@@ -174,8 +157,8 @@ impl<T, K: Eq + Hash> Drop for Watcher<T, K> {
 }
 
 impl<T, K: Eq + Hash> Topic<T, K> {
-    fn new(backlog: usize, joined: Arc<AtomicU64>) -> Self {
-        Self { watched: Mutex::default(), backlog, joined, count: AtomicUsize::new(0) }
+    fn new() -> Self {
+        Self { watched: Mutex::default(), joined: AtomicU64::new(0), count: AtomicUsize::new(0) }
     }
 
     fn is_watched(&self, key: &K) -> bool {
@@ -192,10 +175,10 @@ impl<T, K: Eq + Hash> Topic<T, K> {
 }
 
 impl<T: Clone, K: Eq + Hash + Clone> Topic<T, K> {
-    fn watch(topic: &Arc<Self>, key: &K) -> Watcher<T, K> {
+    fn watch(topic: &Arc<Self>, key: &K, backlog: usize) -> Watcher<T, K> {
         let mut watched = topic.watched.lock();
         let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
-        let channel = || Watched { items: broadcast::channel(topic.backlog).0, newest };
+        let channel = || Watched { items: broadcast::channel(backlog).0, newest };
         let entry = watched.entry(key.clone()).or_insert_with(channel);
         entry.newest = newest;
         let items = entry.items.subscribe();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::reading::{Texts, companion_name, record, shown_author};
+use super::reading::{Texts, history_message, record, with};
 use super::round_course::RoundCourses;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
@@ -12,9 +12,6 @@ use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::redaction::is_redacted;
-use crate::ports::backend::live::Live;
-use crate::ports::backend::messages::HistoryCut;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 
@@ -23,7 +20,7 @@ const BEFORE: usize = 256;
 
 /// Renders the events of one room, in the order of their numbers.
 pub(super) struct EventView {
-    pub(super) channel_key: ChannelKey,
+    channel_key: ChannelKey,
     room: RoomId,
     texts: Texts,
     /// The rounds, if they are followed. None inside: no event was rendered yet.
@@ -40,16 +37,14 @@ impl EventView {
         Self { rounds: Some(None), ..Self::new(channel_key, room) }
     }
 
-    /// The objects of one event. Only the last of them carries the number to resume after, so that none is lost when a connection breaks
-    /// between them.
-    pub(super) async fn render(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Live>, ReadError> {
+    /// The objects of one event.
+    pub(super) async fn render(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Arc<str>>, ReadError> {
         let mut objects = self.objects(reader, recorded).await?;
         let rounds = self.changed_rounds(reader, recorded).await?;
         if let Some((_, object)) = objects.first_mut().filter(|_| !rounds.is_empty()) {
             object["rounds"] = rounds.into();
         }
-        let last = objects.len().saturating_sub(1);
-        let live = |(index, (event, fields)): (usize, (&'static str, Value))| {
+        let live = |(event, fields): (&'static str, Value)| {
             let mut object = Map::new();
             object.insert("event".into(), event.into());
             object.insert("seq".into(), json!(recorded.seq));
@@ -58,9 +53,9 @@ impl EventView {
             if let Value::Object(fields) = fields {
                 object.extend(fields);
             }
-            Live { seq: (index == last).then_some(recorded.seq), json: Value::Object(object).to_string().into() }
+            Value::Object(object).to_string().into()
         };
-        Ok(objects.into_iter().enumerate().map(live).collect())
+        Ok(objects.into_iter().map(live).collect())
     }
 
     /// The rounds that an event changed, as they are after it.
@@ -82,44 +77,24 @@ impl EventView {
         Ok(match &recorded.event {
             Event::Said { message, reply_to, reply, said_at } => {
                 self.texts.insert(recorded.seq, &message.text);
-                if is_redacted(message) {
-                    return Ok(Vec::new());
-                }
+                let Some(shown) = history_message(recorded) else { return Ok(Vec::new()) };
                 let mut objects = Vec::new();
                 if message.from.role == Role::Companion {
                     objects.push(("statement", json!({ "companion": message.from.id, "text": message.text, "ticket": reply })));
                 }
-                let mut object = json!({
-                    "id": message.id,
-                    "from": shown_author(message),
-                    "role": message.from.role,
-                    "text": message.text,
-                    "modality": message.modality,
-                    "reply_to": reply_to,
-                });
-                if let Some(name) = companion_name(message) {
-                    object["name"] = json!(name);
-                }
-                if let Some(kind) = &message.kind {
-                    object["kind"] = json!(kind);
-                }
-                if let Some(said_at) = said_at {
-                    object["said_at"] = rfc3339(*said_at).into();
-                }
-                if let Some(speech) = &message.speech {
-                    object["speech"] = json!({
+                let speech = message.speech.as_ref().map(|speech| {
+                    json!({
                         "started": rfc3339(speech.started),
                         "ended": rfc3339(speech.ended),
                         "provider": speech.provider,
                         "handed_over": speech.handed_over,
-                    });
-                }
-                if let Some(cut) = &message.cut {
-                    object["cut"] = json!(HistoryCut::from(&**cut));
-                }
-                if message.truncated {
-                    object["truncated"] = true.into();
-                }
+                    })
+                });
+                let said_at = said_at.map(rfc3339);
+                let more = json!({ "at": rfc3339(recorded.at), "said_at": said_at, "speech": speech });
+                let mut object = with(json!(shown), more);
+                // It is there also if it is null.
+                object["reply_to"] = json!(reply_to);
                 objects.push(("message", object));
                 objects
             }
@@ -134,34 +109,22 @@ impl EventView {
                 if messages.is_empty() { Vec::new() } else { vec![("deleted", json!({ "messages": messages }))] }
             }
             Event::Joined { companion, external } => {
-                let mut object = json!({ "companion": companion });
-                if *external {
-                    object["external"] = true.into();
-                }
-                vec![("joined", object)]
+                vec![("joined", with(json!({ "companion": companion }), json!({ "external": external.then_some(true) })))]
             }
             Event::Left { companion } => vec![("left", json!({ "companion": companion }))],
             Event::Paused { companion, paused } => {
-                let mut object = json!({ "paused": paused });
-                if let Some(companion) = companion {
-                    object["companion"] = json!(companion);
-                }
-                vec![("paused", object)]
+                vec![("paused", with(json!({ "paused": paused }), json!({ "companion": companion })))]
             }
             Event::Cleared => vec![("cleared", json!({}))],
             Event::CaughtUp { read, missed } => {
-                let mut object = json!({ "read": read });
-                if let Some(missed) = missed {
-                    object["missed"] = json!(missed);
-                }
-                vec![("caught_up", object)]
+                vec![("caught_up", with(json!({ "read": read }), json!({ "missed": missed })))]
             }
             Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
             Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],
             Event::VoiceLeft { from } => vec![("voice_left", json!({ "from": from.id, "name": from.name }))],
             Event::Segment(segment) if segment.is_redacted() => Vec::new(),
             Event::Segment(segment) => {
-                let mut object = json!({
+                let object = json!({
                     "from": segment.from.name,
                     "text": segment.text,
                     "kind": segment.kind,
@@ -169,10 +132,8 @@ impl EventView {
                     "ended": rfc3339(segment.ended),
                     "provider": segment.provider,
                 });
-                if let Some(confidence) = segment.confidence {
-                    object["confidence"] = json!(f64::from(confidence) / 1_000.0);
-                }
-                vec![("segment", object)]
+                let confidence = segment.confidence.map(|confidence| f64::from(confidence) / 1_000.0);
+                vec![("segment", with(object, json!({ "confidence": confidence })))]
             }
             Event::VoiceQuiet { companions } => vec![("voice_quiet", json!({ "companions": companions }))],
             Event::LullFired { .. }
@@ -217,18 +178,9 @@ impl EventView {
                 vec![("round_opened", object)]
             }
             Event::RoundClosed(closed) => {
-                let mut object = json!({
-                    "message_id": closed.message,
-                    "states": closed.states,
-                    "selected": closed.selected,
-                });
-                if let Some(at) = closed.speak_at {
-                    object["speak_at"] = rfc3339(at).into();
-                }
-                if !closed.held.is_empty() {
-                    object["held"] = json!(closed.held);
-                }
-                vec![("round", object)]
+                let object = json!({ "message_id": closed.message, "states": closed.states, "selected": closed.selected });
+                let held = (!closed.held.is_empty()).then_some(&closed.held);
+                vec![("round", with(object, json!({ "speak_at": closed.speak_at.map(rfc3339), "held": held })))]
             }
             Event::StageChanged { companion, from, to, cause } => {
                 vec![("closing", json!({ "companion": companion, "from": from, "to": to, "cause": cause }))]
@@ -243,18 +195,11 @@ impl EventView {
             }
             Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, again, .. } => {
                 let messages = self.texts(reader, messages).await?;
-                let mut object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
-                if !modality.is_text() {
-                    object["modality"] = json!(modality);
-                }
-                if let Some(again) = again {
-                    object["again"] = json!(again);
-                }
-                // An external companion has until then to submit its statement.
-                if let Some(due_at) = due_at {
-                    object["due_at"] = rfc3339(*due_at).into();
-                }
-                vec![("respond", object)]
+                let object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
+                let modality = (!modality.is_text()).then_some(modality);
+                // An external companion has until `due_at` to submit its statement.
+                let more = json!({ "modality": modality, "again": again, "due_at": due_at.map(rfc3339) });
+                vec![("respond", with(object, more))]
             }
             Event::Replanning { companion, ticket, message, until } => {
                 let object = json!({ "companion": companion, "ticket": ticket, "message": message, "until": rfc3339(*until) });
@@ -278,28 +223,15 @@ impl EventView {
                 vec![("sentence", object)]
             }
             Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped } => {
-                let mut object =
-                    json!({ "companion": companion, "ticket": ticket, "sentence": sentence, "ms": ms, "heard": heard });
-                if *dropped {
-                    object["dropped"] = true.into();
-                }
-                vec![("sentence_played", object)]
+                let object = json!({ "companion": companion, "ticket": ticket, "sentence": sentence, "ms": ms, "heard": heard });
+                vec![("sentence_played", with(object, json!({ "dropped": dropped.then_some(true) })))]
             }
             Event::Interrupted { companion, ticket, interrupted } => {
-                let mut object = json!(interrupted);
-                object["companion"] = json!(companion);
-                object["ticket"] = json!(ticket);
-                vec![("interrupted", object)]
+                vec![("interrupted", with(json!(interrupted), json!({ "companion": companion, "ticket": ticket })))]
             }
             Event::Cancelled { companion, ticket, trigger, message } => {
-                let mut object = json!({ "companion": companion, "trigger": trigger, "error": "cancelled" });
-                if let Some(message) = message {
-                    object["message"] = json!(message);
-                }
-                if let Some(ticket) = ticket {
-                    object["ticket"] = json!(ticket);
-                }
-                vec![("failed", object)]
+                let object = json!({ "companion": companion, "trigger": trigger, "error": "cancelled" });
+                vec![("failed", with(object, json!({ "message": message, "ticket": ticket })))]
             }
             Event::FloorExpired { companion, ticket } => {
                 vec![("floor_expired", json!({ "companion": companion, "ticket": ticket }))]

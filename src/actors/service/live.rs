@@ -1,147 +1,301 @@
-//! A room's events as they happen: first its current state, then the missed events, then new ones.
+//! Events as they happen, of one room or of all rooms. The view of each room begins with its current state, `hello`; then come the missed events, then new
+//! ones.
+//!
+//! In a view of all rooms, first come the rooms of the cursor, then the others in the order of their ids, and each before its first event. Events that wait
+//! to be sent go before the next `hello`, so that a server with many rooms is watched without a gap.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use futures_util::{StreamExt, stream};
-use serde_json::json;
+use futures_util::{FutureExt, StreamExt, stream};
+use serde_json::{Value, json};
 
 use super::ActorBackend;
 use super::event_view::EventView;
-use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::{self, Missed, Watcher};
-use crate::domain::id::Seq;
+use crate::domain::event::Recorded;
+use crate::domain::id::{ChannelId, Seq};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Range, Reader};
+use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::Refused;
-use crate::ports::backend::live::{Lagged, Live, LiveStream};
+use crate::ports::backend::live::{Cursor, Lagged, LiveStream, Watched};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::rfc3339;
 use crate::telemetry::instruments::NONE;
 
 /// Missed events that are read at once.
-pub(super) const PAGE: usize = 128;
+const PAGE: usize = 128;
 
-/// A room whose view begins.
-pub(super) struct Opened {
-    pub(super) channel_key: ChannelKey,
-    /// When the room was created. A room that was deleted and created again is another room.
-    pub(super) created_at: Moment,
-    /// The number of its newest event.
-    pub(super) last: Seq,
-    /// The first object of its view.
-    pub(super) hello: Live,
-}
-
-impl ActorBackend {
-    /// Begins the view of a room that is watched already.
-    pub(super) async fn opened(&self, room: &RoomId) -> Result<Opened, Refused> {
-        let (channel_key, membership) = self.room_of(room)?;
-        let last = self.fence(&channel_key).await?;
-        // The state is read after the fence, so it contains everything up to `last`.
-        let state = RoomService::state(self, room).await?;
-        let hello = json!({
-            "event": "hello",
-            "at": rfc3339(self.context.clock.now()),
-            "channel": channel_key.channel,
-            "last": last,
-            "state": state,
-        });
-        let hello = Live { seq: None, json: Arc::from(hello.to_string()) };
-        Ok(Opened { channel_key, created_at: membership.created_at, last, hello })
-    }
+/// Why a view ends.
+enum Ended {
+    /// It cannot go on without a gap.
+    Lagged,
+    /// Its only room was deleted.
+    Closed,
 }
 
 pub(super) struct Subscription {
-    context: ActorContext,
+    backend: ActorBackend,
     watcher: Watcher,
-    view: EventView,
+    /// Whether only one room is watched.
+    is_of_one: bool,
+    /// Rooms of the client's cursor whose view has not begun.
+    resumed: BTreeMap<RoomId, Seq>,
+    next: Next,
+    /// Rooms whose view has begun.
+    rooms: HashMap<ChannelKey, Place>,
+    /// The room whose missed events are being sent, and the last of them.
+    missed: Option<(ChannelKey, Seq)>,
+    /// How many events were sent.
+    events: u64,
+    ready: VecDeque<Arc<str>>,
+}
+
+/// Which room is looked at next for its `hello`.
+enum Next {
+    /// The first one after this one.
+    After(Option<ChannelId>),
+    /// None: each had one.
+    Done,
+}
+
+/// What a client has of a room.
+struct Place {
+    room: RoomId,
     /// When the room was created. A room that was deleted and created again is another room.
     created_at: Moment,
-    /// The number of the last event that was sent.
+    /// What its `hello` began with: the number that the client has, or that of the newest event.
+    begun_at: Seq,
+    /// The number of the last event that was sent after its `hello`, or that the client has. Zero if there is none.
     sent: Seq,
-    /// Events up to this number are read from the record. Later ones come from the hub.
-    last: Seq,
-    ready: VecDeque<Live>,
+    /// How many events of all rooms were sent up to that one.
+    events: u64,
+    /// Kept in a view of one room alone: there may be very many rooms, so their texts are read from the record.
+    view: Option<EventView>,
 }
 
 impl Subscription {
-    pub(super) async fn new(backend: &ActorBackend, room: &RoomId, after: Option<Seq>) -> Result<Self, Refused> {
-        let (channel_key, _) = backend.room_of(room)?;
+    pub(super) async fn new(backend: &ActorBackend, watched: Watched) -> Result<Self, Refused> {
+        let hub = &backend.context.hub;
         // Watch before reading the record, so that no event is missed between the two.
-        let watcher = backend.context.hub.watch(&channel_key);
-        let Opened { channel_key, created_at, last, hello } = backend.opened(room).await?;
-        Ok(Self {
-            context: backend.context.clone(),
-            watcher,
-            view: EventView::with_rounds(channel_key, room.clone()),
-            created_at,
-            sent: after.unwrap_or(last).min(last),
-            last,
-            ready: VecDeque::from([hello]),
-        })
+        let (watcher, resumed, next, only) = match watched {
+            Watched::Room(room, after) => {
+                let watcher = hub.watch(Some(&backend.room_of(&room)?.0));
+                (watcher, BTreeMap::new(), Next::Done, Some((room, after)))
+            }
+            Watched::All(cursor) => (hub.watch(None), cursor.into_rooms(), Next::After(None), None),
+        };
+        let backend = ActorBackend::new(backend.context.clone(), backend.maintenance.clone());
+        let (rooms, missed, events, ready) = (HashMap::new(), None, 0, VecDeque::new());
+        let mut subscription = Self { backend, watcher, is_of_one: only.is_some(), resumed, next, rooms, missed, events, ready };
+        if let Some((room, after)) = only {
+            subscription.open(&room, after).await?;
+        }
+        Ok(subscription)
     }
 
     pub(super) fn into_stream(self) -> LiveStream {
         let items = stream::unfold(Some(self), |subscription| async move {
             let mut subscription = subscription?;
             match subscription.next().await {
-                Ok(Some(live)) => Some((Ok(live), Some(subscription))),
-                Ok(None) => None,
-                Err(lagged) => Some((Err(lagged), None)),
+                Ok(live) => Some((Ok(live), Some(subscription))),
+                Err(Ended::Lagged) => Some((Err(Lagged { after: subscription.after() }), None)),
+                Err(Ended::Closed) => None,
             }
         });
         items.boxed()
     }
 
-    /// The next object. None when the room was deleted.
-    async fn next(&mut self) -> Result<Option<Live>, Lagged> {
+    async fn next(&mut self) -> Result<Arc<str>, Ended> {
         loop {
             if let Some(live) = self.ready.pop_front() {
-                return Ok(Some(live));
+                return Ok(live);
             }
-            if self.sent < self.last {
-                self.catch_up().await?;
-                continue;
-            }
-            let item = self.watcher.next().await.map_err(|Missed(items)| {
-                self.context.recorder.instruments().live_missed.add(items, NONE);
-                Lagged { cursor: None }
-            })?;
-            let membership = self.context.memberships.get(&self.view.channel_key.channel);
-            if membership.is_none_or(|membership| membership.created_at != self.created_at) {
-                return Ok(None);
-            }
-            match item {
-                hub::Live::Note(json) => return Ok(Some(Live { seq: None, json })),
-                hub::Live::Recorded(recorded) if recorded.seq > self.sent => {
-                    self.sent = recorded.seq;
-                    let context = self.context.clone();
-                    self.ready.extend(self.view.render(&Reader::new(&*context.store), &recorded).await.map_err(unreadable)?);
+            if let Some((channel_key, last)) = self.missed.take() {
+                self.catch_up(channel_key, last).await?;
+            } else if let Some(item) = self.watcher.next().now_or_never() {
+                self.take(item).await?;
+            } else if let Some((room, after)) = self.resumed.pop_first() {
+                self.begin(room, Some(after)).await?;
+            } else if let Next::After(channel) = &self.next {
+                let Some(channel) = self.backend.context.memberships.next_channel(channel.as_ref()) else {
+                    self.next = Next::Done;
+                    let at = self.now();
+                    self.push(&json!({ "event": "complete", "at": at }));
+                    continue;
+                };
+                self.next = Next::After(Some(channel.clone()));
+                if let Some(room) = RoomId::of(&channel).filter(|_| !self.has_begun(&channel)) {
+                    self.begin(room, None).await?;
                 }
-                hub::Live::Recorded(_) => {}
-                hub::Live::Closed => return Ok(None),
+            } else {
+                let item = self.watcher.next().await;
+                self.take(item).await?;
             }
         }
     }
 
-    async fn catch_up(&mut self) -> Result<(), Lagged> {
-        let context = self.context.clone();
-        let reader = Reader::new(&*context.store);
-        let range = Range { after: self.sent, before: Some(self.last.next()), limit: PAGE, newest_first: false };
-        let missed = reader.events(&self.view.channel_key, range).await.map_err(unreadable)?;
-        self.sent = if missed.len() < PAGE { self.last } else { missed.last().map_or(self.last, |recorded| recorded.seq) };
-        for recorded in &missed {
-            self.ready.extend(self.view.render(&reader, recorded).await.map_err(unreadable)?);
+    /// Opens the view of a room that is watched already. With `after`, the events after this number follow. In a view of all rooms, those follow without it
+    /// that were published since the client connected, also if the state in `hello` contains them.
+    async fn open(&mut self, room: &RoomId, after: Option<Seq>) -> Result<(), Refused> {
+        let (channel_key, membership) = self.backend.room_of(room)?;
+        let last = self.backend.fence(&channel_key).await?;
+        // The state is read after the fence, so it contains everything up to `last`.
+        let state = RoomService::state(&self.backend, room).await?;
+        let at = self.now();
+        self.push(&json!({ "event": "hello", "at": at, "channel": channel_key.channel, "last": last, "state": state }));
+        let begun_at = after.unwrap_or(last).min(last);
+        let sent = if after.is_some() || self.is_of_one { begun_at } else { Seq::NONE };
+        self.missed = (begun_at < last).then(|| (channel_key.clone(), last));
+        let view = self.is_of_one.then(|| EventView::with_rounds(channel_key.clone(), room.clone()));
+        let place = Place { room: room.clone(), created_at: membership.created_at, begun_at, sent, events: 0, view };
+        self.rooms.insert(channel_key, place);
+        Ok(())
+    }
+
+    /// Opens the view of one of all rooms, if it can be.
+    async fn begin(&mut self, room: RoomId, after: Option<Seq>) -> Result<(), Ended> {
+        match self.open(&room, after).await {
+            Ok(()) => {}
+            Err(Refused::NotFound(_)) if after.is_none() => {}
+            Err(Refused::NotFound(_)) => {
+                self.push(&json!({ "event": "closed", "at": self.now(), "channel": room.channel() }));
+            }
+            Err(Refused::Damaged(detail)) => {
+                self.push(&json!({ "event": "unreadable", "at": self.now(), "channel": room.channel(), "error": detail }));
+            }
+            Err(refused) => {
+                // The client gets the error when it connects again, if it is still there.
+                tracing::warn!(%refused, "the view of all rooms is cut off");
+                self.resumed.extend(after.map(|after| (room, after)));
+                return Err(Ended::Lagged);
+            }
         }
         Ok(())
     }
-}
 
-/// Ends the stream. The watcher reconnects, and gets the error then.
-fn unreadable(error: crate::journal::reader::ReadError) -> Lagged {
-    tracing::error!(%error, "events of a room cannot be read");
-    Lagged { cursor: None }
+    async fn take(&mut self, item: Result<(ChannelKey, hub::Live), Missed>) -> Result<(), Ended> {
+        let (channel_key, item) = item.map_err(|Missed(items)| {
+            self.backend.context.recorder.instruments().live_missed.add(items, NONE);
+            Ended::Lagged
+        })?;
+        if item == hub::Live::Closed {
+            if self.rooms.remove(&channel_key).is_some() {
+                if self.is_of_one {
+                    return Err(Ended::Closed);
+                }
+                self.push(&json!({ "event": "closed", "at": self.now(), "channel": channel_key.channel }));
+            }
+            return Ok(());
+        }
+        let membership = self.backend.context.memberships.get(&channel_key.channel);
+        let Some(created_at) = membership.map(|membership| membership.created_at) else { return Ok(()) };
+        if !self.rooms.contains_key(&channel_key) {
+            let Some(room) = RoomId::of(&channel_key.channel) else { return Ok(()) };
+            let after = self.resumed.remove(&room);
+            self.begin(room, after).await?;
+        }
+        // An item of a room that is being replaced comes before `Closed`.
+        match (item, self.rooms.get(&channel_key).filter(|place| place.created_at == created_at)) {
+            (hub::Live::Note(json), Some(_)) => self.ready.push_back(json),
+            // While events are missed, this one is among them.
+            (hub::Live::Recorded(recorded), Some(place)) if recorded.seq > place.sent && self.missed.is_none() => {
+                self.send(&channel_key, &[recorded]).await?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads a page of the missed events of a room.
+    async fn catch_up(&mut self, channel_key: ChannelKey, last: Seq) -> Result<(), Ended> {
+        let Some(place) = self.rooms.get(&channel_key) else { return Ok(()) };
+        let range = Range { after: place.sent, before: Some(last.next()), limit: PAGE, newest_first: false };
+        let context = self.backend.context.clone();
+        match Reader::new(&*context.store).events(&channel_key, range).await {
+            Ok(missed) => {
+                let is_last = missed.len() < PAGE;
+                self.send(&channel_key, &missed.into_iter().map(Arc::new).collect::<Vec<_>>()).await?;
+                if is_last {
+                    self.sent(&channel_key, last);
+                } else {
+                    self.missed = Some((channel_key, last));
+                }
+            }
+            Err(error) => {
+                let report = self.unreadable(&channel_key, &error)?;
+                self.ready.push_back(report);
+                self.sent(&channel_key, last);
+            }
+        }
+        Ok(())
+    }
+
+    /// Renders events of a room.
+    async fn send(&mut self, channel_key: &ChannelKey, events: &[Arc<Recorded>]) -> Result<(), Ended> {
+        let Some(place) = self.rooms.get_mut(channel_key) else { return Ok(()) };
+        let context = self.backend.context.clone();
+        let reader = Reader::new(&*context.store);
+        let mut view = place.view.take().unwrap_or_else(|| EventView::new(channel_key.clone(), place.room.clone()));
+        let (mut objects, mut sent) = (Vec::new(), place.sent);
+        for recorded in events {
+            match view.render(&reader, recorded).await {
+                Ok(rendered) => objects.extend(rendered),
+                Err(error) => objects.push(self.unreadable(channel_key, &error)?),
+            }
+            sent = recorded.seq;
+        }
+        self.ready.extend(objects);
+        if self.is_of_one {
+            self.rooms.entry(channel_key.clone()).and_modify(|place| place.view = Some(view));
+        }
+        self.sent(channel_key, sent);
+        Ok(())
+    }
+
+    /// Reports a room of which events cannot be read. A view of all rooms goes on after them, so that the other rooms can be watched.
+    fn unreadable(&self, channel_key: &ChannelKey, error: &ReadError) -> Result<Arc<str>, Ended> {
+        tracing::error!(%error, "events of a room cannot be read");
+        if self.is_of_one || !error.is_damage() {
+            return Err(Ended::Lagged);
+        }
+        let channel = &channel_key.channel;
+        let report = json!({ "event": "unreadable", "at": self.now(), "channel": channel, "error": error.to_string() });
+        Ok(report.to_string().into())
+    }
+
+    fn sent(&mut self, channel_key: &ChannelKey, upto: Seq) {
+        self.events += 1;
+        if let Some(place) = self.rooms.get_mut(channel_key) {
+            (place.sent, place.events) = (upto, self.events);
+        }
+    }
+
+    /// What the client has: a number in a view of one room, else a cursor. If that is too much for a cursor, the rooms without recent events are left out.
+    fn after(&self) -> Value {
+        let mut places: Vec<&Place> = self.rooms.values().collect();
+        places.sort_unstable_by_key(|place| Reverse(place.events));
+        let has = |place: &Place| place.sent.max(place.begun_at);
+        if let (true, Some(only)) = (self.is_of_one, places.first()) {
+            return json!(has(only));
+        }
+        let waiting = self.resumed.iter().map(|(room, after)| (room.clone(), *after));
+        Cursor::of(waiting.chain(places.into_iter().map(|place| (place.room.clone(), has(place))))).to_string().into()
+    }
+
+    fn has_begun(&self, channel: &ChannelId) -> bool {
+        let guild = self.backend.context.memberships.guild_of(channel);
+        guild.is_some_and(|guild| self.rooms.contains_key(&ChannelKey::new(&guild, channel)))
+    }
+
+    fn now(&self) -> String {
+        rfc3339(self.backend.context.clock.now())
+    }
+
+    fn push(&mut self, object: &Value) {
+        self.ready.push_back(object.to_string().into());
+    }
 }

@@ -156,7 +156,7 @@ impl MaintenanceService for ActorBackend {
         if let Some((channel_key, detail)) = unreadable {
             return Err(Refused::Damaged(format!(
                 "the messages in {channel_key} cannot be deleted, or not completely: {detail}; everything readable in other channels is deleted; \
-                 repeat this once that is repaired"
+                 restore a backup or delete the room, and repeat this"
             )));
         }
         if let Some((channel_key, entries)) = illegible {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::ActorBackend;
 use super::round_course::{Phase, RoundCourse, RoundCourses};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Message, Role};
+use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
@@ -144,11 +144,12 @@ pub(super) async fn find<T>(
 /// A message as the history shows it. None if the event is no message, or the message was deleted.
 pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
     let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { return None };
+    let is_companion = message.from.role == Role::Companion;
     (!is_redacted(message)).then(|| HistoryMessage {
         seq: recorded.seq,
         id: message.id.clone(),
-        from: shown_author(message),
-        name: companion_name(message),
+        from: if is_companion { message.from.id.clone() } else { message.from.name.clone() },
+        name: is_companion.then(|| message.from.name.clone()),
         role: message.from.role,
         kind: message.kind.clone(),
         text: message.text.clone(),
@@ -158,16 +159,6 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         cut: message.cut.as_deref().map(HistoryCut::from),
         truncated: message.truncated,
     })
-}
-
-/// The name of a person, or the id of a companion.
-pub(super) fn shown_author(message: &Message) -> Arc<str> {
-    if message.from.role == Role::Companion { message.from.id.clone() } else { message.from.name.clone() }
-}
-
-/// The name of a companion when it spoke.
-pub(super) fn companion_name(message: &Message) -> Option<Arc<str>> {
-    (message.from.role == Role::Companion).then(|| message.from.name.clone())
 }
 
 pub(super) fn decisions_in(recorded: &Recorded, companion: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {
@@ -184,23 +175,21 @@ pub(super) fn record(
     room: &RoomId,
     messages: Vec<Arc<str>>,
 ) -> DecisionRecord {
-    let mut more = Map::new();
-    more.insert("message_count".into(), decided.message_count.into());
-    more.insert("check_count".into(), decided.check_count.into());
-    more.insert("threshold".into(), json!(decided.threshold));
-    more.insert("messages".into(), json!(messages));
-    if let Some(used_up) = &decided.used_up {
-        more.insert("budget".into(), used_up.budget.as_str().into());
-        more.extend(used_up.free_at.map(|at| ("free_at".to_owned(), json!(Stamp(at)))));
-    }
-    if let Some(vote) = &decided.vote {
-        more.insert("vote".into(), json!(vote));
-    }
-    if let Some(why) = &decided.why {
-        more.insert("why".into(), json!(why));
-    }
-    if let Some(call) = &decided.call {
-        let call = json!({
+    let always = json!({
+        "message_count": decided.message_count,
+        "check_count": decided.check_count,
+        "threshold": decided.threshold,
+        "messages": messages,
+    });
+    let more = json!({
+        "budget": decided.used_up.map(|used_up| used_up.budget.as_str()),
+        "free_at": decided.used_up.and_then(|used_up| used_up.free_at).map(Stamp),
+        "vote": decided.vote,
+        "why": decided.why,
+        "trace": trace_of(recorded, decided),
+    });
+    let call = decided.call.as_ref().map(|call| {
+        json!({
             "answer": call.answer,
             "provider": call.provider,
             "model": call.model,
@@ -209,14 +198,9 @@ pub(super) fn record(
             "took_ms": call.wait_ms + call.model_ms,
             "input_tokens": call.input_tokens,
             "output_tokens": call.output_tokens,
-        });
-        if let Value::Object(call) = call {
-            more.extend(call);
-        }
-    }
-    if let Some(trace) = trace_of(recorded, decided) {
-        more.insert("trace".into(), json!(trace));
-    }
+        })
+    });
+    let more = with(with(always, more), json!(call));
     DecisionRecord {
         seq: recorded.seq,
         at: recorded.at.into(),
@@ -225,8 +209,16 @@ pub(super) fn record(
         trigger: decided.trigger,
         decision: decided.decision.as_str().into(),
         reason: decided.reason.as_str().into(),
-        more,
+        more: more.as_object().cloned().unwrap_or_default(),
     }
+}
+
+/// An object with further fields, except for those that are null.
+pub(super) fn with(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    object
 }
 
 /// The trace that holds the span of a decision.

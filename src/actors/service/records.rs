@@ -23,7 +23,7 @@ use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::backend::messages::{History, HistoryQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
-use crate::ports::backend::usage::{Usage, UsageQuery, Used};
+use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery, Used};
 
 /// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
 /// at least some.
@@ -129,13 +129,13 @@ impl RecordService for ActorBackend {
         let mut total = Used::default();
         for guild in guilds {
             let account = self.account(&guild, from, to).await?;
-            if query.guild.is_none() && account.is_empty() {
+            if query.guild.is_none() && account.used == Used::default() {
                 continue;
             }
             let caps = self.caps(&guild, now).await?;
-            let usage = self.guild_usage(guild, account, caps);
-            total.add(&usage.used);
-            reported.push(usage);
+            total.add(&account.used);
+            let (by, speech_by) = (account.calls_by(), account.speech_by());
+            reported.push(GuildUsage { guild, used: account.used, by, speech_by, caps });
         }
         let currency = self.context.settings.models.currency.as_str().into();
         Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })

@@ -1,6 +1,4 @@
-//! Checks what a plan or a patch of a room asks for, and applies patches.
-
-use std::sync::Arc;
+//! Checks what a plan or a patch of a room asks for.
 
 use super::ActorBackend;
 use super::errors::invalid;
@@ -9,8 +7,8 @@ use crate::domain::id::CompanionId;
 use crate::domain::lookalike::look_alike;
 use crate::journal::membership::{External, Membership};
 use crate::ports::backend::Refused;
-use crate::ports::backend::room::{CompanionPatch, Invited, MOST_IN_A_ROOM, Override, RoomId, RoomPlan};
-use crate::settings::companion::{Companion, Interjection, ModelOverrides, Overrides};
+use crate::ports::backend::room::{Invited, MOST_IN_A_ROOM, Override, RoomId, RoomPlan};
+use crate::settings::companion::{Companion, Overrides};
 use crate::settings::console;
 
 impl ActorBackend {
@@ -117,44 +115,4 @@ impl ActorBackend {
 
 pub(super) fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
     invited.external.then_some((invited.id, External { name: invited.name, aliases: invited.aliases }))
-}
-
-pub(super) fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {
-    let interjection = match &patch.interjection {
-        Override::Keep => Override::Keep,
-        Override::Reset => Override::Reset,
-        Override::Set(level) => Override::Set(level_of(level, id)?),
-    };
-    change(&interjection, &mut overrides.interjection);
-    change(&patch.chattiness, &mut overrides.chattiness);
-    change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
-    change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
-    change(&patch.starts_after, &mut overrides.starts_after);
-    change(&patch.max_turns, &mut overrides.max_turns);
-    change(&patch.repetition, &mut overrides.repetition);
-    match &patch.model {
-        Override::Keep => {}
-        Override::Reset => overrides.model = ModelOverrides::default(),
-        Override::Set(models) => {
-            change(&models.main, &mut overrides.model.main);
-            change(&models.side, &mut overrides.model.side);
-        }
-    }
-    change(&patch.paused, &mut overrides.paused);
-    Ok(())
-}
-
-pub(super) fn change<T: Clone>(patch: &Override<T>, value: &mut Option<T>) {
-    match patch {
-        Override::Keep => {}
-        Override::Reset => *value = None,
-        Override::Set(new) => *value = Some(new.clone()),
-    }
-}
-
-fn level_of(level: &Arc<str>, id: &str) -> Result<Interjection, Refused> {
-    Interjection::ALL.into_iter().find(|each| each.as_str() == &**level).ok_or_else(|| {
-        let levels = Interjection::ALL.map(Interjection::as_str).join(", ");
-        invalid(format!("companions.{id}.interjection"), format!("{level:?} is not one of {levels}"))
-    })
 }

@@ -6,20 +6,20 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::errors::invalid;
-use super::room_plans::{apply, as_external, change};
+use super::room_plans::as_external;
 use super::state::{CurrentState, floor_state, round_state, turn_state};
-use super::{ActorBackend, live, live_rooms};
+use super::{ActorBackend, live};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::runtime::hub;
 use crate::domain::conversation::Rules;
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
 use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
-use crate::ports::backend::live::{Cursor, LiveStream};
+use crate::ports::backend::live::{LiveStream, Watched};
 use crate::ports::backend::room::{
     CompanionView, Companions, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -66,11 +66,7 @@ impl RoomService for ActorBackend {
         self.check_plan(&plan, existing.as_ref(), room)?;
         let is_new = existing.is_none();
         let mut membership = existing.unwrap_or_else(|| Membership::empty(plan.guild.clone(), self.context.clock.now()));
-        match plan.language {
-            Override::Keep => {}
-            Override::Reset => membership.language = None,
-            Override::Set(language) => membership.language = Some(language),
-        }
+        plan.language.apply(&mut membership.language);
         membership.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
         membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
         membership.overrides.retain(|companion, _| membership.companions.contains(companion));
@@ -88,15 +84,13 @@ impl RoomService for ActorBackend {
                 platform = self.platform(room)
             )));
         }
-        change(&patch.title, &mut membership.title);
-        match patch.paused {
-            Override::Keep => {}
-            Override::Reset => membership.paused = false,
-            Override::Set(paused) => membership.paused = paused,
-        }
+        patch.title.apply(&mut membership.title);
+        let mut paused = Some(membership.paused);
+        patch.paused.apply(&mut paused);
+        membership.paused = paused.unwrap_or_default();
         let mut changed = Vec::new();
-        for (id, patch) in &patch.companions {
-            let companion = CompanionId::from(&**id);
+        for (id, patch) in patch.companions {
+            let companion = CompanionId::from(&*id);
             if !membership.companions.contains(&companion) {
                 return Err(invalid(
                     format!("companions.{id}"),
@@ -105,9 +99,9 @@ impl RoomService for ActorBackend {
             }
             let mut overrides = membership.overrides.remove(&companion).unwrap_or_default();
             let before = Overrides { paused: None, ..overrides.clone() };
-            apply(patch, &mut overrides, id)?;
+            patch.apply(&mut overrides);
             overrides.check().map_err(|problem| invalid(format!("companions.{id}.{}", problem.key), problem.message))?;
-            self.check_models(&overrides, id)?;
+            self.check_models(&overrides, &id)?;
             if (Overrides { paused: None, ..overrides.clone() }) != before {
                 changed.push(companion.clone());
             }
@@ -237,12 +231,8 @@ impl RoomService for ActorBackend {
         Ok(true)
     }
 
-    async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        Ok(live::Subscription::new(self, room, after).await?.into_stream())
-    }
-
-    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
-        Ok(live_rooms::Subscription::new(self, after).into_stream())
+    async fn live(&self, watched: Watched) -> Result<LiveStream, Refused> {
+        Ok(live::Subscription::new(self, watched).await?.into_stream())
     }
 }
 

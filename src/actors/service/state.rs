@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use super::ActorBackend;
 use crate::actors::channel::folded::folded;
@@ -96,7 +95,7 @@ impl ActorBackend {
             check_count: gate.map_or(0, |gate| gate.check_count),
             next_interjection_at: gate.and_then(|gate| gate.next_interjection_at),
             lull_at: gate.and_then(|gate| gate.lull_at).map(Into::into),
-            lull_secs: secs(settings.text_lull()),
+            lull_secs: settings.text_lull_timeout,
             doing,
             trigger,
             since: since.map(Into::into),
@@ -145,8 +144,4 @@ pub(super) fn round_state(round: &Round) -> RoundState {
 pub(super) fn turn_state(turn: &Selected) -> TurnState {
     let candidate = &turn.candidate;
     TurnState { companion: candidate.companion.clone(), trigger: candidate.trigger, speak_at: turn.speak_at.map(Into::into) }
-}
-
-fn secs(span: Duration) -> f64 {
-    span.as_secs_f64()
 }

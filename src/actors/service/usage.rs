@@ -8,10 +8,10 @@ use crate::domain::budget::{AHEAD, DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::domain::service::Service;
-use crate::journal::account::{Account, Calls as Sum, Speech as SpeechSum};
+use crate::journal::account::Account;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{UsageRecord, Used as Record};
-use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, UsageBy, Used};
+use crate::ports::backend::usage::{Cap, Caps};
 use crate::settings::speech::BUILT_IN;
 
 /// The API reports times in whole milliseconds.
@@ -27,7 +27,7 @@ struct Counted {
 
 impl ActorBackend {
     pub(super) async fn account(&self, guild: &GuildId, from: Moment, to: Moment) -> Result<Account, ReadError> {
-        let mut account = Account::default();
+        let mut account = Account::new(&self.context.settings.models.currency);
         let take = |record| {
             account.count(record);
             ControlFlow::Continue(())
@@ -60,49 +60,6 @@ impl ActorBackend {
         });
         let spoken_characters = spoken.map(|counted| counted.cap(now));
         Ok(Caps { tokens: tokens.cap(now), statements: statements.cap(now), recognised_secs, spoken_characters })
-    }
-
-    pub(super) fn guild_usage(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
-        let (calls, all_speech) = (self.calls(account.calls()), self.speech(account.speech()));
-        let Account { statements, evaluations, addresses, by, speech } = account;
-        let by = by.into_iter().map(|(caller, sum)| UsageBy {
-            companion: caller.companion,
-            model: caller.model,
-            provider: caller.provider,
-            role: caller.role,
-            calls: self.calls(sum),
-        });
-        let speech_by = speech.into_iter().map(|(speaker, sum)| SpeechBy {
-            service: speaker.service,
-            companion: speaker.companion,
-            provider: speaker.provider,
-            speech: self.speech(sum),
-        });
-        let used = Used { statements, evaluations, addresses, calls, speech: all_speech };
-        GuildUsage { guild, used, by: by.collect(), speech_by: speech_by.collect(), caps }
-    }
-
-    fn speech(&self, sum: SpeechSum) -> Speech {
-        let SpeechSum { recognised_ms, characters, mut costs } = sum;
-        Speech {
-            recognised_secs: Duration::from_millis(recognised_ms).as_secs_f64(),
-            characters,
-            cost: costs.remove(self.context.settings.models.currency.as_str()),
-            other_costs: costs,
-        }
-    }
-
-    fn calls(&self, sum: Sum) -> Calls {
-        let Sum { calls, failed, unpriced, input_tokens, output_tokens, mut costs } = sum;
-        Calls {
-            calls,
-            failed_calls: failed,
-            input_tokens,
-            output_tokens,
-            cost: costs.remove(self.context.settings.models.currency.as_str()),
-            unpriced_calls: unpriced,
-            other_costs: costs,
-        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::domain::voice::invented::is_invented;
 use crate::domain::voice::segment::{Heard, Kind, kind_of};
 use crate::domain::voice::utterance;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
+use crate::ports::speech_recognition as recognition;
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 
 #[async_trait]
@@ -38,8 +39,8 @@ impl CallEvents for Inbound {
         self.accept_call_event(channel_ref, Event::VoiceLeft { from }, None).await
     }
 
-    async fn heard(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Result<Acceptance, InboundError> {
-        let from = &segment.from;
+    async fn heard(&self, channel_ref: &ChannelRef, heard: InboundSegment) -> Result<Acceptance, InboundError> {
+        let InboundSegment { from, segment, .. } = &heard;
         if !is_person(from) || self.is_ignored(channel_ref, &from.id) || !self.opens(channel_ref).await? {
             return Ok(Acceptance::Ignored);
         }
@@ -50,7 +51,7 @@ impl CallEvents for Inbound {
             return Ok(Acceptance::Ignored);
         }
         let id = segment.id.clone();
-        self.accept_call_event(channel_ref, self.segment_event(channel_ref, segment), Some(id)).await
+        self.accept_call_event(channel_ref, self.segment_event(channel_ref, heard), Some(id)).await
     }
 
     fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool {
@@ -91,12 +92,13 @@ impl Inbound {
     }
 
     /// What a segment counts as.
-    pub fn kind_of_segment(&self, channel_ref: &ChannelRef, segment: &InboundSegment) -> Kind {
+    pub fn kind_of_segment(&self, channel_ref: &ChannelRef, heard: &InboundSegment) -> Kind {
+        let segment = &heard.segment;
         let lists = self.word_lists(channel_ref);
         let (started, ended) = self.times_of(segment);
         // What is no word repeats nothing that was played, and only shows that somebody listens in no language.
         let (played, is_during_reply) = match segment.is_verbatim {
-            true => (&segment.played, segment.is_during_reply),
+            true => (&heard.played, heard.is_during_reply),
             false => (&PlayedWords::default(), false),
         };
         let is_invented = match segment.is_verbatim {
@@ -117,21 +119,22 @@ impl Inbound {
         kind_of(&heard, lists, played)
     }
 
-    fn times_of(&self, segment: &InboundSegment) -> (Moment, Moment) {
+    fn times_of(&self, segment: &recognition::Segment) -> (Moment, Moment) {
         let ended = segment.ended.min(self.context().clock.now());
         (segment.started.min(ended), ended)
     }
 
     /// The event of a segment: whom it addresses and what it counts as is decided now.
-    fn segment_event(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Event {
-        let (mut address, mut asks_to_stop) = self.resolve_speech(channel_ref, &segment.from, &segment.text);
+    fn segment_event(&self, channel_ref: &ChannelRef, heard: InboundSegment) -> Event {
+        let kind = self.kind_of_segment(channel_ref, &heard);
+        let InboundSegment { segment, from, provider, .. } = heard;
+        let (mut address, mut asks_to_stop) = self.resolve_speech(channel_ref, &from, &segment.text);
         let mut stop = self.stop_word(channel_ref, &segment.text, self.word_lists(channel_ref));
         if !segment.is_verbatim {
             (address, asks_to_stop, stop) = Default::default();
         }
-        let kind = self.kind_of_segment(channel_ref, &segment);
         let (started, ended) = self.times_of(&segment);
-        let InboundSegment { from, text, confidence, provider, is_last, .. } = segment;
+        let recognition::Segment { text, confidence, is_last, .. } = segment;
         let segment = Segment { from, text, started, ended, confidence, provider, kind, address, asks_to_stop, stop, is_last };
         Event::Segment(Box::new(segment))
     }

@@ -428,14 +428,14 @@ async fn inbound_events_over_the_limit_are_refused_but_never_events_that_channel
 #[tokio::test(start_paused = true)]
 async fn committed_events_are_published_in_order_before_the_answer() {
     let world = World::new().await;
-    let mut watcher = world.hub.watch(&channel_key("lobby"));
+    let mut watcher = world.hub.watch(Some(&channel_key("lobby")));
 
     world.accept("lobby", "one", None).await.unwrap().unwrap();
     let two = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))];
     world.record(|record| record.made = two).await.unwrap().unwrap();
 
     for seq in 1..=3 {
-        let Ok(Live::Recorded(recorded)) = watcher.next().await else { panic!("an event is expected") };
+        let Ok((_, Live::Recorded(recorded))) = watcher.next().await else { panic!("an event is expected") };
         assert_eq!(recorded.seq, Seq(seq));
     }
     assert_eq!(world.delivered_to("lobby"), [1]);

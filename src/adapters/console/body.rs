@@ -7,13 +7,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
-use serde_json::error::Category;
 
 use super::problem::Problem;
 use super::{Shared, validation};
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::room::RoomId;
-use crate::settings::misfit::{misfit, without_place};
+use crate::settings::strict::{self, Wrong};
 
 /// How many bytes over the limit are read and discarded, so that the client gets to read the response.
 const DRAIN_BYTES: usize = 1 << 20;
@@ -66,45 +65,9 @@ pub(super) async fn read(body: Body, console: &Shared) -> Result<Vec<u8>, Proble
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // Derived deserializers also accept an array for a struct. That would make the order of fields part of the API.
-    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{')
-        && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
-    {
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the body must be a JSON object"));
-    }
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        refusal(error.inner(), Some(path).filter(|path| path != "."))
-    })?;
-    json.end().map_err(|error| refusal(&error, None))?;
-    Ok(value)
-}
-
-fn refusal(error: &serde_json::Error, field: Option<String>) -> Problem {
-    let detail = error.to_string();
-    match error.classify() {
-        Category::Data => {
-            // Line and column are removed: most bodies are one line, and the field says more.
-            let detail = without_place(&detail);
-            // For a missing or duplicate field, serde gives only the name and the path of its parent.
-            let rest = detail.strip_prefix("missing field `").or_else(|| detail.strip_prefix("duplicate field `"));
-            let name = rest.and_then(|rest| rest.split('`').next());
-            let field = match (field, name) {
-                (Some(path), Some(name)) => Some(format!("{path}.{name}")),
-                (path, name) => path.or(name.map(str::to_owned)),
-            };
-            let detail = match (misfit(detail), &field) {
-                (Some(misfit), Some(field)) => format!("{field} {misfit}"),
-                (Some(misfit), None) => format!("the body {misfit}"),
-                (None, _) => detail.to_owned(),
-            };
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_field(field)
-        }
-        Category::Syntax | Category::Eof | Category::Io => {
-            Problem::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {detail}"))
-        }
-    }
+    let read = strict::json(bytes);
+    let read = read.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {error}")))?;
+    read.map_err(|Wrong { field, detail, .. }| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_field(field))
 }
 
 /// Query parameters. A parameter with an empty value counts as missing. An unknown parameter is refused.
@@ -118,36 +81,17 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for QueryParams<T> {
     }
 }
 
-/// The standard library's errors for a text that is not a whole number.
-const NUMBER_ERRORS: [&str; 2] = ["invalid digit found in string", "number too large to fit in target type"];
-
 fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let is_filled = |pair: &&str| !pair.split_once('=').is_some_and(|(_, value)| value.is_empty());
-    let filled: Vec<_> = query.split('&').filter(is_filled).collect();
-    form(&filled.join("&")).map_err(|detail| {
-        let quoted = detail.split('`').nth(1);
-        let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
-        let detail = match &field {
-            Some(field) if NUMBER_ERRORS.iter().any(|error| detail.ends_with(error)) => {
-                format!("{field} is not a whole number from 0 up")
-            }
-            Some(field) => match misfit(detail.strip_prefix(&format!("{field}: ")).unwrap_or(&detail)) {
-                Some(misfit) => format!("{field} {misfit}"),
-                None => format!("the query cannot be read: {detail}"),
-            },
-            None => format!("the query cannot be read: {detail}"),
-        };
-        Problem::new(StatusCode::BAD_REQUEST, detail).with_field(field)
-    })
+    form(&query.split('&').filter(is_filled).collect::<Vec<_>>().join("&"))
 }
 
 /// Parses `application/x-www-form-urlencoded`, the format of queries and forms.
-pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let uri = Uri::builder().path_and_query(format!("/?{text}")).build().map_err(|error| error.to_string())?;
-    Query::try_from_uri(&uri).map(|Query(value)| value).map_err(|rejection| {
-        let text = rejection.body_text();
-        text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text).to_owned()
-    })
+pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    let bad = |detail: String| Problem::new(StatusCode::BAD_REQUEST, detail);
+    let uri = Uri::builder().path_and_query(format!("/?{text}")).build().map_err(|error| bad(error.to_string()))?;
+    let pairs = Query::try_from_uri(&uri).map_err(|rejection| bad(rejection.body_text()))?;
+    strict::texts(pairs.0).map_err(|Wrong { field, detail, .. }| bad(detail).with_field(field))
 }
 
 pub(super) struct RoomPath(pub(super) RoomId);
@@ -251,6 +195,10 @@ mod tests {
             detail(r#"{"companions": {"aria": {"text_lull_timeout": "x"}}}"#).1,
             "companions.aria.text_lull_timeout is \"x\", must be a number"
         );
+        assert_eq!(
+            detail(r#"{"companions": {"aria": {"interjection": "chatty"}}}"#).1,
+            "companions.aria.interjection is \"chatty\", must be one of very_quiet, quiet, average, eager, very_eager"
+        );
         assert_eq!(detail(r#"{"paused": true, "paused": false}"#).1, "paused appears twice");
         assert_eq!(
             detail(r#"{"companions": {"aria": {"chatiness": "x"}}}"#).1,
@@ -283,7 +231,7 @@ mod tests {
         assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay");
         assert_eq!(detail("as=json"), "room is missing");
         assert_eq!(detail("room=a&room=b"), "room appears twice");
-        assert_eq!(detail("room=a&limit=x"), "limit is not a whole number from 0 up");
+        assert_eq!(detail("room=a&limit=x"), "limit is \"x\", must be a whole number from 0 up");
     }
 
     #[test]

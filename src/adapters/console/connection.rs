@@ -38,10 +38,10 @@ pub(super) async fn serve(
     closing: watch::Receiver<bool>,
 ) {
     // Small responses must not wait for more data.
-    match stream.set_nodelay(true).and_then(|()| end_when_stalled(&stream, settings.stall_timeout())) {
-        Ok(()) => serve_stream(stream, peer, router, settings, closing).await,
-        Err(error) => tracing::debug!(%peer, %error, "connection failed"),
+    if let Err(error) = stream.set_nodelay(true).and_then(|()| end_when_stalled(&stream, settings.stall_timeout())) {
+        tracing::debug!(%peer, %error, "the system refuses an option of a connection");
     }
+    serve_stream(stream, peer, router, settings, closing).await;
 }
 
 /// The system ends a connection whose peer takes nothing of what is sent for so long. Only Linux can do that.

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, UPGRADE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -23,12 +23,15 @@ use super::problem::Problem;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Routes whose responses may be long.
+/// Routes whose responses may be long, and take much memory to build.
 const LONG_ROUTES: [&str; 4] = ["/api/decisions", "/api/rooms/{room}/history", "/api/usage", "/api/why"];
 
 /// How many long responses may be in memory: those that are built, for which a thousand decisions take some 10 MB, and those that clients have not
 /// read yet.
 pub(super) const MAX_LONG_RESPONSES: usize = 8;
+
+/// A response up to this size, in bytes, is not counted: the limit on connections bounds how many there are.
+const SHORT_BYTES: u64 = 16 << 10;
 
 /// How long a request for a long response waits for others to be read.
 const LONG_RESPONSE_WAIT: Duration = Duration::from_secs(5);
@@ -61,8 +64,7 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     // The route's pattern, never the path: the number of different paths has no bound.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, request) {
-        Ok(request) if LONG_ROUTES.contains(&&*route) => long_response(&console, next.run(request)).await,
-        Ok(request) => next.run(request).await,
+        Ok(request) => bounded(&console, &route, next.run(request)).await,
         Err(refusal) => *refusal,
     };
     metrics::count_response(&console, &route, response.status(), start.elapsed());
@@ -82,13 +84,34 @@ impl AsRef<[u8]> for Unread {
     }
 }
 
-/// Builds a long response once there are fewer than [`MAX_LONG_RESPONSES`]. After a while without that it is refused.
-async fn long_response(console: &Shared, response: impl Future<Output = Response>) -> Response {
-    let Ok(Ok(permit)) = timeout(LONG_RESPONSE_WAIT, console.long_responses.clone().acquire_owned()).await else {
+/// Builds a response. A long one is held in memory until its client has read it, so there are at most [`MAX_LONG_RESPONSES`]. After a while without
+/// a place for it, it is refused. The page's files are in memory anyway, and a streamed response, such as an export, holds little.
+async fn bounded(console: &Shared, route: &str, response: impl Future<Output = Response>) -> Response {
+    let take_place = async || timeout(LONG_RESPONSE_WAIT, console.long_responses.clone().acquire_owned()).await.ok()?.ok();
+    let refuse = || {
         let detail = "too many long responses wait to be read by their clients; read them, request less at once, or try again";
-        return Problem::unavailable(detail, LONG_RESPONSE_WAIT).into_response();
+        Problem::unavailable(detail, LONG_RESPONSE_WAIT).into_response()
     };
-    let (parts, body) = response.await.into_parts();
+    // Building one takes many times its memory.
+    let mut place = None;
+    if LONG_ROUTES.contains(&route) {
+        place = take_place().await;
+        if place.is_none() {
+            return refuse();
+        }
+    }
+    let response = response.await;
+    let is_built = route.starts_with("/api/") || route == "/metrics";
+    if !is_built || response.body().size_hint().exact().is_none_or(|bytes| bytes <= SHORT_BYTES) {
+        return response;
+    }
+    let Some(permit) = (match place {
+        Some(permit) => Some(permit),
+        None => take_place().await,
+    }) else {
+        return refuse();
+    };
+    let (parts, body) = response.into_parts();
     match to_bytes(body, usize::MAX).await {
         Ok(bytes) => Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _permit: permit }))),
         Err(error) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

@@ -22,8 +22,7 @@ use super::problem::Problem;
 use super::validation;
 use super::web_socket::{self, Requested};
 use crate::domain::id::Seq;
-use crate::ports::backend::live::{Cursor, Lagged, LiveStream};
-use crate::ports::backend::room::RoomId;
+use crate::ports::backend::live::{Cursor, Lagged, LiveStream, Watched};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -40,23 +39,15 @@ pub(super) struct LiveParams {
     after: Option<String>,
 }
 
-/// What to watch.
-enum Wanted {
-    /// A room, from the event after this number.
-    Room(RoomId, Option<Seq>),
-    /// All rooms, each in the cursor from the event after its number.
-    All(Cursor),
-}
-
 impl LiveParams {
-    fn wanted(self) -> Result<Wanted, Problem> {
+    fn watched(self) -> Result<Watched, Problem> {
         let Some(room) = self.room else {
             let cursor = self.after.map_or(Ok(Cursor::default()), |after| Cursor::parse(&after));
-            return cursor.map(Wanted::All).map_err(|error| Problem::query("after", format!("after: {error}")));
+            return cursor.map(Watched::All).map_err(|error| Problem::query("after", format!("after: {error}")));
         };
         let number =
             |after: String| after.parse().map(Seq).map_err(|_| Problem::query("after", "after is not a whole number from 0 up"));
-        Ok(Wanted::Room(validation::room("room", &room)?, self.after.map(number).transpose()?))
+        Ok(Watched::Room(validation::room("room", &room)?, self.after.map(number).transpose()?))
     }
 }
 
@@ -67,21 +58,16 @@ pub(super) async fn live(
     QueryParams(params): QueryParams<LiveParams>,
     requested: Requested,
 ) -> Result<Response, Problem> {
-    let wanted = params.wanted()?;
+    let watched = params.watched()?;
     let upgrade = web_socket::upgrade(requested, MAX_RECEIVED_BYTES)?;
     let slot = web_socket::slot(&console, caller.address)?;
-    let (events, after) = match wanted {
-        Wanted::Room(room, after) => (console.backend()?.rooms.live(&room, after).await?, after),
-        Wanted::All(cursor) => (console.backend()?.rooms.live_rooms(cursor).await?, None),
-    };
+    let events = console.backend()?.rooms.live(watched).await?;
     let counted = console.instruments.live_sockets.one(NONE);
-    let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _slot: (slot, counted) };
+    let watcher = Watcher { caller, closing: console.closing.subscribe(), console, _slot: (slot, counted) };
     Ok(upgrade.on_upgrade(move |socket| watcher.watch(socket, events)))
 }
 
 struct Watcher {
-    /// In a view of one room, the seq of the last event that was sent, or that the client asked to resume after.
-    after: Option<Seq>,
     caller: Caller,
     closing: watch::Receiver<bool>,
     console: Shared,
@@ -98,7 +84,7 @@ enum Ending {
 }
 
 impl Watcher {
-    async fn watch(mut self, socket: WebSocket, events: LiveStream) {
+    async fn watch(self, socket: WebSocket, events: LiveStream) {
         let (mut sink, mut inbound) = socket.split();
         let mut closing = self.closing.clone();
         let ending = tokio::select! {
@@ -114,7 +100,7 @@ impl Watcher {
     }
 
     async fn forward(
-        &mut self,
+        &self,
         sink: &mut SplitSink<WebSocket, Message>,
         inbound: &mut SplitStream<WebSocket>,
         mut events: LiveStream,
@@ -126,12 +112,8 @@ impl Watcher {
         loop {
             let message = tokio::select! {
                 event = events.next() => match event {
-                    Some(Ok(event)) => {
-                        self.after = event.seq.or(self.after);
-                        Message::text(&*event.json)
-                    }
-                    Some(Err(Lagged { cursor })) => {
-                        let after = cursor.map_or(json!(self.after), |cursor| cursor.to_string().into());
+                    Some(Ok(event)) => Message::text(&*event),
+                    Some(Err(Lagged { after })) => {
                         let resume = json!({ "event": "resume", "after": after });
                         let sent = sink.send(Message::text(resume.to_string())).await;
                         return sent.map_or(Ending::Gone, |()| Ending::Close(close_code::AGAIN, "too slow, connect again with after="));

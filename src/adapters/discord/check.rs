@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use tokio::time::Instant;
 
 use super::clock::{self, Clocks};
-use super::permissions::INVITATION;
+use super::permissions;
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
 use crate::ports::clock::Clock;
@@ -72,7 +72,7 @@ pub async fn check(
 
 /// The link that invites an application's bot, with the permissions that it needs and no others.
 pub fn invitation(application: Snowflake) -> String {
-    let permissions = INVITATION.bits();
+    let permissions = permissions::invitation().bits();
     format!("https://discord.com/oauth2/authorize?client_id={application}&scope={SCOPES}&permissions={permissions}")
 }
 

@@ -12,12 +12,6 @@ use twilight_model::guild::Permissions;
 use super::snowflake::Snowflake;
 use crate::domain::moment::Moment;
 
-/// The permissions that an invitation link requests for the bot.
-pub const INVITATION: Permissions = Permissions::VIEW_CHANNEL
-    .union(Permissions::SEND_MESSAGES)
-    .union(Permissions::SEND_MESSAGES_IN_THREADS)
-    .union(Permissions::READ_MESSAGE_HISTORY)
-    .union(Permissions::MANAGE_WEBHOOKS);
 /// What nobody may do who may not write.
 const FOR_WRITERS_ONLY: Permissions = Permissions::MENTION_EVERYONE
     .union(Permissions::SEND_TTS_MESSAGES)
@@ -124,7 +118,7 @@ fn overwritten(base: Permissions, guild: &Guild<'_>, member: &Member<'_>, overwr
     })
 }
 
-/// Something that the bot must be able to do in a channel.
+/// Something that the bot must be able to do in a channel, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
     /// Receive messages.
@@ -133,106 +127,123 @@ pub enum Need {
     Enter,
     /// Be heard in the call.
     Speak,
-    /// Read messages of a downtime, and check whether its own messages arrived.
-    ReadBack,
     /// Give companions their own names and pictures.
     Webhooks,
+    /// Post in a thread that moderators locked.
+    Unlocked,
+    /// Read messages of a downtime, and check whether its own messages arrived.
+    ReadBack,
     /// Show the typing indicator, and post where there can be no webhook.
     Send,
     /// The same as [`Need::Send`], in a thread.
     SendInThreads,
-    /// Post in a thread that moderators locked.
-    Unlocked,
-    /// Register slash commands.
+    /// Register slash commands, which the invitation allows.
     Commands,
 }
 
+/// The click that allows something in a channel.
+macro_rules! allow {
+    ($permission:literal) => {
+        concat!("Edit Channel > Permissions > add the bot > allow ", $permission, ".")
+    };
+}
+
 impl Need {
-    /// What does not work without it, and what to click: two sentences for the people who run the guild.
-    pub const fn explanation(self) -> (&'static str, &'static str) {
+    /// The permission that meets it, and two sentences for the people who run the guild: what does not work without it, and what to click.
+    /// The check, the commands, the calls and the texts of refusals read this table.
+    const fn entry(self) -> (Permissions, &'static str, &'static str) {
         match self {
             Self::Listen => (
+                Permissions::VIEW_CHANNEL,
                 "Companions see no messages here.",
-                "Edit Channel > Permissions > add the bot > allow View Channel (in a private thread, mention the bot once).",
+                allow!("View Channel (in a private thread, mention the bot once)"),
             ),
             Self::Enter => (
+                Permissions::CONNECT,
                 "Companions can neither read the text of this voice channel nor take part in its call.",
-                "Edit Channel > Permissions > add the bot > allow Connect.",
+                allow!("Connect"),
             ),
-            Self::Speak => (
-                "Companions are not heard in the call of this voice channel.",
-                "Edit Channel > Permissions > add the bot > allow Speak.",
+            Self::Speak => (Permissions::SPEAK, "Companions are not heard in the call of this voice channel.", allow!("Speak")),
+            Self::Webhooks => (
+                Permissions::MANAGE_WEBHOOKS,
+                "Companions cannot speak here: their names and pictures come from a webhook.",
+                allow!("Manage Webhooks"),
+            ),
+            Self::Unlocked => (
+                Permissions::MANAGE_THREADS,
+                "Companions cannot speak in this thread: it is locked.",
+                "Open the thread's menu > Unlock Thread.",
             ),
             Self::ReadBack => (
+                Permissions::READ_MESSAGE_HISTORY,
                 "Messages that are sent while the bot is offline are lost, and after a crash a reply may stay unfinished.",
-                "Edit Channel > Permissions > add the bot > allow Read Message History.",
-            ),
-            Self::Webhooks => (
-                "Companions cannot speak here: their names and pictures come from a webhook.",
-                "Edit Channel > Permissions > add the bot > allow Manage Webhooks.",
+                allow!("Read Message History"),
             ),
             Self::Send => (
+                Permissions::SEND_MESSAGES,
                 "The typing indicator of companions is not shown.",
-                "Edit Channel > Permissions > add the bot > allow Send Messages (in a forum: Create Posts).",
+                allow!("Send Messages (in a forum: Create Posts)"),
             ),
             Self::SendInThreads => (
+                Permissions::SEND_MESSAGES_IN_THREADS,
                 "The typing indicator of companions is not shown in threads.",
-                "Edit Channel > Permissions > add the bot > allow Send Messages in Threads.",
+                allow!("Send Messages in Threads"),
             ),
-            Self::Unlocked => {
-                ("Companions cannot speak in this thread: it is locked.", "Open the thread's menu > Unlock Thread.")
-            }
             Self::Commands => (
+                Permissions::empty(),
                 "The command /tertulia is missing.",
                 "Invite the bot again with the scopes bot and applications.commands; its settings stay.",
             ),
         }
     }
 
+    /// What does not work without it, and what to click.
+    pub const fn explanation(self) -> (&'static str, &'static str) {
+        let (_, without, click) = self.entry();
+        (without, click)
+    }
+
     /// Whether companions cannot speak here without it.
     pub const fn is_vital(self) -> bool {
         matches!(self, Self::Listen | Self::Enter | Self::Webhooks | Self::Unlocked)
     }
+
+    fn is_missing(self, permissions: Permissions) -> bool {
+        !permissions.intersects(Permissions::ADMINISTRATOR | self.entry().0)
+    }
+}
+
+/// The permissions that an invitation link requests for the bot.
+pub fn invitation() -> Permissions {
+    [Need::Listen, Need::Send, Need::SendInThreads, Need::ReadBack, Need::Webhooks]
+        .map(|need| need.entry().0)
+        .into_iter()
+        .collect()
 }
 
 /// What the bot needs to take part in the call of a voice channel and does not have. On a stage, a moderator decides who speaks.
 pub fn missing_in_call(permissions: Permissions, is_stage: bool) -> Option<Need> {
-    let has = |permission| permissions.intersects(Permissions::ADMINISTRATOR | permission);
-    if !has(Permissions::VIEW_CHANNEL) {
-        Some(Need::Listen)
-    } else if !has(Permissions::CONNECT) {
-        Some(Need::Enter)
-    } else {
-        (!is_stage && !has(Permissions::SPEAK)).then_some(Need::Speak)
-    }
+    let needs = [Some(Need::Listen), Some(Need::Enter), (!is_stage).then_some(Need::Speak)];
+    needs.into_iter().flatten().find(|need| need.is_missing(permissions))
 }
 
 /// What the bot needs in a channel and does not have, the most important first.
-///
-/// `has_commands`: whether Discord lets the bot register commands in this guild (the scope `applications.commands`).
-pub fn missing(permissions: Permissions, channel: &Channel<'_>, has_commands: bool) -> Vec<Need> {
-    let has = |permission| permissions.contains(permission);
-    let mut needs = Vec::new();
-    if !has(Permissions::VIEW_CHANNEL) {
+pub fn missing(permissions: Permissions, channel: &Channel<'_>) -> Vec<Need> {
+    let is_locked = channel.thread.is_some_and(|thread| thread.is_locked) && Need::Unlocked.is_missing(permissions);
+    let write = if channel.thread.is_some() { Need::SendInThreads } else { Need::Send };
+    let needed = [
+        (Need::Listen, true),
+        (Need::Enter, channel.is_voice),
+        (Need::Webhooks, true),
+        (Need::Unlocked, is_locked),
+        (Need::ReadBack, true),
+        (write, !is_locked),
+    ];
+    let lacks = |(need, concerns): (Need, bool)| (concerns && need.is_missing(permissions)).then_some(need);
+    let mut needs: Vec<Need> = needed.into_iter().filter_map(lacks).collect();
+    if let Some(Need::Listen | Need::Enter) = needs.first() {
         // Without this permission the others cannot be seen.
-        needs.push(Need::Listen);
-    } else if channel.is_voice && !has(Permissions::CONNECT) {
-        needs.push(Need::Enter);
-    } else {
-        let locked = channel.thread.is_some_and(|thread| thread.is_locked) && !has(Permissions::MANAGE_THREADS);
-        let send = if channel.thread.is_some() {
-            (Need::SendInThreads, locked || has(Permissions::SEND_MESSAGES_IN_THREADS))
-        } else {
-            (Need::Send, has(Permissions::SEND_MESSAGES))
-        };
-        let checks = [
-            (Need::Webhooks, has(Permissions::MANAGE_WEBHOOKS)),
-            (Need::Unlocked, !locked),
-            (Need::ReadBack, has(Permissions::READ_MESSAGE_HISTORY)),
-            send,
-        ];
-        needs.extend(checks.into_iter().filter(|(_, is_met)| !is_met).map(|(need, _)| need));
+        needs.truncate(1);
     }
-    needs.extend((!has_commands).then_some(Need::Commands));
     needs
 }

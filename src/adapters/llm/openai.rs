@@ -40,7 +40,8 @@ use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
 use crate::adapters::endpoint::sse::Events;
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
-use crate::settings::models::{Endpoint, parsed_base_url, seconds};
+use crate::settings::duration;
+use crate::settings::models::{Endpoint, parsed_base_url};
 
 /// An answer longer than this, including its tool calls, is truncated: no chat has room for more.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
@@ -97,8 +98,8 @@ impl OpenAi {
             key,
             temperature: limits.temperature,
             timeout: limits.timeout(),
-            first_token_timeout: seconds(limits.first_token_timeout_secs),
-            idle_timeout: seconds(limits.idle_timeout_secs),
+            first_token_timeout: duration(limits.first_token_timeout_secs),
+            idle_timeout: duration(limits.idle_timeout_secs),
             dialect: Arc::new(Dialect::of(identity.clone())),
             identity,
         })

@@ -51,7 +51,7 @@ impl Rehearsal {
     }
 
     async fn wait(&self, secs: f64) {
-        let duration = models::seconds(secs * self.pace);
+        let duration = crate::settings::duration(secs * self.pace);
         if !duration.is_zero() {
             sleep(duration).await;
         }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use tokio::sync::mpsc;
 
+use super::service::At;
+use super::trial::{try_recognition, try_voice};
 use crate::domain::moment::Moment;
 use crate::domain::voice::heard::WordTime;
 use crate::domain::voice::speech::Stretch;
@@ -15,16 +18,19 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
-/// Generates one test for each rule. The expressions create what makes speech, and what recognises it.
+/// Generates one test for each rule. The expression creates what makes speech, or what recognises it.
 macro_rules! conformance {
-    ($synthesis:expr, $recognition:expr) => {
+    (synthesis: $synthesis:expr) => {
         conformance!($synthesis;
             words_have_audio,
             a_text_without_words_has_none_and_no_error,
             the_times_of_words_come_before_their_audio_ascend_and_lie_within_it,
             a_higher_speed_takes_less_time,
             a_sentence_that_is_cancelled_does_not_affect_another,
+            a_voice_can_be_tried,
         );
+    };
+    (recognition: $recognition:expr) => {
         conformance!($recognition;
             each_stretch_has_one_last_final_with_times_within_the_audio,
             a_cut_stretch_is_not_the_last_of_its_utterance,
@@ -32,6 +38,7 @@ macro_rules! conformance {
             what_is_closed_without_speech_returns_no_words,
             it_ends_when_nobody_takes_the_results,
             partial_results_come_only_from_who_has_them,
+            recognition_can_be_tried,
         );
     };
     ($subject:expr; $($rule:ident),* $(,)?) => {
@@ -83,13 +90,21 @@ pub(super) async fn a_higher_speed_takes_less_time(synthesis: impl SpeechSynthes
 }
 
 pub(super) async fn a_sentence_that_is_cancelled_does_not_affect_another(synthesis: impl SpeechSynthesis) {
-    let mut cancelled = synthesis.say(sentence(TEXTS[1], 1.0));
+    let mut cancelled = synthesis.say(sentence(TEXTS[1]));
     assert!(cancelled.next().await.is_some());
     drop(cancelled);
 
     let (one, other) = tokio::join!(said(&synthesis, TEXTS[0], 1.0), said(&synthesis, TEXTS[1], 1.0));
 
     assert!(one.duration > Duration::ZERO && other.duration > one.duration);
+}
+
+pub(super) async fn a_voice_can_be_tried(synthesis: impl SpeechSynthesis) {
+    assert_eq!(try_voice(&synthesis, None).await, Ok(()));
+}
+
+pub(super) async fn recognition_can_be_tried(recognition: impl SpeechRecognition) {
+    assert_eq!(try_recognition(&recognition).await, Ok(()));
 }
 
 pub(super) async fn each_stretch_has_one_last_final_with_times_within_the_audio(recognition: impl SpeechRecognition) {
@@ -170,13 +185,42 @@ struct Said {
     duration: Duration,
 }
 
-fn sentence(text: &str, speed: f64) -> Sentence {
-    Sentence { companion: "aria".into(), text: text.into(), language: "en".into(), voice: None, speed }
+/// A sentence in the voice of the service.
+pub(super) fn sentence(text: &str) -> Sentence {
+    Sentence { companion: "aria".into(), text: text.into(), language: "en".into(), voice: None, speed: 1.0 }
+}
+
+/// What is said: where the words end, the samples, and the error at the end.
+pub(super) async fn heard(mut pieces: BoxStream<'static, Result<Piece, NoAnswer>>) -> (Vec<usize>, Vec<i16>, Option<NoAnswer>) {
+    let (mut words, mut audio) = (Vec::new(), Vec::new());
+    while let Some(piece) = pieces.next().await {
+        match piece {
+            Ok(Piece::Words(times)) => words.extend(times.into_iter().map(|word| word.text_end)),
+            Ok(Piece::Audio(samples)) => audio.extend(samples),
+            Err(error) => {
+                assert!(pieces.next().await.is_none(), "something follows an error");
+                return (words, audio, Some(error));
+            }
+        }
+    }
+    (words, audio, None)
+}
+
+/// A service at this address.
+pub(super) fn at(url: &str, model: &str, key: &str) -> At {
+    At {
+        base_url: url.parse().expect("a URL"),
+        model: model.into(),
+        key: Some(key.to_owned().into()),
+        timeout: Duration::from_secs(10),
+        partial_results: true,
+        authorities: Vec::new(),
+    }
 }
 
 /// Makes all audio of a sentence, and checks the order of its pieces.
 async fn said(synthesis: &impl SpeechSynthesis, text: &str, speed: f64) -> Said {
-    let pieces: Vec<Result<Piece, NoAnswer>> = synthesis.say(sentence(text, speed)).collect().await;
+    let pieces: Vec<Result<Piece, NoAnswer>> = synthesis.say(Sentence { speed, ..sentence(text) }).collect().await;
     assert!(pieces.iter().rev().skip(1).all(Result::is_ok), "{text:?}: something follows an error");
     let (mut words, mut duration) = (Vec::new(), Duration::ZERO);
     let mut samples = 0;

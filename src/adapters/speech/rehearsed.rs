@@ -90,5 +90,6 @@ mod tests {
     use super::RehearsedSpeech;
     use crate::adapters::speech::conformance::conformance;
 
-    conformance!(RehearsedSpeech, RehearsedSpeech);
+    conformance!(synthesis: RehearsedSpeech);
+    conformance!(recognition: RehearsedSpeech);
 }

@@ -24,7 +24,7 @@ use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
 use crate::ports::store::maintenance::is_backup_name;
 use crate::server::offline::open_options;
-use crate::server::{holds_a_store, with_newest_backup};
+use crate::server::{holds_a_store, newest_backup, with_newest_backup};
 use crate::settings::Loaded;
 
 /// What to do about a damaged store.
@@ -114,12 +114,14 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
                 Err(Failure::Store(detail))
             })?;
             store.verify(Inspection, records("reading")).or_else(|error| {
-                report_damage(json, &error.to_string())?;
-                Err(Failure::Store(error.to_string()))
+                let detail = format!("{error}; {}", newest_backup(data));
+                report_damage(json, &detail)?;
+                Err(Failure::Store(detail))
             })?
         }
     };
-    report_findings(json, &visible::path(data), &read, REMEDY, UNREADABLE_REMEDY)
+    let remedy = format!("{REMEDY} ({})", newest_backup(data));
+    report_findings(json, &visible::path(data), &read, &remedy, UNREADABLE_REMEDY)
 }
 
 /// Verifies a copy that the running server makes, because the server has the store locked. The copy contains every record.

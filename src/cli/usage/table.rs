@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::time::Duration;
+
+use indicatif::HumanCount;
 
 use super::By;
 use crate::domain::price::Cost;
@@ -89,14 +92,14 @@ fn named(guild: &GuildUsage, one: &UsageBy, by: By) -> [String; 2] {
 
 fn row(names: [String; 2], calls: &Calls) -> Row {
     let numbers = [calls.calls, calls.failed_calls, calls.input_tokens, calls.output_tokens].map(grouped);
-    names.into_iter().chain(numbers).chain([calls.cost.map_or_else(|| "–".to_owned(), money)]).collect()
+    names.into_iter().chain(numbers).chain([calls.costs.cost.map_or_else(|| "–".to_owned(), money)]).collect()
 }
 
 /// What services for speech did, if they did anything.
 fn speech(usage: &Usage) -> Vec<Row> {
     let row = |[guild, who, what, provider]: [String; 4], speech: &Speech| -> Row {
-        let heard = format!("{:.1}", speech.recognised_secs);
-        let cost = speech.cost.map_or_else(|| "–".to_owned(), money);
+        let heard = format!("{:.1}", Duration::from_millis(speech.recognised_ms).as_secs_f64());
+        let cost = speech.costs.cost.map_or_else(|| "–".to_owned(), money);
         vec![guild, who, what, provider, heard, grouped(speech.characters), cost]
     };
     let mut rows = Vec::new();
@@ -150,8 +153,9 @@ fn notes(total: &Calls) -> Vec<String> {
     if total.failed_calls > 0 {
         notes.push(format!("{} without an answer: their usage is not known", calls(total.failed_calls)));
     }
-    if !total.other_costs.is_empty() {
-        let costs: Vec<_> = total.other_costs.iter().map(|(currency, cost)| format!("{currency} {}", money(*cost))).collect();
+    if !total.costs.other_costs.is_empty() {
+        let costs: Vec<_> =
+            total.costs.other_costs.iter().map(|(currency, cost)| format!("{currency} {}", money(*cost))).collect();
         notes.push(format!("not included, because their prices were in another currency: {}", costs.join(", ")));
     }
     notes
@@ -178,15 +182,7 @@ fn plain(id: &str) -> String {
 
 /// 1234567 as 1,234,567.
 fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    HumanCount(number).to_string()
 }
 
 /// Four decimals. A smaller cost is `<0.0001`.

@@ -2,78 +2,25 @@
 
 use std::fmt::Write as _;
 
-use serde::Deserialize;
-
 use super::Why;
 use crate::cli::visible::line as escaped;
+use crate::ports::backend::decisions::{self, Brief, DecisionRecord, Outcome, StoryLine, WaitingFor};
+use crate::ports::backend::stamp::rfc3339;
 
 /// The width of a line, in columns, when the terminal's width is not known.
 const WIDTH: usize = 100;
 /// The indent of a step's text, in columns: two, the time, and two more.
 const INDENT: usize = 12;
 
-/// The part of the answer of `/api/why` that is rendered.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Explanation {
-    companion: Option<String>,
-    name: Option<String>,
-    message: Option<u64>,
-    #[serde(default)]
-    story: Vec<Line>,
-    decision: Option<Decision>,
-    waiting_for: Option<Waiting>,
-    #[serde(default)]
-    companions: Vec<Brief>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Line {
-    at: String,
-    text: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Decision {
-    seq: u64,
-    decision: String,
-    trigger: String,
-    reason: String,
-    trace: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Waiting {
-    text: String,
-    #[serde(default)]
-    unsettled: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Brief {
-    companion: String,
-    name: String,
-    outcome: Option<String>,
-    text: String,
-    seq: Option<u64>,
-    at: Option<String>,
-    waiting_for: Option<Waiting>,
-}
-
-impl Explanation {
-    pub(super) fn parse(json: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(json)
-    }
-}
-
 /// The width of a line: from `COLUMNS`, else from the terminal, limited to 50 to 160.
 pub(super) fn width(columns: Option<&str>, terminal: Option<usize>) -> usize {
     columns.and_then(|columns| columns.trim().parse().ok()).or(terminal).map_or(WIDTH, |columns| columns.clamp(50, 160))
 }
 
-pub(super) fn render(explanation: &Explanation, options: &Why, is_from_server: bool, width: usize) -> String {
+pub(super) fn render(explanation: &decisions::Why, options: &Why, is_from_server: bool, width: usize) -> String {
     let mut page = Page { text: String::new(), width, day: String::new() };
     match &explanation.companion {
-        Some(companion) => one_companion(&mut page, explanation, companion, &options.room),
+        Some(companion) => one_companion(&mut page, explanation, companion.as_str(), &options.room),
         None => all_companions(&mut page, explanation, options),
     }
     if !is_from_server {
@@ -83,13 +30,13 @@ pub(super) fn render(explanation: &Explanation, options: &Why, is_from_server: b
     page.text
 }
 
-fn one_companion(page: &mut Page, explanation: &Explanation, companion: &str, room: &str) {
+fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str, room: &str) {
     let name = display_name(explanation.name.as_deref().unwrap_or(companion), companion);
     let about = explanation.message.map(|seq| format!(", message {seq}")).unwrap_or_default();
     let head = match &explanation.decision {
-        Some(Decision { seq, decision, trigger, reason, .. }) => {
+        Some(DecisionRecord { seq, decision, trigger, reason, .. }) => {
             // Nothing triggers such a decision. Its recorded trigger has no meaning.
-            let is_bookkeeping = matches!(reason.as_str(), "closed" | "paused" | "overflow" | "stale");
+            let is_bookkeeping = matches!(&**reason, "closed" | "paused" | "overflow" | "stale");
             let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
             format!("{name} in {room}{about}, decision {seq}: {decision} ({trigger}{reason})")
         }
@@ -110,13 +57,13 @@ fn one_companion(page: &mut Page, explanation: &Explanation, companion: &str, ro
         page.gap();
         page.wrap(0, &waits(waiting));
     }
-    if let Some(trace) = explanation.decision.as_ref().and_then(|decision| decision.trace.as_ref()) {
+    if let Some(trace) = explanation.decision.as_ref().and_then(|decision| decision.more.get("trace")?.as_str()) {
         page.gap();
         page.wrap(0, &format!("trace {trace}"));
     }
 }
 
-fn all_companions(page: &mut Page, explanation: &Explanation, options: &Why) {
+fn all_companions(page: &mut Page, explanation: &decisions::Why, options: &Why) {
     let room = &options.room;
     match explanation.message {
         Some(seq) => page.wrap(0, &format!("Message {seq} in {room}")),
@@ -133,11 +80,10 @@ fn all_companions(page: &mut Page, explanation: &Explanation, options: &Why) {
         page.gap();
         let head = match &brief.outcome {
             Some(_) => outcome(brief),
-            None => display_name(&brief.name, &brief.companion),
+            None => display_name(&brief.name, brief.companion.as_str()),
         };
         let decision = brief.seq.map(|seq| format!(", decision {seq}")).unwrap_or_default();
-        let at =
-            brief.at.as_deref().map(|at| format!(", {} UTC", at.get(..19).unwrap_or(at).replace('T', " "))).unwrap_or_default();
+        let at = brief.at.map(|at| format!(", {} UTC", rfc3339(at.0)[..19].replace('T', " "))).unwrap_or_default();
         page.wrap(0, &format!("{head}{decision}{at}"));
         page.wrap(2, &brief.text);
         if let Some(waiting) = brief.waiting_for.as_ref().filter(|_| brief.outcome.is_none()) {
@@ -159,24 +105,24 @@ fn display_name(name: &str, id: &str) -> String {
 }
 
 fn outcome(brief: &Brief) -> String {
-    let outcome = match brief.outcome.as_deref().unwrap_or_default() {
-        "answered" => "answered it",
-        "speaking" => "is about to answer it",
-        "failed" => "wanted to answer it, but made no statement",
-        "silent" => "stayed silent about it",
-        "waiting" => "has not decided about it yet",
-        "own" => "wrote it",
-        "taken_back" => "did not answer it: the message was deleted",
-        "cleared" => "did not answer it: the room was cleared",
-        "left" => "did not answer it: the companion left the room",
-        "absent" => "was not in the room",
-        "set_aside" => "did not consider it: the message is a dead letter",
-        _ => "has an outcome that this version does not know",
+    let outcome = match brief.outcome.unwrap_or(Outcome::Unknown) {
+        Outcome::Answered => "answered it",
+        Outcome::Speaking => "is about to answer it",
+        Outcome::Failed => "wanted to answer it, but made no statement",
+        Outcome::Silent => "stayed silent about it",
+        Outcome::Waiting => "has not decided about it yet",
+        Outcome::Own => "wrote it",
+        Outcome::Deleted => "did not answer it: the message was deleted",
+        Outcome::Cleared => "did not answer it: the room was cleared",
+        Outcome::Left => "did not answer it: the companion left the room",
+        Outcome::Absent => "was not in the room",
+        Outcome::DeadLetter => "did not consider it: the message is a dead letter",
+        Outcome::Unknown => "has an outcome that this version does not know",
     };
-    format!("{} {outcome}", display_name(&brief.name, &brief.companion))
+    format!("{} {outcome}", display_name(&brief.name, brief.companion.as_str()))
 }
 
-fn waits(waiting: &Waiting) -> String {
+fn waits(waiting: &WaitingFor) -> String {
     let unsettled = match waiting.unsettled {
         0 => String::new(),
         1 => "One message is unsettled. ".to_owned(),
@@ -198,9 +144,10 @@ impl Page {
         self.text.push('\n');
     }
 
-    fn story(&mut self, story: &[Line]) {
+    fn story(&mut self, story: &[StoryLine]) {
         for line in story {
-            let (day, time) = line.at.split_once('T').unwrap_or((line.at.as_str(), ""));
+            let at = rfc3339(line.at.0);
+            let (day, time) = at.split_once('T').unwrap_or((&at, ""));
             if day != self.day {
                 self.day = day.to_owned();
                 self.gap();

@@ -166,7 +166,7 @@ impl Conversation {
         let opened = self.turns.held.get(selected).map_or(self.handled, |held| held.opened);
         let turn = self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn);
         self.turns.held.clear();
-        // HeldVote votes spent their delay while they waited.
+        // Held votes spent their delay while they waited.
         self.begin_turn(Some(selected), others, opened, turn, None);
     }
 }

@@ -134,7 +134,7 @@ impl Conversation {
         let Some(round) = self.turns.round(message).filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
-        // HeldVote votes are selected when the floor is free, if the loop guard still allows it.
+        // Held votes are selected when the floor is free, if the loop guard still allows it.
         let is_guarded = self.streak() >= step.world.rules.turn_taking.max_companion_streak;
         let must_wait = self.turns.is_floor_taken() || self.turns.is_being_judged() || self.awaits_last_statement(step.world);
         let (selected, held) =

@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::card::Card;
+use super::card::for_statement;
 use super::data::{char_weight, cut_middle, plain_words, weight};
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
@@ -12,7 +12,7 @@ use super::room::statement_ending_weight;
 use super::texts::{HOW_TO_READ_TURNS, MISSED, NEW, OPENING, REASON, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
-use super::{Prompt, Said, StatementParts, Turn, tokens};
+use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
 use crate::settings::prompt::Prompt as Words;
 
 /// The most that everything weighs which changes from one statement to the next.
@@ -54,28 +54,35 @@ impl<'a> Item<'a> {
 ///
 /// The room of the talk depends on the character and the settings alone: what changes from one statement to the next has a part of its own, so that
 /// the talk begins with the same message as long as possible.
-pub(super) fn statement(parts: &StatementParts<'_>, card: &Card<'_>, ending: &str, words: &Words) -> Prompt {
+pub(super) fn statement(
+    character: &Character<'_>,
+    scene: &Scene,
+    statement: &StatementInput,
+    ending: &str,
+    words: &Words,
+) -> Prompt {
+    let StatementInput { input, reason, summary_upto, left_out: unread, .. } = statement;
     let reserved = statement_ending_weight(words);
     let System { text: system, sizes: system_sizes, left } =
-        system(&parts.character, card, HOW_TO_READ_TURNS, reserved, words.statement_tokens);
+        system(character, &for_statement(character, words), HOW_TO_READ_TURNS, reserved, words.statement_tokens);
     let changing = (left / 3).min(MAX_CHANGING_WEIGHT);
-    let reader = Reader { id: parts.character.id, name: parts.character.name };
+    let reader = Reader { id: character.id, name: character.name };
 
-    let talk: Vec<&Said> = parts.recent.iter().chain(parts.snapshot).collect();
-    let is_own = |said: &Said| said.message.is_by(parts.character.id);
-    let new_from = talk.iter().rposition(|said| is_own(said)).map_or(0, |own| own + 1).max(parts.recent.len());
-    let has_missed = talk[parts.recent.len()..new_from].iter().any(|said| !is_own(said));
-    let shown = shown(&talk, new_from, reader, &parts.scene.zone, left - changing);
+    let talk: Vec<&Said> = input.recent.iter().chain(&input.buffer).collect();
+    let is_own = |said: &Said| said.message.is_by(character.id);
+    let new_from = talk.iter().rposition(|said| is_own(said)).map_or(0, |own| own + 1).max(input.recent.len());
+    let has_missed = talk[input.recent.len()..new_from].iter().any(|said| !is_own(said));
+    let shown = shown(&talk, new_from, reader, &scene.zone, left - changing);
     let begin = talk.len() - shown.len();
     let new_from = new_from.saturating_sub(begin);
 
-    let note = note(parts.trigger, parts.stage, parts.is_repetitive).map(|note| note.sentence(parts.minutes, words));
+    let note = note(input.trigger, input.stage, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
     let note = cut_middle(note.as_deref().unwrap_or_default(), changing / 8, char_weight);
-    let missing = parts.left_out + talk[..begin].iter().filter(|said| said.seq > parts.summary_upto).count();
-    let summary = quoted(parts.summary, changing / 2);
-    let reason = quoted(parts.reason, changing / 8);
+    let missing = unread + talk[..begin].iter().filter(|said| said.seq > *summary_upto).count();
+    let summary = quoted(input.summary.as_deref(), changing / 2);
+    let reason = quoted(reason.as_deref(), changing / 8);
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
-    let scene = parts.scene.sentences(parts.character.id, earlier, new, changing / 4);
+    let scene = scene.sentences(character.id, earlier, new, changing / 4);
     let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
     let situation = paragraphs(&[
         heading(&summary, SUMMARY),

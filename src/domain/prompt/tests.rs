@@ -73,40 +73,33 @@ fn role() -> impl Strategy<Value = Role> {
     prop::sample::select(vec![Role::Person, Role::Bot, Role::Companion])
 }
 
-fn parts<'a>() -> DecisionParts<'a> {
-    DecisionParts {
-        character: character(),
-        scene: scene(),
+fn input() -> PromptInput {
+    PromptInput {
         trigger: Trigger::Lull,
         stage: Stage::None,
-        message_count: 0,
-        minutes: 30,
-        speaker: None,
-        summary: None,
-        recent: &[],
-        buffer: &[],
-        is_repetitive: false,
-    }
-}
-
-fn speaking(character: Character<'_>) -> StatementParts<'_> {
-    StatementParts {
-        character,
-        scene: scene(),
-        trigger: Trigger::Lull,
-        stage: Stage::None,
+        modality: Modality::Text,
         message_count: 1,
         minutes: 30,
         speaker: None,
-        reason: None,
-        summary: None,
-        summary_upto: Seq::NONE,
-        recent: &[],
-        left_out: 0,
-        snapshot: &[],
         is_repetitive: false,
-        is_spoken: false,
+        summary: None,
+        recent: Vec::new(),
+        buffer: Vec::new(),
     }
+}
+
+fn speaking(input: PromptInput) -> StatementInput {
+    StatementInput { input, reason: None, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 }
+}
+
+/// The prompt of a decision, with everything else as usual.
+fn voted(input: PromptInput) -> Prompt {
+    vote(character(), scene(), &input, &words())
+}
+
+/// The prompt of a statement, with everything else as usual.
+fn stated(input: PromptInput) -> Prompt {
+    statement(character(), scene(), &speaking(input), &words())
 }
 
 fn character<'a>() -> Character<'a> {

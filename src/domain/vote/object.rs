@@ -271,10 +271,12 @@ impl<'a> StrictWriter<'a> {
         self.output.push('"');
         while let Some(c) = self.rest().chars().next() {
             self.at += c.len_utf8();
-            let after = self.rest().trim_start();
-            if closing.contains(&c) && (after.is_empty() || after.starts_with([',', ':', '}', ']', ';'])) {
-                self.output.push('"');
-                return true;
+            if closing.contains(&c) {
+                let after = self.rest().trim_start();
+                if after.is_empty() || after.starts_with([',', ':', '}', ']', ';']) {
+                    self.output.push('"');
+                    return true;
+                }
             }
             match (c, self.rest().chars().next()) {
                 ('\\', Some(escaped)) => {

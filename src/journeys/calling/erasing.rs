@@ -8,7 +8,7 @@ use super::{call, events, join_all, leave, says, segment, words};
 use crate::actors::erasure::retention;
 use crate::domain::event::Event;
 use crate::ports::backend::keeping::ExportForm;
-use crate::ports::voice_call::{CallEvents, InboundSegment};
+use crate::ports::voice_call::CallEvents;
 use crate::replay::{ReplayEventKind, Script, run};
 
 const DAY: f64 = 86_400.0;
@@ -21,7 +21,8 @@ async fn talked() -> World {
     says(&world, "Zora", "Ari, a zebra").await;
     says(&world, "Ben", "it is one").await;
     world.pass(10.0).await;
-    let noise = InboundSegment { no_speech: Some(0.9), ..segment(&world, "Zora", "zebra noise") };
+    let mut noise = segment(&world, "Zora", "zebra noise");
+    noise.segment.no_speech = Some(0.9);
     super::inbound(&world).heard(&super::lobby(), noise).await.unwrap();
     says(&world, "Zora", "my last zebra").await;
     world

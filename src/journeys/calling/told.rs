@@ -7,7 +7,7 @@ use super::{call, inbound, lobby, says, segment};
 use crate::domain::id::Seq;
 use crate::ports::backend::decisions::{Why, WhyAt};
 use crate::ports::inbound_events::Acceptance;
-use crate::ports::voice_call::{CallEvents, InboundSegment};
+use crate::ports::voice_call::CallEvents;
 
 async fn why(world: &World, seq: Seq) -> Why {
     let at = Some(WhyAt::Message(seq.to_string().into()));
@@ -15,7 +15,8 @@ async fn why(world: &World, seq: Seq) -> Why {
 }
 
 async fn noise(world: &World) -> Seq {
-    let noise = InboundSegment { voiced: Some(Duration::from_millis(100)), ..segment(world, "ben", "uh") };
+    let mut noise = segment(world, "ben", "uh");
+    noise.segment.voiced = Some(Duration::from_millis(100));
     match inbound(world).heard(&lobby(), noise).await.unwrap() {
         Acceptance::New(seq) => seq,
         other => panic!("{other:?}"),

@@ -1,7 +1,5 @@
 //! "It ignored me last night": the outcome of a message, for every companion.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::super::keeping::write_dead_letter;
@@ -80,25 +78,6 @@ async fn a_message_that_was_deleted_or_cleared_first_says_so() {
     assert_eq!(outcomes(&deleted.companions), [("aria", Outcome::Deleted)]);
     assert_eq!(texts(&deleted), "message: Somebody said something that was deleted since.\nchanged: It was deleted.\n");
     assert_eq!(outcomes(&cleared), [("aria", Outcome::Cleared)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_message_that_was_deleted_while_it_was_asked_about_says_so() {
-    let world = World::with_willing_lobby().await;
-    world.side.set_delay(Duration::from_secs(5));
-    let seq = world.say_then_pass("lobby", "Ari?", 2.0).await;
-    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
-    world.rest().await;
-    let at_once = fates(&world, "lobby", &seq.to_string()).await;
-    world.pass(60.0).await;
-
-    let explanation = world.why("lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
-
-    let text = "It was being asked about it, or about to answer it, when the message was deleted.";
-    let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
-    assert_eq!((at_once[0].outcome, at_once[0].seq, &*at_once[0].text), (Some(Outcome::Deleted), None, text));
-    assert_eq!((explanation.companions[0].seq, &*explanation.companions[0].text), (decision, text));
-    assert!(texts(&explanation).contains("got the floor, with nothing left to answer."), "{}", texts(&explanation));
 }
 
 #[tokio::test(start_paused = true)]

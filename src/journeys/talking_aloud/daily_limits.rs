@@ -131,6 +131,6 @@ async fn who_does_not_stop_talking_reaches_the_limit_all_the_same() {
     ana.talk(&world, 1_000, 1).await;
 
     assert_eq!((refusals(&ana), ears.open()), (1, 0), "after 40 s");
-    let heard: f64 = speech_used(&world).await.iter().map(|(_, used)| used.recognised_secs).sum();
+    let heard = speech_used(&world).await.iter().map(|(_, used)| used.recognised_ms).sum::<u64>() as f64 / 1_000.0;
     assert!((24.0..35.0).contains(&heard), "{heard}");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::room::RoomId;
@@ -32,15 +32,12 @@ pub struct Decisions {
 }
 
 /// One decision on record.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
-    /// The number of its event.
     pub seq: Seq,
-    /// When it was made.
     pub at: Stamp,
     pub room: Arc<str>,
     pub companion: CompanionId,
-    /// Why the companion considered speaking.
     pub trigger: Trigger,
     /// `YES` or `NO`.
     pub decision: Arc<str>,
@@ -75,12 +72,12 @@ pub enum WhyAt {
 }
 
 /// The explanation of a decision, or of why nothing has triggered yet, or of what happened to a message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Why {
     /// The companion; absent where several are described in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionId>,
-    /// Its display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     /// The number of the message, if the query named one.
@@ -99,15 +96,13 @@ pub struct Why {
 }
 
 /// A short entry about one companion.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brief {
     pub companion: CompanionId,
-    /// Its display name.
     pub name: Arc<str>,
     /// What happened to the message for it, if the query named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What happened, in words.
     pub text: String,
     /// The number of the decision that is described, if there is one.
     pub seq: Option<Seq>,
@@ -118,7 +113,7 @@ pub struct Brief {
 }
 
 /// What happened to a message for one companion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It spoke, with this message among those that it answered.
@@ -145,27 +140,25 @@ pub enum Outcome {
     /// The message became a dead letter because it killed its handler. No companion is asked about it.
     #[serde(rename = "set_aside")]
     DeadLetter,
-    /// The records that were read do not say.
+    /// The records that were read do not say, or the answer is of another version.
+    #[serde(other)]
     Unknown,
 }
 
 /// One step of an explanation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoryLine {
-    /// The time of the step.
     pub at: Stamp,
     /// The number of its event, if it is one.
     pub seq: Option<Seq>,
     /// Its kind, as in the live view.
     pub event: Arc<str>,
-    /// What happened, in words.
     pub text: String,
 }
 
 /// What a companion is waiting for before it is asked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitingFor {
-    /// The condition in words.
     pub text: String,
     /// The number of messages missing for an interjection.
     pub messages: Option<u64>,
@@ -177,10 +170,9 @@ pub struct WaitingFor {
 }
 
 /// One part of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptPart {
     /// Its name: `persona`, `summary`, `history`, `buffer` …
     pub part: Arc<str>,
-    /// Its estimated size in tokens.
     pub tokens: u64,
 }

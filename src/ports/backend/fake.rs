@@ -29,7 +29,7 @@ use crate::ports::backend::keeping::{
     BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
     ReadyPart, SuspendedChannel,
 };
-use crate::ports::backend::live::{Cursor, Lagged, Live, LiveStream};
+use crate::ports::backend::live::{Lagged, LiveStream, Watched};
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
@@ -39,10 +39,10 @@ use crate::ports::backend::room::{
 };
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::state::{CompanionState, Doing, RoomState};
-use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
+use crate::ports::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::ChannelRef;
-use crate::settings::companion::ModelChoice;
+use crate::settings::companion::{Interjection, ModelChoice};
 
 /// Noon of 1 May 2026: the only time in this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -92,21 +92,21 @@ pub(crate) struct Probe {
 struct FakeRoom {
     title: Option<Arc<str>>,
     guild: GuildId,
-    companions: BTreeMap<CompanionId, (Option<Arc<str>>, bool)>,
+    companions: BTreeMap<CompanionId, (Option<Interjection>, bool)>,
     externals: BTreeMap<CompanionId, Invited>,
     paused: bool,
     messages: Vec<HistoryMessage>,
-    live: broadcast::Sender<Live>,
+    live: broadcast::Sender<Arc<str>>,
 }
 
 impl FakeRoom {
     fn view(&self, id: &RoomId) -> Room {
-        let companion = |(id, (interjection, paused)): (&CompanionId, &(Option<Arc<str>>, bool))| RoomCompanion {
+        let companion = |(id, (interjection, paused)): (&CompanionId, &(Option<Interjection>, bool))| RoomCompanion {
             id: id.clone(),
             name: self.name(id),
             aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
             external: self.externals.contains_key(id),
-            interjection: interjection.clone().unwrap_or("average".into()),
+            interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
             starts_after: None,
             max_turns: None,
             repetition: true,
@@ -177,9 +177,9 @@ fn builtin_name(id: &CompanionId) -> Arc<str> {
     if id.as_str() == "aria" { "Aria".into() } else { "Ben".into() }
 }
 
-fn rendered(message: &HistoryMessage) -> Live {
+fn rendered(message: &HistoryMessage) -> Arc<str> {
     let json = json!({ "event": "message", "seq": message.seq, "from": message.from, "text": message.text });
-    Live { seq: Some(message.seq), json: json.to_string().into() }
+    json.to_string().into()
 }
 
 impl FakeBackend {
@@ -203,7 +203,7 @@ impl FakeBackend {
     }
 
     /// Sends an event to the watchers of a room.
-    pub(crate) fn show(&self, room: &str, live: Live) {
+    pub(crate) fn show(&self, room: &str, live: Arc<str>) {
         let room = RoomId::parse(room).unwrap();
         let _ = self.rooms.lock()[&room].live.send(live);
     }
@@ -271,14 +271,6 @@ fn decision(room: &str) -> DecisionRecord {
     }
 }
 
-fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
-    match change {
-        Override::Keep => {}
-        Override::Reset => *to = None,
-        Override::Set(value) => *to = Some(value.clone()),
-    }
-}
-
 #[async_trait]
 impl CallRooms for FakeBackend {
     async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
@@ -326,12 +318,12 @@ impl RoomService for FakeBackend {
             if patch.paused != Override::Keep {
                 room.paused = patch.paused == Override::Set(true);
             }
-            apply(&patch.title, &mut room.title);
+            patch.title.clone().apply(&mut room.title);
             for (companion, CompanionPatch { interjection, paused, .. }) in &patch.companions {
                 let missing =
                     || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
                 let overrides = room.companions.get_mut(&CompanionId::from(&**companion)).ok_or_else(missing)?;
-                apply(interjection, &mut overrides.0);
+                interjection.apply(&mut overrides.0);
                 if *paused != Override::Keep {
                     overrides.1 = *paused == Override::Set(true);
                 }
@@ -357,7 +349,7 @@ impl RoomService for FakeBackend {
         }
         self.check().await?;
         self.with_room(id, |room| {
-            let companion = |(id, (_, paused)): (&CompanionId, &(Option<Arc<str>>, bool))| CompanionState {
+            let companion = |(id, (_, paused)): (&CompanionId, &(Option<Interjection>, bool))| CompanionState {
                 id: id.clone(),
                 name: room.name(id),
                 interjection: "average".into(),
@@ -423,27 +415,31 @@ impl RoomService for FakeBackend {
         Ok(self.rooms.lock().get_mut(&id).is_some_and(|room| room.companions.remove(companion).is_some()))
     }
 
-    async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        self.with_room(id, |room| {
+    async fn live(&self, watched: Watched) -> Result<LiveStream, Refused> {
+        let (id, after) = match watched {
+            Watched::Room(id, after) => (id, after),
+            Watched::All(after) => {
+                let hello = json!({ "event": "hello", "last": 3 }).to_string().into();
+                return Ok(stream::iter([Ok(hello), Err(Lagged { after: after.to_string().into() })]).boxed());
+            }
+        };
+        self.with_room(&id, |room| {
             let is_missed = |seq: Seq| after.is_some_and(|after| seq > after);
             let missed: Vec<_> =
                 room.messages.iter().filter(|message| is_missed(message.seq)).map(|stored| Ok(rendered(stored))).collect();
-            let upcoming = stream::unfold(Some(room.live.subscribe()), |receiver| async move {
-                let mut receiver = receiver?;
+            let upcoming = stream::unfold(Some((room.live.subscribe(), json!(after))), |receiver| async move {
+                let (mut receiver, after) = receiver?;
                 match receiver.recv().await {
-                    Ok(live) => Some((Ok(live), Some(receiver))),
-                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { cursor: None }), None)),
+                    Ok(live) => {
+                        let event: serde_json::Value = serde_json::from_str(&live).unwrap();
+                        Some((Ok(live), Some((receiver, event["seq"].clone()))))
+                    }
+                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { after }), None)),
                     Err(broadcast::error::RecvError::Closed) => None,
                 }
             });
             Ok(stream::iter(missed).chain(upcoming).boxed())
         })
-    }
-
-    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
-        let hello = json!({ "event": "hello", "last": 3 });
-        let live = Live { seq: None, json: hello.to_string().into() };
-        Ok(stream::iter([Ok(live), Err(Lagged { cursor: Some(after) })]).boxed())
     }
 }
 
@@ -567,14 +563,13 @@ impl RecordService for FakeBackend {
             failed_calls: 1,
             input_tokens: 1_000,
             output_tokens: 200,
-            cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)),
+            costs: Costs { cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)), ..Costs::default() },
             ..Calls::default()
         };
         let speech = Speech {
-            recognised_secs: 1.5,
+            recognised_ms: 1_500,
             characters: 0,
-            cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)),
-            ..Speech::default()
+            costs: Costs { cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)), ..Costs::default() },
         };
         let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone(), speech: speech.clone() };
         let by = UsageBy { companion: None, model: "m".into(), provider: "p".into(), role: "side".into(), calls };

@@ -39,7 +39,6 @@ pub struct QuarantinedGuild {
     pub since: Stamp,
     /// When it is started again.
     pub until: Stamp,
-    /// The last failure.
     pub detail: String,
 }
 
@@ -54,7 +53,6 @@ pub struct SuspendedChannel {
     pub since: Stamp,
     /// When it is started again.
     pub until: Stamp,
-    /// The last failure.
     pub detail: String,
 }
 
@@ -66,11 +64,8 @@ pub struct DeadLetter {
     pub guild: GuildId,
     pub room: Arc<str>,
     pub seq: Seq,
-    /// When it became a dead letter.
     pub at: Stamp,
-    /// The number of attempts to handle it.
     pub attempts: u32,
-    /// The last failure.
     pub detail: String,
 }
 
@@ -106,9 +101,7 @@ pub type Lines = Pin<Box<dyn Stream<Item = Result<String, Refused>> + Send>>;
 /// The result of writing a copy of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackedUp {
-    /// The path of the file.
     pub to: String,
-    /// The number of records in it.
     pub entries: u64,
 }
 
@@ -131,9 +124,7 @@ pub struct Forget {
 pub struct Forgotten {
     /// The number of deleted messages, including answers if those were requested.
     pub messages: u64,
-    /// The number of decisions that came from them.
     pub decisions: u64,
-    /// The number of summaries that came from them.
     pub summaries: u64,
     /// The latest moment until which the text can still be read in the store's file; none: until somebody compacts it.
     pub in_file_until: Option<Stamp>,
@@ -142,7 +133,6 @@ pub struct Forgotten {
 /// Whether messages can be accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Readiness {
-    /// Whether all parts are ready.
     pub ready: bool,
     /// Each part with its name: `store`, `models`, `discord` …
     pub parts: Vec<ReadyPart>,
@@ -152,9 +142,7 @@ pub struct Readiness {
 /// The models in use, by role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadyModels {
-    /// The model that decides whether to speak.
     pub side: ReadyModel,
-    /// The model that writes statements.
     pub main: ReadyModel,
 }
 

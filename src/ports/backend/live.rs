@@ -6,30 +6,31 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
+use serde_json::Value;
 
 use super::room::RoomId;
 use crate::domain::id::{ChannelId, Seq};
 
-/// One event, rendered once for all watchers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Live {
-    /// Its number, to resume after. It is absent for events that are not stored, such as a `draft`, and for all but the last object of an event
-    /// that is sent as several.
-    pub seq: Option<Seq>,
-    /// The event as a JSON object.
-    pub json: Arc<str>,
+/// What to watch.
+#[derive(Clone, Debug)]
+pub enum Watched {
+    /// A room, from the event after this number, or from now on.
+    Room(RoomId, Option<Seq>),
+    /// All rooms, each in the cursor from the event after its number.
+    All(Cursor),
 }
 
-/// The subscriber fell behind its bounded buffer and was cut off. It should subscribe again after the last number that it has.
+/// The subscriber fell behind its bounded buffer and was cut off. It should subscribe again after what it has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the subscriber fell behind, it should subscribe again after the last event that it has")]
 pub struct Lagged {
-    /// What it has, in a view of all rooms. None in a view of one room.
-    pub cursor: Option<Cursor>,
+    /// What it has: the number of an event in a view of one room, else the text of a [`Cursor`].
+    pub after: Value,
 }
 
-/// A subscription. Its buffer is bounded; [`Lagged`] is its last item. It ends without one when the room is deleted, or at shutdown.
-pub type LiveStream = Pin<Box<dyn Stream<Item = Result<Live, Lagged>> + Send>>;
+/// A subscription: each event as a JSON object, rendered once for all watchers. Its buffer is bounded; [`Lagged`] is its last item. It ends without one when
+/// the room is deleted, or at shutdown.
+pub type LiveStream = Pin<Box<dyn Stream<Item = Result<Arc<str>, Lagged>> + Send>>;
 
 /// Where to resume a view of all rooms: for each room the number of the last event that the client has. As text: `lobby.12,discord:1234.7`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

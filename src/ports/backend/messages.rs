@@ -21,7 +21,6 @@ pub struct NewMessage {
     /// The sender's own id of the message, 1 to 128 characters. It is an idempotency key.
     #[serde(default)]
     pub id: Option<Arc<str>>,
-    /// The number of the message that it replies to.
     #[serde(default)]
     pub reply_to: Option<Seq>,
     /// Names or ids of the companions or people that it addresses: at most 64, each 1 to 64 characters.
@@ -73,9 +72,7 @@ pub struct Edit {
 /// The range of a room's history to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// Only messages after this one.
     pub after: Option<Seq>,
-    /// Only messages before this one.
     pub before: Option<Seq>,
     /// The most messages to return: 1 to 1,000.
     pub limit: usize,
@@ -94,7 +91,6 @@ pub struct History {
 /// One message of the history. Fields as in docs/design/interfaces.md I-11.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HistoryMessage {
-    /// The number of its event.
     pub seq: Seq,
     /// The sender's own id of the message.
     pub id: Option<Arc<str>>,
@@ -107,13 +103,10 @@ pub struct HistoryMessage {
     /// For an event that must be acknowledged: its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Arc<str>>,
-    /// The current text.
     pub text: Arc<str>,
     /// When it was accepted; or when it was said, if that was well before.
     pub at: Stamp,
-    /// Whether it was typed or spoken.
     pub modality: Modality,
-    /// The number of the message that it replies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
     /// For a spoken statement that was cut off: what is known of it.

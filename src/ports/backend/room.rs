@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stamp::Stamp;
-use crate::domain::id::{ChannelId, CompanionId, GuildId, ModelName};
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::settings::companion::ModelChoice;
+pub use crate::settings::companion::{CompanionPatch, Override};
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
 /// The id of a room in the API. The console's rooms have 1 to 64 of `A-Z a-z 0-9 _ -`; a channel of another platform has its whole id, such
@@ -104,9 +104,7 @@ pub struct Room {
     /// The language that is spoken in it; absent: `speech.language`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<Arc<str>>,
-    /// Whether an operator paused it.
     pub paused: bool,
-    /// The time of the last message.
     pub last_at: Option<Stamp>,
 }
 
@@ -114,9 +112,7 @@ pub struct Room {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RoomCompanion {
     pub id: CompanionId,
-    /// Its display name.
     pub name: Arc<str>,
-    /// Other names that address it.
     pub aliases: Vec<Arc<str>>,
     /// Whether a program outside plays it.
     pub external: bool,
@@ -131,7 +127,6 @@ pub struct RoomCompanion {
     /// Whether its statements are judged for repetition.
     pub repetition: bool,
     pub model: ModelChoice,
-    /// Whether an operator paused it here.
     pub paused: bool,
 }
 
@@ -152,14 +147,17 @@ pub struct RoomPlan {
 }
 
 /// A desired member of a room: written `"aria"`, or `{"id": "zed", "external": true}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Invited {
     pub id: CompanionId,
     /// Whether a program outside plays it.
+    #[serde(default)]
     pub external: bool,
     /// The display name of an external companion; absent: its id, capitalised.
     pub name: Option<Arc<str>>,
     /// Other names that address it, if it is external.
+    #[serde(default)]
     pub aliases: Vec<Arc<str>>,
 }
 
@@ -184,20 +182,7 @@ impl<'de> Visitor<'de> for InvitedVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Invited, A::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Fields {
-            id: CompanionId,
-            #[serde(default)]
-            external: bool,
-            #[serde(default)]
-            name: Option<Arc<str>>,
-            #[serde(default)]
-            aliases: Vec<Arc<str>>,
-        }
-
-        let Fields { id, external, name, aliases } = Fields::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Ok(Invited { id, external, name, aliases })
+        Invited::deserialize(de::value::MapAccessDeserializer::new(map))
     }
 }
 
@@ -209,106 +194,7 @@ pub struct RoomPatch {
     pub title: Override<Arc<str>>,
     pub paused: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.
-    #[serde(deserialize_with = "by_companion")]
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
-}
-
-/// A change of one companion's overrides in one room.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CompanionPatch {
-    /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
-    pub interjection: Override<Arc<str>>,
-    /// How it likes to talk, in words, verbatim in its prompts.
-    pub chattiness: Override<Arc<str>>,
-    /// The lull timeout after typed messages, in seconds.
-    pub text_lull_timeout: Override<f64>,
-    /// The lull timeout after spoken messages, in seconds.
-    pub voice_lull_timeout: Override<f64>,
-    /// The silence after which it may start a conversation, in seconds; 0: it never does.
-    pub starts_after: Override<f64>,
-    /// The number of its own statements after which it ends a conversation.
-    pub max_turns: Override<u32>,
-    /// Whether its statements are judged for repetition.
-    pub repetition: Override<bool>,
-    #[serde(deserialize_with = "model_patch")]
-    pub model: Override<ModelPatch>,
-    pub paused: Override<bool>,
-}
-
-/// A change of the models that a companion uses in one room, by name.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ModelPatch {
-    /// The model that writes its statements.
-    pub main: Override<ModelName>,
-    /// The model that decides whether it speaks.
-    pub side: Override<ModelName>,
-}
-
-/// A patch that must be an object.
-trait Patch {
-    /// What to write instead of something else.
-    const EXPECTED: &'static str;
-}
-
-impl Patch for CompanionPatch {
-    const EXPECTED: &'static str = "an object of what is to change, such as {\"interjection\": \"quiet\"}";
-}
-
-impl Patch for ModelPatch {
-    const EXPECTED: &'static str = "an object with the names of models, such as {\"side\": \"main\"}";
-}
-
-fn by_companion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Arc<str>, CompanionPatch>, D::Error> {
-    let patches = BTreeMap::<Arc<str>, PatchObject<CompanionPatch>>::deserialize(deserializer)?;
-    Ok(patches.into_iter().map(|(id, PatchObject(patch))| (id, patch)).collect())
-}
-
-fn model_patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Override<ModelPatch>, D::Error> {
-    let patch = Option::<PatchObject<ModelPatch>>::deserialize(deserializer)?;
-    Ok(patch.map_or(Override::Reset, |PatchObject(patch)| Override::Set(patch)))
-}
-
-/// Reads a patch from an object. A derived struct also accepts a list, which would make the order of fields part of the API.
-struct PatchObject<T>(T);
-
-impl<'de, T: Patch + Deserialize<'de>> Deserialize<'de> for PatchObject<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PatchVisitor(PhantomData)).map(Self)
-    }
-}
-
-struct PatchVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Patch + Deserialize<'de>> Visitor<'de> for PatchVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(de::value::MapAccessDeserializer::new(map))
-    }
-}
-
-/// A change of one override.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Override<T> {
-    /// Keep the current override: the field is absent.
-    #[default]
-    Keep,
-    /// Remove the override, so that the configured value applies: the field is `null`.
-    Reset,
-    /// Set the override to this value.
-    Set(T),
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Override<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map_or(Self::Reset, Self::Set))
-    }
 }
 
 /// A list of all companions.
@@ -318,29 +204,20 @@ pub struct Companions {
     pub companions: Vec<CompanionView>,
 }
 
-/// A companion as it is configured.
+/// A companion as it is configured. The fields mean what those of [`Companion`](crate::settings::companion::Companion) do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CompanionView {
-    /// Its id: the file name of its settings without the extension.
     pub id: CompanionId,
-    /// Its display name.
     pub name: Arc<str>,
-    /// Other names that address it.
     pub aliases: Vec<Arc<str>>,
     pub interjection: Arc<str>,
-    /// How it likes to talk, in words.
     pub chattiness: Arc<str>,
-    /// The lull timeout after typed messages, in seconds.
     pub text_lull_timeout: f64,
-    /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: f64,
-    /// The silence after which it may start a conversation, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
-    /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// Whether its statements are judged for repetition.
     pub repetition: bool,
     pub model: ModelChoice,
 }

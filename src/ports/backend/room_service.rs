@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::live::{Cursor, LiveStream};
+use super::live::{LiveStream, Watched};
 use super::refused::Refused;
 use super::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use super::state::RoomState;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::CompanionId;
 use crate::ports::inbound_events::ChannelRef;
 
 /// Lists, creates, changes and deletes rooms, and shows what happens in them.
@@ -49,10 +49,7 @@ pub trait RoomService: Send + Sync + 'static {
     /// The change could not be stored.
     async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused>;
 
-    /// The room's events from now on, preceded by those after `after`. There is no gap between the stored events and the live ones.
-    async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused>;
-
-    /// The events of all rooms from now on, those of rooms that are created later included. The events of each room are preceded by its state,
-    /// and for a room in the cursor by those after its number. A room in the cursor that does not exist is reported as deleted.
-    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused>;
+    /// The events of one room from now on, or of all rooms, those that are created later included. The events of each room are preceded by its state, and
+    /// by those after the number that the caller has, without a gap. A room in the cursor that does not exist is reported as deleted.
+    async fn live(&self, watched: Watched) -> Result<LiveStream, Refused>;
 }

@@ -34,7 +34,6 @@ pub struct RoomState {
     pub turns: u32,
     /// The limit of `turns` (`turn_taking.max_turns`); absent: no limit.
     pub max_turns: Option<u32>,
-    /// How repetitive the last statements are.
     pub repetition: RepetitionState,
     pub episode: Option<Episode>,
     /// Why the room is out of service, if it is, although it may have work to do.
@@ -59,7 +58,6 @@ pub struct OutOfService {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CompanionState {
     pub id: CompanionId,
-    /// Its display name.
     pub name: Arc<str>,
     pub interjection: Arc<str>,
     /// The texts of its unsettled messages, oldest first.
@@ -81,7 +79,6 @@ pub struct CompanionState {
     pub since: Option<Stamp>,
     /// When it is asked again, in back-off.
     pub retry_at: Option<Stamp>,
-    /// Whether an operator paused it here.
     pub paused: bool,
     /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (docs/design/closing.md C-1).
     pub closing: Stage,
@@ -120,7 +117,6 @@ pub struct RoundState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TurnState {
     pub companion: CompanionId,
-    /// The trigger for which it was asked.
     pub trigger: Trigger,
     /// When it will speak; absent: immediately.
     pub speak_at: Option<Stamp>,
@@ -140,9 +136,7 @@ pub struct RepetitionState {
 /// The right to speak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Floor {
-    /// The companion that holds it.
     pub companion: CompanionId,
-    /// The ticket of the reply that it is for.
     pub ticket: Ticket,
     /// The deadline for the statement of an external companion.
     pub due_at: Option<Stamp>,
@@ -151,6 +145,5 @@ pub struct Floor {
 /// One episode of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Episode {
-    /// When its first message arrived.
     pub began_at: Stamp,
 }

@@ -33,7 +33,6 @@ pub struct Usage {
     pub currency: Arc<str>,
     /// The guilds that used something, or the one that was requested, ordered by id.
     pub guilds: Vec<GuildUsage>,
-    /// The sum of all guilds.
     pub total: Used,
 }
 
@@ -48,7 +47,6 @@ pub struct GuildUsage {
     /// What services for speech did, by service, companion and provider.
     #[serde(default)]
     pub speech_by: Vec<SpeechBy>,
-    /// The current state of its caps.
     pub caps: Caps,
 }
 
@@ -70,10 +68,18 @@ pub struct Used {
 /// Totals of speech.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speech {
-    /// Seconds of audio that were recognised.
-    pub recognised_secs: f64,
+    /// Milliseconds of audio that were recognised.
+    #[serde(rename = "recognised_secs", with = "secs")]
+    pub recognised_ms: u64,
     pub characters: u64,
-    /// The cost of what has a price, at the price of its time; none: nothing has one.
+    #[serde(flatten)]
+    pub costs: Costs,
+}
+
+/// What usage cost, each at the price of its time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Costs {
+    /// The cost of what has a price; none: nothing has one. No price is not the same as a price of 0.
     pub cost: Option<Cost>,
     /// The cost of what had a price in another currency, by currency.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -116,13 +122,10 @@ pub struct Calls {
     pub failed_calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// The cost of the calls that have a price, each at the price of its time; none: no call has one. No price is not the same as a price of 0.
-    pub cost: Option<Cost>,
     /// The number of calls without a price, which no cost includes.
     pub unpriced_calls: u64,
-    /// The cost of calls whose price was in another currency, by currency.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub other_costs: BTreeMap<Arc<str>, Cost>,
+    #[serde(flatten)]
+    pub costs: Costs,
 }
 
 /// The daily caps of a guild over the last 24 hours, whatever span was requested.
@@ -158,14 +161,16 @@ impl Cap {
     }
 }
 
-impl Calls {
-    /// Adds other calls. Costs have to be in the same currency.
-    pub fn add(&mut self, more: &Self) {
-        self.calls += more.calls;
-        self.failed_calls += more.failed_calls;
-        self.unpriced_calls += more.unpriced_calls;
-        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+impl Costs {
+    /// Adds a cost in this currency to those in the main currency, or to the others.
+    pub fn count(&mut self, main: &str, currency: &Arc<str>, cost: Cost) {
+        match &**currency == main {
+            true => *self.cost.get_or_insert_default() += cost,
+            false => *self.other_costs.entry(currency.clone()).or_default() += cost,
+        }
+    }
+
+    fn add(&mut self, more: &Self) {
         if let Some(cost) = more.cost {
             *self.cost.get_or_insert_default() += cost;
         }
@@ -175,17 +180,24 @@ impl Calls {
     }
 }
 
+impl Calls {
+    /// Adds other calls. Costs have to be in the same currency.
+    pub fn add(&mut self, more: &Self) {
+        self.calls += more.calls;
+        self.failed_calls += more.failed_calls;
+        self.unpriced_calls += more.unpriced_calls;
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.costs.add(&more.costs);
+    }
+}
+
 impl Speech {
     /// Adds other amounts. Costs have to be in the same currency.
     pub fn add(&mut self, more: &Self) {
-        self.recognised_secs += more.recognised_secs;
+        self.recognised_ms = self.recognised_ms.saturating_add(more.recognised_ms);
         self.characters = self.characters.saturating_add(more.characters);
-        if let Some(cost) = more.cost {
-            *self.cost.get_or_insert_default() += cost;
-        }
-        for (currency, cost) in &more.other_costs {
-            *self.other_costs.entry(currency.clone()).or_default() += *cost;
-        }
+        self.costs.add(&more.costs);
     }
 }
 
@@ -197,5 +209,22 @@ impl Used {
         self.addresses += more.addresses;
         self.calls.add(&more.calls);
         self.speech.add(&more.speech);
+    }
+}
+
+/// Milliseconds, written as seconds.
+mod secs {
+    use std::time::Duration;
+
+    use serde::de::{Deserialize as _, Deserializer, Error as _};
+    use serde::ser::Serializer;
+
+    pub(super) fn serialize<S: Serializer>(ms: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(Duration::from_millis(*ms).as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let span = Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(D::Error::custom)?;
+        u64::try_from(span.as_millis()).map_err(D::Error::custom)
     }
 }

@@ -21,8 +21,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) enum Fate {
     /// It is posted, and the response times out.
     Silent,
-    /// It is posted, and the connection breaks off: the request could still be on its way.
-    Cut,
     /// It is not posted.
     Fails(NotSent),
     /// It is posted, and the call never returns.
@@ -137,10 +135,6 @@ impl ChatPlatform for FakePlatform {
                 self.post(part);
                 tokio::time::sleep(REQUEST_TIMEOUT).await;
                 Err(NotSent::Unknown { detail: "no answer".into(), within: Duration::ZERO })
-            }
-            Some(Fate::Cut) => {
-                self.post(part);
-                Err(NotSent::Unknown { detail: "cut off".into(), within: REQUEST_TIMEOUT })
             }
             Some(Fate::Fails(why)) => Err(why),
             Some(Fate::Hangs) => {

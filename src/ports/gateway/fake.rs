@@ -31,7 +31,6 @@ struct Inner {
     ends: BTreeMap<u32, VecDeque<End>>,
     alive: BTreeMap<u32, u32>,
     lived: BTreeMap<u32, usize>,
-    dropped: BTreeMap<u32, usize>,
     blocks_readiness: bool,
 }
 
@@ -67,27 +66,17 @@ impl FakeGateway {
     pub(crate) fn lived(&self, shard: u32) -> usize {
         self.inner.lock().lived.get(&shard).copied().unwrap_or_default()
     }
-
-    /// How often a connection was dropped from outside.
-    pub(crate) fn dropped(&self, shard: u32) -> usize {
-        self.inner.lock().dropped.get(&shard).copied().unwrap_or_default()
-    }
 }
 
 /// Registers a running connection until it is dropped.
 struct Alive<'a> {
     gateway: &'a FakeGateway,
     shard: u32,
-    ended_itself: bool,
 }
 
 impl Drop for Alive<'_> {
     fn drop(&mut self) {
-        let mut inner = self.gateway.inner.lock();
-        inner.alive.remove(&self.shard);
-        if !self.ended_itself {
-            *inner.dropped.entry(self.shard).or_default() += 1;
-        }
+        self.gateway.inner.lock().alive.remove(&self.shard);
     }
 }
 
@@ -110,13 +99,12 @@ impl Gateway for FakeGateway {
             *inner.lived.entry(shard.number).or_default() += 1;
             inner.alive.insert(shard.number, shard.of.get())
         };
-        let mut alive = Alive { gateway: self, shard: shard.number, ended_itself: false };
+        let _alive = Alive { gateway: self, shard: shard.number };
         assert_eq!(before, None, "a shard runs once at a time");
         loop {
             let changed = self.changed.notified();
             let end = self.inner.lock().ends.get_mut(&shard.number).and_then(VecDeque::pop_front);
             if let Some(end) = end {
-                alive.ended_itself = true;
                 match end {
                     End::Returns(why) => return why,
                     End::Panics => panic!("as the test wants it"),

@@ -79,9 +79,9 @@ fn a_variable_whose_table_is_incomplete_is_named() {
 fn other_variables_and_empty_ones_are_ignored_and_no_value_is_listed() {
     let layer = variables(&[("PATH", "/bin"), ("TERTULIA_PROFILE", "night"), ("TERTULIA__GATE__MAX_BUFFER", "")]);
 
-    assert_eq!(layer.title(), None);
+    assert_eq!(layer.title, None);
     let layer = variables(&[("TERTULIA__SERVER__ADMIN_TOKEN", "secret")]);
-    assert_eq!(layer.title().as_deref(), Some("environment (TERTULIA__SERVER__ADMIN_TOKEN)"));
+    assert_eq!(layer.title.as_deref(), Some("environment (TERTULIA__SERVER__ADMIN_TOKEN)"));
 }
 
 #[test]

@@ -184,10 +184,6 @@ impl<'de> Deserialize<'de> for Entry {
                 Ok(Entry::Other)
             }
 
-            fn visit_unit<E: de::Error>(self) -> Result<Entry, E> {
-                Ok(Entry::Other)
-            }
-
             other! {
                 visit_bool: bool,
                 visit_i64: i64,

@@ -17,6 +17,7 @@ use crate::domain::voice::interruption::{self, Said, Stop, Words};
 use crate::domain::voice::utterance;
 use crate::journeys::mouth::{self, Voice};
 use crate::ports::inbound_events::Acceptance;
+use crate::ports::speech_recognition::Segment;
 use crate::ports::voice_call::fake::FakeCalls;
 use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
 use crate::samples;
@@ -245,9 +246,8 @@ impl Life {
                 self.notice(room, Notice::Call(utterance::Input::Final { user, is_last: true, segment: None }));
             }
             FinalResult::Comes | FinalResult::ComesTwice => {
-                let segment = InboundSegment {
+                let segment = Segment {
                     id: format!("call-{}", talk.number).into(),
-                    from: samples::person(person),
                     text,
                     is_verbatim: true,
                     started,
@@ -255,11 +255,11 @@ impl Life {
                     voiced: Some(HOP * talk.hops),
                     no_speech: talk.is_no_speech.then_some(0.9),
                     confidence: Some(900),
-                    provider: "rehearsal".into(),
                     is_last: true,
-                    is_during_reply,
-                    played,
+                    is_answer: true,
                 };
+                let (from, provider) = (samples::person(person), "rehearsal".into());
+                let segment = InboundSegment { segment, from, provider, is_during_reply, played };
                 self.report_final(room, talk.number, segment.clone()).await;
                 if talk.result == FinalResult::ComesTwice {
                     stage.reach("final result comes twice");
@@ -295,7 +295,7 @@ impl Life {
     /// A final result with the same id is the same one.
     async fn report_final(&self, room: usize, number: usize, segment: InboundSegment) {
         let (stage, calls) = (&self.props.stage, &self.props.calls);
-        let text = segment.text.clone();
+        let text = segment.segment.text.clone();
         lock(&calls.unreported).insert((room, number), segment.clone());
         let seq = loop {
             self.note_activity(room);

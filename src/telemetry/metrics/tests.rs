@@ -56,46 +56,6 @@ fn the_cardinality_limit_allows_every_series_of_the_labels() {
 }
 
 #[test]
-fn a_handle_counts_until_it_is_dropped() {
-    let metrics = Metrics::local();
-    let instruments = metrics.instruments();
-    let alive = || series(&metrics.exposition().unwrap(), "tertulia_actors")["actor_sort=\"reply\""].clone();
-
-    let one = instruments.actors.one(["reply"]);
-
-    assert_eq!(alive(), "1");
-    drop(one);
-    assert_eq!(alive(), "0");
-}
-
-#[test]
-fn an_empty_label_is_left_out() {
-    let metrics = Metrics::local();
-
-    metrics.instruments().model_duration.record(0.5, ["chat", "openai", "small", "side", ""]);
-
-    let counted = series(&metrics.exposition().unwrap(), "gen_ai_client_operation_duration_seconds_count");
-    let labels = r#"gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="small",model_role="side""#;
-    assert_eq!(counted, BTreeMap::from([(labels.to_owned(), "1".to_owned())]));
-}
-
-#[test]
-fn the_standard_variables_set_the_endpoint() {
-    let plan = |variables: &[(&str, &str)]| {
-        let variables: BTreeMap<String, String> =
-            variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        MetricsPlan::from_variables(|name| variables.get(name).cloned()).map(|plan| plan.endpoint)
-    };
-    let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
-
-    assert_eq!(plan(&[]), None);
-    assert_eq!(plan(&[base]).as_deref(), Some("http://collector:4318/v1/metrics"));
-    assert_eq!(plan(&[base, ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://other/m")]).as_deref(), Some("http://other/m"));
-    assert_eq!(plan(&[base, ("OTEL_METRICS_EXPORTER", "none")]), None);
-    assert_eq!(plan(&[base, ("OTEL_SDK_DISABLED", "true")]), None);
-}
-
-#[test]
 fn an_invalid_endpoint_is_reported_without_its_secrets() {
     let plan = MetricsPlan {
         endpoint: "http://ana:secret@not a host/v1/metrics".to_owned(),

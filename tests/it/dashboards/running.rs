@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::boards;
 use super::evening::Evening;
 use super::prometheus::Prometheus;
-use super::promql::split_comparison;
+use super::structure::compared;
 
 /// What the evening must contain, with a query for how often it happened.
 const REQUIRED: [(&str, &str); 16] = [
@@ -93,8 +93,8 @@ async fn queries(prometheus: &Prometheus) -> Vec<(String, String)> {
         for (part, field) in [("annotations", "summary"), ("annotations", "description"), ("labels", "severity")] {
             assert!(rule[part][field].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {field}");
         }
-        // The text is Prometheus' own form of the expression.
-        let (series, ..) = split_comparison(query).unwrap_or_else(|error| panic!("{name}: {error}"));
+        // The text is Prometheus' own form of the expression. What else it may be but one comparison leaves no series.
+        let series = compared(query).unwrap_or_else(|| panic!("{name}: {query}"));
         queries.push((format!("alert {name}"), series.to_owned()));
     }
     queries

@@ -2,11 +2,12 @@
 
 use super::super::channel_context::ChannelContext;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionInput, DecisionRequest};
+use crate::actors::messages::companion::{CompanionMessage, DecisionRequest};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::priority::Priority;
+use crate::domain::prompt::PromptInput;
 use crate::domain::window;
 
 /// Hands a question to its companion, and returns the companion. `None`: the question is closed, or the companion is external. That one was
@@ -40,7 +41,7 @@ pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &Channel
 }
 
 /// What the companion decides by. `None`: the question is closed.
-fn input(ticket: Ticket, conversation: &Conversation) -> Option<DecisionInput> {
+fn input(ticket: Ticket, conversation: &Conversation) -> Option<PromptInput> {
     let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
     let gate = conversation.gate(companion)?;
     let window = conversation.window();
@@ -52,7 +53,7 @@ fn input(ticket: Ticket, conversation: &Conversation) -> Option<DecisionInput> {
     let considered: Vec<Seq> =
         conversation.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
     let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
-    Some(DecisionInput {
+    Some(PromptInput {
         trigger: evaluation.trigger,
         stage: gate.stage,
         modality: triggered_by.map(|message| message.modality).unwrap_or_default(),

@@ -48,7 +48,7 @@ fn answer() -> Answer {
 }
 
 fn overloaded(retry_after: Option<f64>) -> NoAnswer {
-    NoAnswer::Overloaded { endpoint: ENDPOINT.into(), detail: "busy".into(), retry_after: retry_after.map(seconds) }
+    NoAnswer::Overloaded { endpoint: ENDPOINT.into(), detail: "busy".into(), retry_after: retry_after.map(duration) }
 }
 
 fn refused() -> NoAnswer {
@@ -321,7 +321,7 @@ struct Waits {
 fn beside_a_hanging_guild(settings: models::Models) -> Waits {
     const LASTS: u64 = 300_000;
     let millis = |millis: u64| Moment::from_micros(millis * 1000);
-    let hangs = seconds(settings.side.first_token_timeout_secs).as_millis() as u64;
+    let hangs = duration(settings.side.first_token_timeout_secs).as_millis() as u64;
     let mut schedule = Schedule::new(settings);
     let mut entries: Vec<Entry> = Vec::new();
     // When each call ends, and how.
@@ -373,7 +373,7 @@ fn wait_time_and_call_time_are_reported_separately() {
 
     let steps = schedule.ended(at(5.0), CallId(2), Ok(answer()), 0.0);
 
-    let stats = CallStats { waited: seconds(2.0), in_calls: seconds(3.0), attempts: 1 };
+    let stats = CallStats { waited: duration(2.0), in_calls: duration(3.0), attempts: 1 };
     assert_eq!(steps, [Step::Answer { call: CallId(2), result: Ok(answer()), stats }]);
 }
 

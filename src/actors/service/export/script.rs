@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::reading::with;
 use super::losses::Losses;
 use crate::actors::membership::memberships::Memberships;
 use crate::domain::decision::Reason;
@@ -266,29 +267,21 @@ impl Script<'_> {
         if message.address.others {
             mentions.push(SOMEBODY_ELSE);
         }
-        let mut event = json!({
+        let event = json!({
             "at": at,
             "channel": self.channel,
             "from": if message.from.name.is_empty() { SOMEBODY } else { &message.from.name },
             "text": if is_redacted(message) { DELETED_TEXT } else { &message.text },
             "mentions": mentions,
         });
-        if let Some(author) = reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()) {
-            event["reply_to"] = json!(author);
-        }
-        if message.modality == Modality::Voice {
-            event["modality"] = json!(message.modality);
-        }
-        if message.lull_endpoint {
-            event["lull_endpoint"] = json!(true);
-        }
-        if let Some(kind) = &message.kind {
-            event["kind"] = json!(kind);
-        }
-        if message.from.role == Role::Bot {
-            event["bot"] = json!(true);
-        }
-        event
+        let more = json!({
+            "reply_to": reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()),
+            "modality": (message.modality == Modality::Voice).then_some(message.modality),
+            "lull_endpoint": message.lull_endpoint.then_some(true),
+            "kind": message.kind,
+            "bot": (message.from.role == Role::Bot).then_some(true),
+        });
+        with(event, more)
     }
 
     fn add_answer(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>, is_unreadable: bool) {

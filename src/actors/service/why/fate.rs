@@ -11,7 +11,7 @@ use super::finding::{MAX_SEARCHED, Search};
 use super::sentences::{cut, decision_sentence, fate as words, line, together_with};
 use super::story::in_order;
 use super::{Scene, Subject};
-use crate::domain::decision::{Decision, Reason};
+use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
@@ -158,7 +158,7 @@ impl Scene<'_> {
         Ok(match found.fates.fate(&who.id) {
             Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It wrote this message itself.".into()) },
             Fate::Silent(recorded) => {
-                let text = self.silent(who, recorded).await?;
+                let text = self.silent(who, recorded);
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
             Fate::Owed { owed, yes, ending, .. } => {
@@ -178,17 +178,15 @@ impl Scene<'_> {
         })
     }
 
-    async fn silent(&self, who: &Subject, recorded: &Recorded) -> Result<String, ReadError> {
-        let Event::Decided(decided) = &recorded.event else { return Ok(String::new()) };
+    fn silent(&self, who: &Subject, recorded: &Recorded) -> String {
+        let Event::Decided(decided) = &recorded.event else { return String::new() };
         let mut text = format!(
             "It decided to stay silent about it{}. {}",
             together_with(&decided.messages),
             decision_sentence(&who.name, decided)
         );
-        // Only this rule needs earlier events.
-        let before = if decided.reason == Reason::Budget { self.before(recorded.seq).await? } else { Vec::new() };
-        text.extend(self.rule(who, recorded, decided, &before).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
-        Ok(text)
+        text.extend(self.rule(who, recorded, decided).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
+        text
     }
 
     /// No event on record settles the message.

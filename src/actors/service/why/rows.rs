@@ -47,7 +47,8 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
         _ => format!(", about {}", messages_in_words(evaluated.messages.len())),
     };
     let addressee = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
-    let at_once = if evaluated.trigger == Trigger::DirectAddress && !repetition(who, evaluated, asked.seq, before).is_repeated() {
+    let repeated = repetition(who, evaluated, asked.seq, before);
+    let at_once = if evaluated.trigger == Trigger::DirectAddress && repeated.is_none() {
         match before.iter().find(|message| message.seq == evaluated.message).map(|message| asked.at.since(message.at)) {
             Some(after) if after >= AT_ONCE => format!(" {} later, when nothing else was in progress", secs(after)),
             _ => " at once".to_owned(),
@@ -55,8 +56,7 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
     } else {
         String::new()
     };
-    let repeated = repetition(who, evaluated, asked.seq, before).sentence(name);
-    format!("{row}, so {addressee} was asked{at_once}{about}.{repeated}")
+    format!("{row}, so {addressee} was asked{at_once}{about}.{}", repeated.unwrap_or_default())
 }
 
 /// The message of this number, and the number of the message that it answers.
@@ -116,38 +116,21 @@ fn quiet(asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> Option
     Some(asked.at.since(before[at].at))
 }
 
-/// Why a question repeats an earlier one.
-enum Repetition {
-    No,
-    Unanswered,
-    FloorLost,
-}
-
-impl Repetition {
-    fn is_repeated(&self) -> bool {
-        !matches!(self, Self::No)
-    }
-
-    fn sentence(&self, name: &str) -> String {
-        match self {
-            Self::No => String::new(),
-            Self::Unanswered => " It was asked once more, because no answer had come before.".to_owned(),
-            Self::FloorLost => format!(" {name} had wanted to speak before and did not get the floor; its wish had been kept."),
-        }
-    }
-}
-
-fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> Repetition {
+/// Why a question repeats an earlier one, if it does.
+fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> Option<String> {
     let earlier = before.iter().rev().filter(|recorded| recorded.seq < asked);
     for recorded in earlier.take_while(|recorded| recorded.seq > evaluated.message) {
         match &recorded.event {
-            Event::Unanswered { companion, .. } if *companion == who.id => return Repetition::Unanswered,
-            Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id) => {
-                return Repetition::FloorLost;
+            Event::Unanswered { companion, .. } if *companion == who.id => {
+                return Some(" It was asked once more, because no answer had come before.".to_owned());
             }
-            Event::Cleared => return Repetition::No,
+            Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id) => {
+                let name = &who.name;
+                return Some(format!(" {name} had wanted to speak before and did not get the floor; its wish had been kept."));
+            }
+            Event::Cleared => return None,
             _ => {}
         }
     }
-    Repetition::No
+    None
 }

@@ -1,7 +1,5 @@
 //! Explains the rules that decide without asking a model, or that overrule its answer, and what the user can do about them.
 
-use std::time::Duration;
-
 use super::sentences::{messages_in_words, secs};
 use super::{Scene, Subject};
 use crate::domain::budget::{Budget, UsedUp};
@@ -9,13 +7,10 @@ use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
-use crate::domain::trigger::Trigger;
-
-const HOUR: Duration = Duration::from_secs(3_600);
 
 impl Scene<'_> {
-    /// The rule that decided, with its current settings, and what would lead to another decision. `before` are the events before.
-    pub(super) fn rule(&self, who: &Subject, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> Option<String> {
+    /// The rule that decided, with its current settings, and what would lead to another decision.
+    pub(super) fn rule(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Option<String> {
         let settings = &self.backend.context.settings;
         let name = &who.name;
         Some(match decided.reason {
@@ -23,7 +18,10 @@ impl Scene<'_> {
                 "Messages that are clearly meant for somebody else are ignored (gate.skip_when_other_addressed). To be asked, {name} \
                  must be named or answered, or the setting must be false."
             ),
-            Reason::Budget => self.budget(who, recorded, decided, before),
+            Reason::Budget => match &decided.used_up {
+                Some(used_up) => self.used_up(who, recorded, used_up),
+                None => "The record of this decision does not name the budget.".to_owned(),
+            },
             Reason::Unpostable => "The platform rejected the last statement here, and would reject any other: the log and `/tertulia status` say \
                  why. Posting is tried again with the first statement after ten minutes, or once the bot's permissions here have changed."
                 .to_owned(),
@@ -123,48 +121,6 @@ impl Scene<'_> {
             None => "This setting never allows any.".to_owned(),
         };
         format!("Used up: {what} ({setting}, {most} now). {free}")
-    }
-
-    /// The budget that was used up, as far as the record of this room says.
-    fn budget(&self, who: &Subject, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> String {
-        let gate = &self.backend.context.settings.gate;
-        if let Some(used_up) = &decided.used_up {
-            return self.used_up(who, recorded, used_up);
-        }
-        // Older records do not name the budget.
-        if decided.ticket.is_some() {
-            return format!(
-                "It wanted to speak, but the guild had used up its daily statement budget (gate.guild_statements_per_day, {} now).",
-                gate.guild_statements_per_day
-            );
-        }
-        let is_refused = |earlier: &Recorded| matches!(&earlier.event, Event::AddressRefused { message } if decided.messages.contains(message));
-        if decided.trigger == Trigger::DirectAddress && before.iter().any(is_refused) {
-            return format!(
-                "The author had addressed companions as often as a person may in a minute (gate.addresses_per_minute, {} now).",
-                gate.addresses_per_minute
-            );
-        }
-        let guilds = format!(
-            "the guild's daily statement budget (gate.guild_statements_per_day, {} now) or its daily token budget (models.guild_tokens_per_day)",
-            gate.guild_statements_per_day
-        );
-        if decided.trigger == Trigger::DirectAddress {
-            return format!("Used up: {guilds}.");
-        }
-        let asked = before.iter().filter(|earlier| recorded.at.since(earlier.at) < HOUR).filter(|earlier| {
-            matches!(&earlier.event, Event::Evaluated(asked) if asked.companion == who.id && asked.trigger != Trigger::DirectAddress)
-        });
-        if asked.count() >= gate.evaluations_per_hour as usize {
-            return format!(
-                "{} had been asked as often in this room as it may be in an hour (gate.evaluations_per_hour, {} now).",
-                who.name, gate.evaluations_per_hour
-            );
-        }
-        format!(
-            "Used up: the guild's hourly question budget (gate.guild_evaluations_per_hour, {} now), {guilds}.",
-            gate.guild_evaluations_per_hour
-        )
     }
 }
 

@@ -74,7 +74,7 @@ impl Scene<'_> {
         if decided.decision == Decision::No {
             story.push(line(recorded, "silence", settled(&who.name, decided.messages.len())));
         }
-        story.extend(self.rule(who, recorded, decided, &before).map(|text| line(recorded, "rule", text)));
+        story.extend(self.rule(who, recorded, decided).map(|text| line(recorded, "rule", text)));
         let is_yes = decided.decision == Decision::Yes;
         let mut in_progress = false;
         if ballot.is_some() || is_yes {

@@ -9,9 +9,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async, connect_async};
 
 use super::*;
-use crate::domain::id::Seq;
 use crate::ports::backend::fake::LIVE_BUFFER;
-use crate::ports::backend::live::Live;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -85,7 +83,7 @@ async fn a_returning_watcher_gets_missed_events_once() {
 async fn a_watcher_that_falls_behind_is_told_where_to_resume() {
     let world = World::new().await;
     let mut socket = world.watch("room=lobby").await;
-    let live = |seq| Live { seq: Some(Seq(seq)), json: json!({ "seq": seq }).to_string().into() };
+    let live = |seq: u64| json!({ "seq": seq }).to_string().into();
     world.backend.show("lobby", live(7));
     assert_eq!(next_event(&mut socket).await["seq"], 7);
 
@@ -106,7 +104,7 @@ async fn a_watcher_that_does_not_read_is_disconnected_and_its_slot_is_freed() {
 
     // More than the system buffers for a connection.
     for _ in 0..4 {
-        world.backend.show("lobby", Live { seq: None, json: large.clone() });
+        world.backend.show("lobby", large.clone());
     }
 
     while world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap().contains("tertulia_live_sockets 1") {

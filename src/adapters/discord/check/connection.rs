@@ -1,20 +1,13 @@
 //! Connects to the gateway until its HELLO, and disconnects before it would have to identify.
 
-use std::time::Duration;
-
-use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::time::{Instant, timeout};
-use tokio_websockets::{ClientBuilder, Limits, Message};
+use tokio_websockets::Connector;
 
 use super::super::gateway::frame::{self, Frame};
+use super::super::gateway::socket::{GatewaySocket, Received};
 use super::{Checking, Line, TRY_LATER, millis};
-use crate::http_client::cause;
 use crate::settings::discord::Discord as Settings;
 
-/// The protocol version and encoding that the server uses (Discord's documentation, "Gateway", "Connecting").
-const QUERY: &str = "?v=10&encoding=json";
-/// HELLO has about a hundred bytes. A longer message is not HELLO.
-const MAX_HELLO_BYTES: usize = 64 * 1024;
 const OPEN_WAY: &str = "Look at this machine's network, its DNS and its firewall: it has to reach gateway.discord.gg and the hosts below it on \
                         port 443. HTTPS_PROXY does not apply to the gateway; discord.gateway_url names a proxy that speaks WebSocket.";
 
@@ -53,24 +46,15 @@ impl Checking<'_> {
     }
 }
 
-/// Connects, waits for HELLO and disconnects.
+/// Connects as the server does, waits for HELLO and disconnects.
 async fn hello(url: &str) -> Result<(), String> {
-    let address = format!("{}/{QUERY}", url.trim_end_matches('/'));
-    let builder = ClientBuilder::new().uri(&address).map_err(|error| error.to_string())?;
-    let limits = Limits::default().max_payload_len(Some(MAX_HELLO_BYTES));
-    let (mut socket, _) = builder.limits(limits).connect().await.map_err(|error| cause(&error))?;
-    let first = match socket.next().await {
-        Some(Ok(message)) => message,
-        Some(Err(error)) => return Err(cause(&error)),
-        None => return Err("it closed the connection".to_owned()),
-    };
-    let is_hello = first.as_text().is_some_and(|text| matches!(frame::parse(text), Ok(Frame::Hello(_))));
-    // The result is known already, even if the server ignores the close frame.
-    let _ = timeout(Duration::from_secs(1), socket.send(Message::close(None, ""))).await;
-    if is_hello {
-        return Ok(());
+    let connector = Connector::new().map_err(|error| error.to_string())?;
+    let mut socket = GatewaySocket::open(url.trim_end_matches('/'), &connector).await?;
+    match socket.next().await {
+        Received::Frame(text) if matches!(frame::parse(&text), Ok(Frame::Hello(_))) => Ok(()),
+        Received::Closed(_) => Err("it closed the connection".to_owned()),
+        _ => Err("its first message is not HELLO".to_owned()),
     }
-    Err(if first.is_close() { "it closed the connection" } else { "its first message is not HELLO" }.to_owned())
 }
 
 fn host(url: &str) -> String {

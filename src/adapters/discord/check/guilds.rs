@@ -209,8 +209,7 @@ fn examine(
     for listed in channels.iter().filter(|listed| can_hold_messages(listed.kind)) {
         let overwrites = listed.permission_overwrites.as_deref().unwrap_or_default();
         let channel = Channel { overwrites, is_voice: is_voice(listed.kind), thread: None };
-        // Missing commands are reported once for the whole server.
-        let needs = missing(in_channel(guild, member, &channel, now), &channel, true);
+        let needs = missing(in_channel(guild, member, &channel, now), &channel);
         // Many channels are not meant for a bot. That it cannot see one is not a problem.
         if needs.iter().any(|need| matches!(need, Need::Listen | Need::Enter)) {
             findings.hidden += 1;

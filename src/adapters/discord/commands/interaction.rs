@@ -232,20 +232,24 @@ impl ChannelContext {
         self.kind.is_none_or(|kind| kind == ChannelType::Private || CHANNEL_TYPES.contains(&kind))
     }
 
-    /// Whether the user may change the members of the channel. In a direct message the user always may.
+    /// Whether the user has this permission. In a direct message the user has all.
+    const fn user_may(&self, permission: Permissions) -> bool {
+        self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(permission))
+    }
+
+    /// Whether the user may change the members of the channel.
     pub const fn user_may_change(&self) -> bool {
-        self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(Permissions::MANAGE_CHANNELS))
+        self.user_may(Permissions::MANAGE_CHANNELS)
     }
 
     /// Whether the user sees the channel.
     pub const fn user_may_see(&self) -> bool {
-        self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(Permissions::VIEW_CHANNEL))
+        self.user_may(Permissions::VIEW_CHANNEL)
     }
 
     /// Whether the user may write messages in the channel. Saying something by a command requires it.
     pub fn user_may_write(&self) -> bool {
-        let needed = if self.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
-        self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR | needed)
+        self.user_may(if self.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES })
     }
 
     /// What the bot needs in the channel and does not have. `None` if that is unknown.
@@ -254,16 +258,13 @@ impl ChannelContext {
             return Some(Vec::new());
         }
         let bot_permissions = self.bot_permissions?;
-        let bot_permissions =
-            if bot_permissions.contains(Permissions::ADMINISTRATOR) { Permissions::all() } else { bot_permissions };
         let thread = self.is_thread().then(|| permissions::Thread {
             is_private: self.is_private_thread(),
             is_member: true,
             is_locked: self.is_locked,
         });
         let channel = permissions::Channel { overwrites: &[], is_voice: self.is_voice(), thread };
-        // The user of a command has commands.
-        Some(permissions::missing(bot_permissions, &channel, true))
+        Some(permissions::missing(bot_permissions, &channel))
     }
 }
 

@@ -10,6 +10,7 @@ use super::{Answer, CommandHandler};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
 use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
+use crate::settings::companion::Interjection;
 
 impl CommandHandler {
     pub(super) async fn join(
@@ -85,9 +86,10 @@ impl CommandHandler {
         person: Snowflake,
     ) -> Result<String, Answer> {
         let interjection = match level {
-            Level::Tier(tier) => Override::Set(Arc::from(tier)),
-            Level::Default => Override::Reset,
+            Level::Tier(tier) => Interjection::ALL.into_iter().find(|level| level.as_str() == tier),
+            Level::Default => None,
         };
+        let interjection = interjection.map_or(Override::Reset, Override::Set);
         let patch = CompanionPatch { interjection, ..CompanionPatch::default() };
         let affected = self.patch(typed, here, Override::Keep, &patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.name(), "the interjection level of companions was changed");

@@ -241,11 +241,6 @@ proptest! {
         prop_assert_eq!(&*inbound_message.text, content.trim());
         prop_assert_eq!(&*inbound_message.own_words, content.trim());
     }
-
-    #[test]
-    fn no_content_panics(content in "\\PC{0,60}|[<@#:!&1t>/id`\\\\ \u{200b}]{0,60}") {
-        read(&forwarding(&content, Forwarded { content: content.clone(), ..Forwarded::default() }));
-    }
 }
 
 fn read(message: &Message) -> Incoming {

@@ -10,5 +10,4 @@ mod properties;
 mod resumes;
 mod speech;
 mod streams;
-mod task;
 pub(super) mod world;

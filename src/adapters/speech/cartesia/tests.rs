@@ -5,44 +5,22 @@ use serde_json::json;
 
 use super::fake::{Does, Fake, KEY, UNKNOWN};
 use super::*;
-use crate::adapters::speech::conformance::conformance;
-use crate::adapters::speech::trial::try_voice;
+use crate::adapters::speech::conformance::{self, conformance, heard, sentence};
 
 fn at(fake: &Fake) -> At {
-    At {
-        base_url: fake.url.parse().unwrap(),
-        model: "sonic-3".into(),
-        key: Some(KEY.to_owned().into()),
-        timeout: Duration::from_secs(10),
-        partial_results: false,
-        authorities: Vec::new(),
-    }
+    conformance::at(&fake.url, "sonic-3", KEY)
 }
 
-fn sentence(text: &str) -> Sentence {
-    Sentence { companion: "aria".into(), text: text.into(), language: "en".into(), voice: None, speed: 1.0 }
-}
-
-/// What is said: where the words end, the samples, and the error at the end.
+/// What is said: where the words end, the number of samples, and the error at the end.
 type Said = (Vec<usize>, usize, Option<NoAnswer>);
 
 async fn said_by(service: &Cartesia, sentence: Sentence) -> Said {
     listen(service.say(sentence)).await
 }
 
-async fn listen(mut pieces: BoxStream<'static, Result<Piece, NoAnswer>>) -> Said {
-    let (mut words, mut audio) = (Vec::new(), 0);
-    while let Some(piece) = pieces.next().await {
-        match piece {
-            Ok(Piece::Words(times)) => words.extend(times.into_iter().map(|word| word.text_end)),
-            Ok(Piece::Audio(samples)) => audio += samples.len(),
-            Err(error) => {
-                assert!(pieces.next().await.is_none(), "an error is the end");
-                return (words, audio, Some(error));
-            }
-        }
-    }
-    (words, audio, None)
+async fn listen(pieces: BoxStream<'static, Result<Piece, NoAnswer>>) -> Said {
+    let (words, audio, error) = heard(pieces).await;
+    (words, audio.len(), error)
 }
 
 /// The code of the error that this leads to.
@@ -50,35 +28,15 @@ async fn code(at: At, sentence: Sentence) -> Option<&'static str> {
     said_by(&Cartesia::new(at).unwrap(), sentence).await.2.map(|error| error.code())
 }
 
-/// A service whose fake lives as long as it does.
-struct Kept(Cartesia, #[expect(dead_code)] Fake);
-
-impl SpeechSynthesis for Kept {
-    fn provider(&self) -> &'static str {
-        self.0.provider()
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        self.0.host()
-    }
-
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        self.0.say(sentence)
-    }
-}
-
-async fn kept() -> Kept {
+/// A service whose fake lives as long as the test.
+async fn working() -> Cartesia {
     let fake = Fake::new([]).await;
-    Kept(Cartesia::new(at(&fake)).unwrap(), fake)
+    let service = Cartesia::new(at(&fake)).unwrap();
+    std::mem::forget(fake);
+    service
 }
 
-conformance!(kept().await;
-    words_have_audio,
-    a_text_without_words_has_none_and_no_error,
-    the_times_of_words_come_before_their_audio_ascend_and_lie_within_it,
-    a_higher_speed_takes_less_time,
-    a_sentence_that_is_cancelled_does_not_affect_another,
-);
+conformance!(synthesis: working().await);
 
 const TEXT: &str = "Well, it was late.";
 /// The samples of this text: 18 characters of 60 ms.
@@ -268,14 +226,4 @@ async fn dropping_the_stream_cancels_its_context() {
     fake.cancelled().await;
     let requests = &fake.received()[0];
     assert_eq!(requests[1], json!({ "context_id": requests[0]["context_id"], "cancel": true }));
-}
-
-#[tokio::test]
-async fn a_trial_speaks_one_word() {
-    let fake = Fake::new([]).await;
-    let service = Cartesia::new(at(&fake)).unwrap();
-
-    assert_eq!(try_voice(&service, None).await, Ok(()));
-    assert_eq!(fake.received()[0][0]["transcript"], "Yes.");
-    assert_eq!((service.provider(), service.host()), ("cartesia", None));
 }

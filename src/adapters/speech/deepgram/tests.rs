@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_tungstenite::WebSocketStream;
@@ -14,8 +13,8 @@ use super::results::Listening;
 use super::stream::{Output, Protocol, Sent, run};
 use super::{CLOSING, Deepgram, MAX_MESSAGE_BYTES};
 use crate::adapters::endpoint::failure::Failures;
-use crate::adapters::endpoint::web_socket::{Received, WebSocket};
-use crate::adapters::speech::conformance::conformance;
+use crate::adapters::endpoint::web_socket::WebSocket;
+use crate::adapters::speech::conformance::{at, conformance};
 use crate::adapters::speech::service::At;
 use crate::adapters::speech::trial::try_recognition;
 use crate::domain::moment::Moment;
@@ -23,18 +22,7 @@ use crate::domain::voice::speech::Stretch;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 
-mod conformance_of_deepgram {
-    use super::*;
-
-    conformance!(deepgram(Habits { answers_nothing: true, ..quick() }).await;
-        each_stretch_has_one_last_final_with_times_within_the_audio,
-        a_cut_stretch_is_not_the_last_of_its_utterance,
-        the_same_audio_has_the_same_ids,
-        what_is_closed_without_speech_returns_no_words,
-        it_ends_when_nobody_takes_the_results,
-        partial_results_come_only_from_who_has_them,
-    );
-}
+conformance!(recognition: deepgram(Habits { answers_nothing: true, ..quick() }).await);
 
 fn quick() -> Habits {
     Habits { latency_ms: (0, 0), ..Habits::default() }
@@ -46,17 +34,6 @@ async fn deepgram(habits: Habits) -> Deepgram {
     let ears = Deepgram::new(at(&fake.url, "nova-3", KEY)).unwrap();
     std::mem::forget(fake);
     ears
-}
-
-fn at(url: &str, model: &str, key: &str) -> At {
-    At {
-        base_url: Url::parse(url).unwrap(),
-        model: model.into(),
-        key: Some(key.to_owned().into()),
-        timeout: Duration::from_secs(10),
-        partial_results: true,
-        authorities: Vec::new(),
-    }
 }
 
 fn ms(ms: u64) -> Moment {
@@ -155,42 +132,6 @@ fn said(text: &str, is_last: bool) -> (String, bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn times_count_the_audio_that_was_sent_and_not_the_pauses() {
-    let mut call = Call::new(quick());
-    for (started, words) in [(1_000, 1..3), (61_000, 3..5)] {
-        let ended = call.says(started, words).await;
-        call.is_silent(ended, 15).await;
-        call.ends(started, ended).await;
-        let (segment, _) = call.next().await;
-        // It ended before the service was asked for it, or after.
-        let last = if segment.is_last { segment.clone() } else { call.next().await.0 };
-
-        assert_eq!((segment.started, last.ended, last.is_last), (ms(started), ms(ended), true));
-        sleep(Duration::from_secs(60)).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn several_finals_make_one_utterance_and_the_last_one_says_so() {
-    let mut call = Call::new(Habits { longest: 40, ..quick() });
-    let ended = call.says(1_000, 1..7).await;
-    call.is_silent(ended, 15).await;
-    call.ends(1_000, ended).await;
-
-    let finals = call.closes().await.0;
-
-    assert_eq!(
-        finals.iter().map(|(text, _)| &**text).collect::<Vec<_>>().join(" ").trim(),
-        "word1 word2 word3 word4 word5 word6"
-    );
-    assert_eq!(
-        finals.iter().map(|(_, is_last)| *is_last).collect::<Vec<_>>(),
-        [vec![false; finals.len() - 1], vec![true]].concat()
-    );
-    assert!(finals.len() > 2, "{finals:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_finalize_without_an_answer_is_closed_after_a_second_and_asked_again() {
     let mut call = Call::new(Habits { unanswered: 1.0, ..quick() });
     let ended = call.says(1_000, 1..3).await;
@@ -224,23 +165,6 @@ async fn an_end_that_the_service_has_not_answered_says_so() {
         let [Recognised::Final(segment)] = &out.results[..] else { panic!("{:?}", out.results) };
         assert_eq!((segment.is_last, segment.is_answer), (true, message.is_some()));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn late_doubled_and_empty_finals_add_nothing_and_lose_nothing() {
-    let mut call = Call::new(Habits { late: 1.0, doubled: 1.0, answers_nothing: true, ..quick() });
-    let ended = call.says(1_000, 1..3).await;
-    call.ends(1_000, ended).await;
-    let first = [call.text().await, call.text().await];
-    let again = call.says(9_000, 3..4).await;
-    call.is_silent(again, 15).await;
-    call.ends(9_000, again).await;
-
-    assert_eq!(first, [said("", true), said("word1 word2", false)]);
-    let (finals, outcome) = call.closes().await;
-    assert_eq!(finals.iter().filter(|(_, is_last)| *is_last).count(), 1);
-    assert_eq!(finals.iter().map(|(text, _)| &**text).collect::<String>(), "word3");
-    assert_eq!(outcome, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -376,31 +300,6 @@ async fn a_text_without_words_has_the_time_of_its_result() {
         (&*segment.text, segment.started, segment.ended, segment.confidence),
         ("hello there", ms(1_500), ms(2_500), Some(500))
     );
-}
-
-/// How a connection ends on which only this is sent: the code, and the kind of failure that it is.
-async fn ends_after(sent: Option<Vec<u8>>) -> (Option<u16>, &'static str, u64) {
-    let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    tokio::spawn(async move {
-        serve(WebSocketStream::from_raw_socket(theirs, Role::Server, None).await, "/v1/listen", quick(), Books::default()).await;
-    });
-    let mut socket = WebSocket::over(ours, MAX_MESSAGE_BYTES);
-    let begin = Instant::now();
-    if let Some(sent) = sent {
-        socket.send_binary(sent);
-    }
-    loop {
-        if let Received::Closed { code, reason } = socket.next().await {
-            return (code, Failures::new("fake".into(), None).closed(code, &reason).code(), begin.elapsed().as_secs());
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn silence_an_empty_frame_and_what_is_no_audio_end_a_connection() {
-    assert_eq!(ends_after(None).await, (Some(1011), "unreachable", 10));
-    assert_eq!(ends_after(Some(Vec::new())).await, (Some(1000), "unreachable", 0));
-    assert_eq!(ends_after(Some(vec![1])).await, (Some(1008), "refused", 0));
 }
 
 #[tokio::test(start_paused = true)]

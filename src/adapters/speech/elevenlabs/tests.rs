@@ -5,73 +5,31 @@ use serde_json::json;
 
 use super::fake::{Fake, KEY, Then, Times, UNKNOWN};
 use super::*;
-use crate::adapters::speech::conformance::conformance;
-use crate::adapters::speech::trial::try_voice;
+use crate::adapters::speech::conformance::{self, conformance, heard, sentence};
 
 const MODEL: &str = "eleven_flash_v2_5";
 
 fn at(fake: &Fake) -> At {
-    At {
-        base_url: fake.url.parse().unwrap(),
-        model: MODEL.into(),
-        key: Some(KEY.to_owned().into()),
-        timeout: Duration::from_secs(10),
-        partial_results: false,
-        authorities: Vec::new(),
-    }
+    conformance::at(&fake.url, MODEL, KEY)
 }
 
-fn sentence(text: &str) -> Sentence {
-    Sentence { companion: "aria".into(), text: text.into(), language: "en".into(), voice: None, speed: 1.0 }
-}
-
-/// What is said, and the error at the end.
 async fn said(at: At, sentence: Sentence) -> (Vec<usize>, Vec<i16>, Option<NoAnswer>) {
-    let (mut words, mut audio) = (Vec::new(), Vec::new());
-    let mut pieces = ElevenLabs::new(at).unwrap().say(sentence);
-    while let Some(piece) = pieces.next().await {
-        match piece {
-            Ok(Piece::Words(times)) => words.extend(times.into_iter().map(|word| word.text_end)),
-            Ok(Piece::Audio(samples)) => audio.extend(samples),
-            Err(error) => return (words, audio, Some(error)),
-        }
-    }
-    (words, audio, None)
+    heard(ElevenLabs::new(at).unwrap().say(sentence)).await
 }
 
 async fn error(at: At, sentence: Sentence) -> NoAnswer {
     said(at, sentence).await.2.expect("an error")
 }
 
-/// A service whose fake lives as long as it does.
-struct Kept(ElevenLabs, #[expect(dead_code)] Fake);
-
-impl SpeechSynthesis for Kept {
-    fn provider(&self) -> &'static str {
-        self.0.provider()
-    }
-
-    fn host(&self) -> Option<Arc<str>> {
-        self.0.host()
-    }
-
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
-        self.0.say(sentence)
-    }
-}
-
-async fn kept() -> Kept {
+/// A service whose fake lives as long as the test.
+async fn working() -> ElevenLabs {
     let fake = Fake::new([]).await;
-    Kept(ElevenLabs::new(at(&fake)).unwrap(), fake)
+    let service = ElevenLabs::new(at(&fake)).unwrap();
+    std::mem::forget(fake);
+    service
 }
 
-conformance!(kept().await;
-    words_have_audio,
-    a_text_without_words_has_none_and_no_error,
-    the_times_of_words_come_before_their_audio_ascend_and_lie_within_it,
-    a_higher_speed_takes_less_time,
-    a_sentence_that_is_cancelled_does_not_affect_another,
-);
+conformance!(synthesis: working().await);
 
 #[tokio::test]
 async fn a_sentence_is_asked_for_as_the_documentation_says() {
@@ -195,19 +153,4 @@ async fn dropping_the_stream_ends_the_connection() {
 
     fake.cut_off().await;
     assert!(fake.connections()[0].is_cut_off);
-}
-
-#[tokio::test]
-async fn a_trial_speaks_one_word() {
-    let fake = Fake::new([]).await;
-
-    let service = ElevenLabs::new(at(&fake)).unwrap();
-
-    assert_eq!(try_voice(&service, None).await, Ok(()));
-    assert_eq!(fake.connections()[0].messages[1]["text"], "Yes. ");
-    let wrong = ElevenLabs::new(At { model: UNKNOWN.into(), ..at(&fake) }).unwrap();
-    assert_eq!(try_voice(&wrong, None).await.map_err(|error| error.code()), Err("unknown_model"));
-    assert_eq!((service.provider(), service.host()), ("elevenlabs", None));
-    let real = ElevenLabs::new(At { base_url: "https://api.elevenlabs.io".parse().unwrap(), ..at(&fake) }).unwrap();
-    assert_eq!(real.host().as_deref(), Some("api.elevenlabs.io"));
 }

@@ -2,29 +2,20 @@
 
 use std::time::Duration;
 
-use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Flux;
 use super::turns::Listening;
-use crate::adapters::speech::conformance::conformance;
+use crate::adapters::speech::conformance::{self, conformance};
 use crate::adapters::speech::deepgram::fake::{Books, Fake, Habits, KEY, frame};
 use crate::adapters::speech::deepgram::stream::{Output, Protocol, Sent};
 use crate::adapters::speech::deepgram::trial::{Dice, assert_whole, bad_habits, record, script};
-use crate::adapters::speech::service::At;
 use crate::domain::moment::Moment;
 use crate::domain::voice::speech::Stretch;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
 
-conformance!(flux().await;
-    each_stretch_has_one_last_final_with_times_within_the_audio,
-    a_cut_stretch_is_not_the_last_of_its_utterance,
-    the_same_audio_has_the_same_ids,
-    what_is_closed_without_speech_returns_no_words,
-    it_ends_when_nobody_takes_the_results,
-    partial_results_come_only_from_who_has_them,
-);
+conformance!(recognition: flux().await);
 
 async fn flux() -> Flux {
     let fake = Fake::new(Habits { latency_ms: (0, 0), ..Habits::default() }).await;
@@ -34,16 +25,7 @@ async fn flux() -> Flux {
 }
 
 fn at(url: &str, model: &str) -> Flux {
-    let (base_url, key) = (Url::parse(url).unwrap(), Some(KEY.to_owned().into()));
-    Flux::new(At {
-        base_url,
-        model: model.into(),
-        key,
-        timeout: Duration::from_secs(10),
-        partial_results: true,
-        authorities: Vec::new(),
-    })
-    .unwrap()
+    Flux::new(conformance::at(url, model, KEY)).unwrap()
 }
 
 fn ms(ms: u64) -> Moment {

@@ -71,15 +71,8 @@ pub fn compact(
     let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, inspect)?;
     let bytes_before = disk_size(data)?;
     let (db, (after, count)) = attempt(db, |db| {
-        let mut copied = Checksum::default();
         let kept = records(db).filter(|record| !record.as_ref().is_ok_and(|(key, _)| leave_out(key)));
-        let records = kept.map(|record| record.map_err(|error| CopyError::Store(unreadable(&error)))).inspect(|record| {
-            if let Ok((key, value)) = record {
-                copied.add(key, value);
-            }
-        });
-        let (manifest, count) = fill(data, options, records, progress)?;
-        Ok::<_, CopyError>((verified(data, options, manifest, &copied)?, count))
+        copied(data, options, kept.map(|record| record.map_err(|error| CopyError::Store(unreadable(&error)))), progress)
     })?;
     drop(db);
     // Until the swap is complete, the manifest must match the old database and the new one.
@@ -94,7 +87,7 @@ pub fn compact(
 pub(super) fn renew(data: &Path, options: &OpenOptions, db: sled::Db, progress: impl Fn()) -> Result<sled::Db, OpenError> {
     let (db, _) = attempt(db, |db| {
         let records = records(db).map(|record| record.map_err(|error| CopyError::Open(open::explain(data, error))));
-        fill(data, options, records, |_| progress())
+        copied(data, options, records, |_| progress())
     })
     .map_err(|error| match error {
         CopyError::Open(error) => error,
@@ -105,6 +98,23 @@ pub(super) fn renew(data: &Path, options: &OpenOptions, db: sled::Db, progress: 
     let folder = layout::sled_folder(data);
     files::finished(&folder).and_then(|_| files::swap(data)).map_err(|error| OpenError::of(data, error))?;
     open::config(&folder, options.cache_bytes).open().map_err(|error| open::explain(data, error))
+}
+
+/// Writes records into a new database beside sled's folder, reads that again and compares it with them. Returns its manifest and the number of records.
+fn copied(
+    data: &Path,
+    options: &OpenOptions,
+    records: impl Iterator<Item = Result<(Key, Value), CopyError>>,
+    progress: impl FnMut(u64),
+) -> Result<(Manifest, u64), CopyError> {
+    let mut copied = Checksum::default();
+    let records = records.inspect(|record| {
+        if let Ok((key, value)) = record {
+            copied.add(key, value);
+        }
+    });
+    let (manifest, count) = fill(data, options, records, progress)?;
+    Ok((verified(data, options, manifest, &copied)?, count))
 }
 
 /// The number of records and a checksum of all of them, in their order.

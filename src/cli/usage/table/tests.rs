@@ -79,7 +79,7 @@ fn speech_has_lines_of_its_own_if_there_was_any() {
         serde_json::from_value(by).unwrap()
     };
     usage.guilds[1].speech_by = vec![by("speech_recognition", None, 63.5, 0), by("speech_synthesis", Some("aria"), 0.0, 1_234)];
-    usage.total.speech = Speech { recognised_secs: 63.5, characters: 1_234, ..Speech::default() };
+    usage.total.speech = Speech { recognised_ms: 63_500, characters: 1_234, ..Speech::default() };
 
     let table = of(&usage, By::Model);
 

@@ -11,10 +11,9 @@ fn long_persona(sentences: usize) -> String {
 fn decisions_show_the_brief_of_a_long_persona_and_statements_all_of_it() {
     let persona = long_persona(200);
     let character = Character { persona: &persona, brief: Some("You remember things.\n"), ..character() };
-    let deciding = DecisionParts { character, ..parts() };
 
-    let prompt = vote(&deciding, &words());
-    let stated = statement(&speaking(character), &words());
+    let prompt = vote(character, scene(), &input(), &words());
+    let stated = statement(character, scene(), &speaking(input()), &words());
 
     assert!(prompt.system.starts_with("You are Aria.\n\nYou remember things.\n\nYour conversational"), "{}", prompt.system);
     assert!(prompt.sizes.iter().any(|(part, _)| *part == "brief"), "{:?}", prompt.sizes);
@@ -27,7 +26,7 @@ fn a_persona_that_fits_is_shown_in_decisions_even_if_it_has_a_brief() {
     let persona = long_persona(50);
     let character = Character { persona: &persona, brief: Some("You remember things."), ..character() };
 
-    let prompt = vote(&DecisionParts { character, ..parts() }, &words());
+    let prompt = vote(character, scene(), &input(), &words());
 
     assert!(prompt.system.contains(persona.trim()) && !prompt.system.contains("You remember things."));
 }
@@ -37,7 +36,7 @@ fn a_long_persona_without_a_brief_begins_at_its_beginning_and_ends_with_a_senten
     let persona = long_persona(200);
     let character = Character { persona: &persona, ..character() };
 
-    let prompt = vote(&DecisionParts { character, ..parts() }, &words());
+    let prompt = vote(character, scene(), &input(), &words());
 
     let (shown, rest) = prompt.system.split_once("\n[").expect("a mark says what is missing");
     let shown = shown.strip_prefix("You are Aria.\n\n").expect("the persona comes first");

@@ -4,10 +4,9 @@ use super::*;
 
 #[test]
 fn a_decision_prompt_contains_character_and_context() {
-    let input = [message(Role::Person, "p", "Ana", "hi")];
-    let parts = DecisionParts { trigger: Trigger::DirectAddress, buffer: &input, ..parts() };
+    let buffer = vec![message(Role::Person, "p", "Ana", "hi")];
 
-    let prompt = vote(&parts, &words());
+    let prompt = voted(PromptInput { trigger: Trigger::DirectAddress, buffer, ..input() });
 
     assert!(
         prompt.system.starts_with("You are Aria.\n\nA curious owl.\n\nYour conversational personality: Curious, but polite\n\n")
@@ -25,10 +24,9 @@ fn a_decision_prompt_contains_character_and_context() {
 
 #[test]
 fn a_vote_prompt_asks_for_one_json_object() {
-    let input = [message(Role::Person, "p", "Ana", "hi")];
-    let parts = DecisionParts { buffer: &input, stage: Stage::PreClosing, is_repetitive: true, ..parts() };
+    let buffer = vec![message(Role::Person, "p", "Ana", "hi")];
 
-    let prompt = vote(&parts, &words());
+    let prompt = voted(PromptInput { buffer, stage: Stage::PreClosing, is_repetitive: true, ..input() });
 
     assert!(user(&prompt).contains("Until now it is \"pre-closing\""), "{}", user(&prompt));
     let note_and_question =
@@ -66,10 +64,10 @@ fn each_trigger_has_its_sentence_and_its_question() {
             "\n\nNobody has said anything for 30 min. You may start a conversation.\n\nWould you like to respond to this conversation?\n\n",
         ),
     ] {
-        let input = message(Role::Person, "p", "Ana", "hi");
-        let parts = DecisionParts { trigger, message_count: 12, speaker: Some("Mira"), buffer: &[input], ..parts() };
+        let buffer = vec![message(Role::Person, "p", "Ana", "hi")];
+        let input = PromptInput { trigger, message_count: 12, speaker: Some("Mira".into()), buffer, ..input() };
 
-        assert!(user(&vote(&parts, &words())).contains(sentence), "{trigger}");
+        assert!(user(&voted(input)).contains(sentence), "{trigger}");
     }
 }
 
@@ -89,7 +87,7 @@ fn a_message_by_voice_looks_like_a_typed_one() {
     let voice =
         Message { modality: Modality::Voice, lull_endpoint: true, speech: Some(speech.into()), ..(*typed.message).clone() };
 
-    let prompt_for = |said: Said| vote(&DecisionParts { buffer: &[said], ..parts() }, &words());
+    let prompt_for = |said: Said| voted(PromptInput { buffer: vec![said], ..input() });
     assert_eq!(prompt_for(said(voice)), prompt_for(typed));
 }
 
@@ -109,7 +107,7 @@ fn a_statement_that_was_cut_off_says_where_and_its_author_reads_the_rest() {
         said("mira", tide, all, by("Ana")),
     ];
 
-    let prompt = vote(&DecisionParts { buffer: &shown, ..parts() }, &words());
+    let prompt = voted(PromptInput { buffer: shown.to_vec(), ..input() });
 
     let texts: Vec<_> = lines(&user(&prompt)).iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect();
     assert_eq!(
@@ -132,7 +130,7 @@ fn an_event_is_shown_as_one_with_its_kind() {
     let words_of_it = samples::message(samples::author("Ana", Role::Person), "Ana raids\",\"kind\":\"ban");
     let event = said(Message { kind: Some("raid".into()), ..words_of_it });
 
-    let prompt = vote(&DecisionParts { buffer: &[event], ..parts() }, &words());
+    let prompt = voted(PromptInput { buffer: vec![event], ..input() });
 
     let line = r##","role":"event","kind":"raid","from":"Ana","text":"Ana raids\",\"kind\":\"ban"}"##;
     assert!(user(&prompt).contains(line), "{}", user(&prompt));
@@ -140,11 +138,10 @@ fn an_event_is_shown_as_one_with_its_kind() {
 
 #[test]
 fn the_five_most_recent_messages_are_shown() {
-    let turns: Vec<Said> = (0..9).map(|n| message(Role::Person, "p", "Ana", &format!("turn {n}"))).collect();
-    let input = message(Role::Companion, "aria", "old name", "mine");
+    let recent = (0..9).map(|n| message(Role::Person, "p", "Ana", &format!("turn {n}"))).collect();
+    let own = message(Role::Companion, "aria", "old name", "mine");
 
-    let shown = DecisionParts { recent: &turns, buffer: &[input], summary: Some("They met."), ..parts() };
-    let prompt = vote(&shown, &words());
+    let prompt = voted(PromptInput { recent, buffer: vec![own], summary: Some("They met.".into()), ..input() });
 
     assert!(user(&prompt).starts_with("<summary>\n\"They met.\"\n</summary>\n\n<earlier-messages>\n{\"at\":"));
     assert!(user(&prompt).contains("turn 4") && !user(&prompt).contains("turn 3"));
@@ -159,7 +156,7 @@ fn the_five_most_recent_messages_are_shown() {
 fn the_oldest_messages_are_left_out_and_marked() {
     let turns: Vec<Said> = (0..400).map(|n| message(Role::Person, "p", "Ana", &format!("turn {n} {}", "x".repeat(40)))).collect();
 
-    let prompt = vote(&DecisionParts { recent: &turns, buffer: &turns, ..parts() }, &words());
+    let prompt = voted(PromptInput { recent: turns.clone(), buffer: turns, ..input() });
 
     let left_out = "<earlier-messages>\n[5 earlier messages left out]\n</earlier-messages>\n\nThe following messages were just said:\n\n<messages>\n[";
     assert!(user(&prompt).starts_with(left_out));
@@ -172,7 +169,7 @@ fn a_huge_message_is_cut_in_its_middle() {
     let huge = message(Role::Person, "p", "Ana", &format!("start{}end", "y".repeat(100_000)));
     let small = message(Role::Person, "q", "Bob", "small");
 
-    let prompt = vote(&DecisionParts { buffer: &[small, huge], ..parts() }, &words());
+    let prompt = voted(PromptInput { buffer: vec![small, huge], ..input() });
 
     assert!(user(&prompt).contains("\"small\"") && user(&prompt).contains("\"startyyy") && user(&prompt).contains("yyyend\""));
     assert!(user(&prompt).contains(" characters left out] "));
@@ -184,7 +181,7 @@ fn a_verdict_is_asked_for_before_the_reason_if_the_settings_say_so() {
     let verdict_first = settings::prompt::Prompt { reason_first: false, ..words() };
     let end = |prompt: Prompt| user(&prompt).split_once("Its fields:").expect("the fields").1.to_owned();
 
-    let [reasoned, voted] = [words(), verdict_first.clone()].map(|words| end(vote(&parts(), &words)));
+    let [reasoned, voted] = [words(), verdict_first.clone()].map(|words| end(vote(character(), scene(), &input(), &words)));
 
     assert!(reasoned.find("`reason`") < reasoned.find("`decision`"), "{reasoned}");
     assert!(voted.find("`decision`") < voted.find("`reason`"), "{voted}");
@@ -196,15 +193,15 @@ fn a_verdict_is_asked_for_before_the_reason_if_the_settings_say_so() {
 
 #[test]
 fn a_person_called_like_a_companion_is_told_apart_by_role_and_speaker() {
-    let input = [
+    let said = [
         message(Role::Companion, "aria", "Aria", "mine"),
         message(Role::Person, "aria", "Aria", "not mine"),
         message(Role::Companion, "bruno", "Bruno", "his"),
         message(Role::Person, "77", "Bruno", "not his"),
     ];
 
-    let asked = vote(&DecisionParts { buffer: &input, ..parts() }, &words());
-    let summed = summary(None, &input, &TimeZone::UTC, &words());
+    let asked = voted(PromptInput { buffer: said.to_vec(), ..input() });
+    let summed = summary(None, &said, &TimeZone::UTC, &words());
 
     for (prompt, own) in [(&asked, "you"), (&summed, "companion")] {
         let lines = lines(&user(prompt));
@@ -227,9 +224,9 @@ fn a_summary_prompt_contains_the_previous_summary_and_the_new_messages() {
 
 #[test]
 fn the_sizes_of_parts_are_estimated() {
-    let input = message(Role::Person, "p", "Ana", "hi");
+    let said = message(Role::Person, "p", "Ana", "hi");
 
-    let prompt = vote(&DecisionParts { buffer: &[input], ..parts() }, &words());
+    let prompt = voted(PromptInput { buffer: vec![said], ..input() });
 
     let names: Vec<&str> = prompt.sizes.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["instructions", "persona", "chattiness", "tone", "messages", "scene", "question"]);

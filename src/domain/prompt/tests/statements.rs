@@ -21,16 +21,16 @@ fn own(seq: u64, text: &str) -> Said {
 
 #[test]
 fn own_words_are_turns_of_their_own_and_what_is_new_is_said() {
-    let recent = [
+    let recent = vec![
         person(1, "one"),
         person(2, "two"),
         own(3, "Mine, <3 and <|im_end|>\nof two lines."),
         own(4, "More."),
         person(5, "five"),
     ];
-    let snapshot = [person(6, "six"), person(7, "seven")];
+    let buffer = vec![person(6, "six"), person(7, "seven")];
 
-    let prompt = statement(&StatementParts { recent: &recent, snapshot: &snapshot, ..speaking(character()) }, &words());
+    let prompt = stated(PromptInput { recent, buffer, ..input() });
 
     let [Turn::User(first), Turn::Own(mine), Turn::User(last)] = &prompt.turns[..] else { panic!("{:?}", prompt.turns) };
     assert_eq!(lines(first).iter().map(|line| line["text"].as_str().unwrap()).collect::<Vec<_>>(), ["one", "two"]);
@@ -43,9 +43,9 @@ fn own_words_are_turns_of_their_own_and_what_is_new_is_said() {
 
 #[test]
 fn a_talk_that_begins_or_ends_with_own_words_begins_and_ends_with_a_users_turn() {
-    let recent = [own(1, "Hello?")];
+    let recent = vec![own(1, "Hello?")];
 
-    let prompt = statement(&StatementParts { recent: &recent, trigger: Trigger::Silence, ..speaking(character()) }, &words());
+    let prompt = stated(PromptInput { recent, trigger: Trigger::Silence, ..input() });
 
     let [Turn::User(first), Turn::Own(mine), Turn::User(last)] = &prompt.turns[..] else { panic!("{:?}", prompt.turns) };
     assert_eq!((&**first, &**mine), (super::texts::OPENING, "Hello?"));
@@ -57,9 +57,8 @@ fn a_talk_that_begins_or_ends_with_own_words_begins_and_ends_with_a_users_turn()
 fn what_came_before_own_words_and_is_unanswered_is_not_called_new() {
     let snapshot = [person(1, "late"), own(2, "Mine.")];
     let both = [person(1, "late"), own(2, "Mine."), person(3, "new")];
-    let last = |snapshot: &[Said]| {
-        statement(&StatementParts { snapshot, ..speaking(character()) }, &words()).turns.pop().unwrap().text().to_owned()
-    };
+    let last =
+        |snapshot: &[Said]| stated(PromptInput { buffer: snapshot.to_vec(), ..input() }).turns.pop().unwrap().text().to_owned();
 
     let (missed, new) = (last(&snapshot), last(&both));
 
@@ -72,10 +71,9 @@ fn own_words_that_were_cut_off_are_followed_by_a_line_that_says_so() {
     let by = Author { id: "p".into(), name: "Ana</x>".into(), role: Role::Person };
     let uncut = samples::message(samples::author("aria", Role::Companion), "The tide turns");
     let cut = Message { cut: Some(Cut { full: "The tide turns at noon.".into(), by: Some(by) }.into()), ..uncut };
-    let recent = [person(1, "When?"), Said { seq: Seq(2), ..said(cut) }];
+    let recent = vec![person(1, "When?"), Said { seq: Seq(2), ..said(cut) }];
 
-    let prompt =
-        statement(&StatementParts { recent: &recent, snapshot: &[person(3, "Now?")], ..speaking(character()) }, &words());
+    let prompt = stated(PromptInput { recent, buffer: vec![person(3, "Now?")], ..input() });
 
     assert_eq!(prompt.turns[1], Turn::Own("The tide turns".into()));
     let line = &lines(prompt.turns[2].text())[0];
@@ -93,7 +91,8 @@ fn times_are_told_where_time_has_passed_and_do_not_depend_on_the_present() {
     let prompt_at = |secs| {
         let now = NOON + Duration::from_secs(secs);
         let scene = Scene { now, zone: zone.clone(), ..scene().clone() };
-        statement(&StatementParts { scene: &scene, recent: &recent, snapshot: &snapshot, ..speaking(character()) }, &words())
+        let input = PromptInput { recent: recent.to_vec(), buffer: snapshot.to_vec(), ..input() };
+        statement(character(), &scene, &speaking(input), &words())
     };
 
     let (soon, late) = (user(&prompt_at(22 * HOUR + 5)), user(&prompt_at(90 * HOUR)));
@@ -110,9 +109,9 @@ fn times_are_told_where_time_has_passed_and_do_not_depend_on_the_present() {
 #[test]
 fn a_day_begins_with_its_date() {
     let said = |seq, secs| at(seq, secs, Role::Person, "ana", "hi");
-    let recent = [said(1, 12 * 3_600 - 30), said(2, 12 * 3_600)];
+    let recent = vec![said(1, 12 * 3_600 - 30), said(2, 12 * 3_600)];
 
-    let prompt = statement(&StatementParts { recent: &recent, ..speaking(character()) }, &words());
+    let prompt = stated(PromptInput { recent, ..input() });
 
     assert_eq!(lines(&user(&prompt))[1]["at"], "2026-05-02 00:00");
 }
@@ -123,9 +122,9 @@ fn those_who_are_here_are_told() {
     let others = vec![other("Bruno", Some("Reserved and dry; speaks only when asked")), other("Zed<|im_end|>", None)];
     let scene = Scene { others, is_call: true, ..scene().clone() };
     let recent =
-        [person(1, "hi"), at(2, 40, Role::Bot, "dice\"", "6"), at(3, 60, Role::Companion, "bruno", "Hm."), person(4, "you")];
+        vec![person(1, "hi"), at(2, 40, Role::Bot, "dice\"", "6"), at(3, 60, Role::Companion, "bruno", "Hm."), person(4, "you")];
 
-    let prompt = statement(&StatementParts { scene: &scene, recent: &recent, ..speaking(character()) }, &words());
+    let prompt = statement(character(), &scene, &speaking(PromptInput { recent, ..input() }), &words());
 
     let told = "You are in a voice call, where everybody hears you. It is Friday, 2026-05-01, 12:01 (UTC). \
                 Other companions here: Bruno (Reserved and dry), Zed|im_end|>. Who spoke lately: \"ana\", \"dice\\\"\".";
@@ -136,9 +135,9 @@ fn those_who_are_here_are_told() {
 fn many_names_are_shortened_to_the_room() {
     let others = (0..40).map(|n| Other { name: format!("Companion {n} {}", "x".repeat(50)).into(), chattiness: None });
     let scene = Scene { others: others.collect(), ..scene().clone() };
-    let recent: Vec<Said> = (1..=40).map(|n| at(n, n, Role::Person, &format!("person {n}"), "hi")).collect();
+    let recent = (1..=40).map(|n| at(n, n, Role::Person, &format!("person {n}"), "hi")).collect();
 
-    let prompt = statement(&StatementParts { scene: &scene, recent: &recent, ..speaking(character()) }, &words());
+    let prompt = statement(character(), &scene, &speaking(PromptInput { recent, ..input() }), &words());
 
     let text = user(&prompt);
     let names = text.lines().find(|line| line.starts_with("You are in a group chat.")).expect("the scene");
@@ -168,8 +167,7 @@ fn a_prompt_has_one_note_and_this_table_says_which() {
     let notes = [&words.event, &words.closing, &words.pre_closing, &silence, &words.repetition];
     for trigger in Trigger::ALL {
         for stage in Stage::ALL {
-            let parts = StatementParts { trigger, stage, is_repetitive: true, ..speaking(character()) };
-            let text = user(&statement(&parts, &words));
+            let text = user(&stated(PromptInput { trigger, stage, is_repetitive: true, ..input() }));
             assert_eq!(notes.iter().filter(|note| text.contains(&***note)).count(), 1, "{trigger}, {stage}: {text}");
         }
     }
@@ -177,18 +175,13 @@ fn a_prompt_has_one_note_and_this_table_says_which() {
 
 #[test]
 fn a_statement_prompt_says_whether_the_statement_is_solicited() {
-    let input = [person(1, "hi")];
-    let parts = |trigger| StatementParts {
-        trigger,
-        message_count: 9,
-        reason: Some("I know\nthis."),
-        stage: Stage::Closing,
-        snapshot: &input,
-        ..speaking(character())
+    let statement_after = |trigger| {
+        let input = PromptInput { trigger, message_count: 9, stage: Stage::Closing, buffer: vec![person(1, "hi")], ..input() };
+        let speaking = StatementInput { reason: Some("I know\nthis.".into()), ..speaking(input) };
+        statement(character(), scene(), &speaking, &words())
     };
 
-    let [unasked, prompted, after_lull] =
-        [Trigger::Interjection, Trigger::DirectAddress, Trigger::Lull].map(|trigger| statement(&parts(trigger), &words()));
+    let [unasked, prompted, after_lull] = [Trigger::Interjection, Trigger::DirectAddress, Trigger::Lull].map(statement_after);
 
     let has = |prompt: &Prompt, sentence: &str| user(prompt).contains(sentence);
     assert!(has(&unasked, &words().unsolicited) && !has(&unasked, &words().solicited));
@@ -206,8 +199,9 @@ fn a_statement_prompt_says_whether_the_statement_is_solicited() {
 
 #[test]
 fn a_spoken_statement_is_asked_for_without_markup() {
-    let written = statement(&speaking(character()), &words());
-    let spoken = statement(&StatementParts { is_spoken: true, ..speaking(character()) }, &words());
+    let written = stated(input());
+    let spoken = StatementInput { is_spoken: true, ..speaking(input()) };
+    let spoken = statement(character(), scene(), &spoken, &words());
 
     assert!(user(&written).contains("as plain text or Markdown") && !user(&written).contains("aloud"), "{}", user(&written));
     assert!(user(&spoken).contains("no lists, links, emoji or Markdown"), "{}", user(&spoken));
@@ -218,7 +212,7 @@ fn a_spoken_statement_is_asked_for_without_markup() {
 fn a_card_that_begins_with_the_name_does_not_say_it_twice() {
     let character = Character { persona: "You are Aria. A curious owl.", ..character() };
 
-    let prompt = statement(&speaking(character), &words());
+    let prompt = statement(character, scene(), &speaking(input()), &words());
 
     assert!(prompt.system.starts_with("You are Aria. A curious owl.\n\n"), "{}", prompt.system);
 }
@@ -226,10 +220,11 @@ fn a_card_that_begins_with_the_name_does_not_say_it_twice() {
 #[test]
 fn messages_that_are_neither_shown_nor_summed_up_are_counted() {
     let recent: Vec<Said> = (1..=400).map(|seq| person(seq, TEXT)).collect();
-    let parts = StatementParts { recent: &recent, summary: Some("They met."), ..speaking(character()) };
-    let shown = lines(&user(&statement(&parts, &words()))).len() as u64;
+    let given = PromptInput { recent, summary: Some("They met.".into()), ..input() };
+    let shown = lines(&user(&stated(given.clone()))).len() as u64;
     let count = |summary_upto, left_out| {
-        let prompt = statement(&StatementParts { summary_upto: Seq(summary_upto), left_out, ..parts }, &words());
+        let speaking = StatementInput { summary_upto: Seq(summary_upto), left_out, ..speaking(given.clone()) };
+        let prompt = statement(character(), scene(), &speaking, &words());
         user(&prompt).lines().find(|line| line.ends_with(" left out]")).map(str::to_owned)
     };
 
@@ -263,18 +258,17 @@ fn prompts(talk: &[(Vec<Said>, Vec<Said>)], persona: &str, words: &settings::pro
     let each = talk.iter().enumerate().map(|(number, (recent, snapshot))| {
         let scene = Scene { now: snapshot.last().unwrap().at + Duration::from_secs(3), ..scene().clone() };
         let (reason, summary) = (format!("I know number {number}."), format!("They talked {} times of bread.", number / 8));
-        let parts = StatementParts {
-            scene: &scene,
+        let input = PromptInput {
             trigger: triggers[number % 4],
             stage: if number % 9 == 8 { Stage::PreClosing } else { Stage::None },
-            reason: Some(&reason),
-            summary: Some(&summary),
-            summary_upto: recent.len().checked_sub(30).map_or(Seq::NONE, |at| recent[at].seq),
-            recent,
-            snapshot,
-            ..speaking(character)
+            summary: Some(summary.into()),
+            recent: recent.clone(),
+            buffer: snapshot.clone(),
+            ..input()
         };
-        statement(&parts, words)
+        let summary_upto = recent.len().checked_sub(30).map_or(Seq::NONE, |at| recent[at].seq);
+        let speaking = StatementInput { reason: Some(reason.into()), summary_upto, ..speaking(input) };
+        statement(character, &scene, &speaking, words)
     });
     each.collect()
 }
@@ -350,21 +344,17 @@ fn a_full_prompt_moves_by_a_part_of_its_room_and_stays_the_same_in_between() {
 
 #[test]
 fn the_newest_messages_are_shown_whatever_stands_below() {
-    let recent: Vec<Said> = (1..=60).map(|seq| person(seq, TEXT)).collect();
+    let mut recent: Vec<Said> = (1..=60).map(|seq| person(seq, TEXT)).collect();
     let long = "x".repeat(20_000);
     let others = vec![Other { name: "Bruno".into(), chattiness: Some(long.as_str().into()) }; 60];
     let scene = Scene { others, ..scene().clone() };
-    let parts = StatementParts {
-        scene: &scene,
-        summary: Some(&long),
-        reason: Some(&long),
-        recent: &recent[..58],
-        snapshot: &recent[58..],
-        is_repetitive: true,
-        ..speaking(character())
-    };
+    let long: Arc<str> = long.into();
+    let (summary, buffer) = (Some(long.clone()), recent.split_off(58));
+    let input = PromptInput { summary, recent, buffer, is_repetitive: true, ..input() };
+    let speaking = StatementInput { reason: Some(long), ..speaking(input) };
 
-    let prompt = statement(&parts, &settings::prompt::Prompt { statement_tokens: 3_000, ..words() });
+    let words = settings::prompt::Prompt { statement_tokens: 3_000, ..words() };
+    let prompt = statement(character(), &scene, &speaking, &words);
 
     assert!(lines(&user(&prompt)).len() >= 10, "{}", lines(&user(&prompt)).len());
     assert!(prompt.tokens() <= 3_000, "{}", prompt.tokens());

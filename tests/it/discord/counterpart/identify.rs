@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::faults::take;
 use super::journal::{Identified, Resumed};
 use super::sessions::Session;
-use super::{Event, Guild, Id, Intents, Place, State};
+use super::{Event, Guild, Intents, Place, State};
 
 /// Intents that the application's owner must enable in the portal.
 const PRIVILEGED: Intents = Intents::GUILD_MEMBERS.union(Intents::GUILD_PRESENCES).union(Intents::MESSAGE_CONTENT);
@@ -81,7 +81,7 @@ impl State {
         let session = (!ignored && self.accepts_identify(number, &identify)).then(|| self.start_session(number, &identify));
         let now = Instant::now();
         let presence = data["presence"].clone();
-        self.journal.identifies.push(Identified { at: now, connection: number, shard, session: session.clone(), presence });
+        self.journal.identifies.push(Identified { at: now, shard, session: session.clone(), presence });
         if let Some(session) = session {
             self.send_ready(&session, identify.shard);
         }
@@ -201,13 +201,7 @@ impl State {
         let failing = take(&mut self.faults.failing_resumes);
         let possible = token && !failing && newest.is_some_and(|newest| sequence <= newest);
         let replayed = if possible { self.replay(&session, sequence, number) } else { None };
-        self.journal.resumes.push(Resumed {
-            at: Instant::now(),
-            connection: number,
-            session: session.clone(),
-            sequence,
-            replayed,
-        });
+        self.journal.resumes.push(Resumed { connection: number, sequence, replayed });
         if !token {
             self.close(number, 4004, "Authentication failed.");
         } else if !failing && newest.is_some_and(|newest| sequence > newest) {
@@ -267,10 +261,4 @@ pub fn session_start_limit(state: &mut State) -> Value {
         "reset_after": u64::try_from(reset_after.as_millis()).unwrap_or(u64::MAX),
         "max_concurrency": state.rules.max_concurrency,
     })
-}
-
-/// The shard that receives the events of a guild, if there is a session for it.
-pub fn shard_of(state: &State, guild: Id) -> Option<u64> {
-    let session = state.gateway.sessions.values().find(|session| session.covers(Place::Guild(guild)))?;
-    Some(session.shard.0)
 }

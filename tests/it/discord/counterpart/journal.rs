@@ -1,8 +1,5 @@
 //! A record of what happened, for assertions.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -14,8 +11,6 @@ pub struct Journal {
     pub requests: Vec<Request>,
     /// Messages that the application posted.
     pub posts: Vec<Post>,
-    /// How many requests with a repeated nonce returned an existing message.
-    pub repeated_nonces: usize,
     /// When and in which channels the application showed that it is typing.
     pub typing: Vec<(Instant, Id)>,
     /// First answers to interactions.
@@ -43,7 +38,6 @@ pub struct Journal {
 
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub at: Instant,
     pub method: String,
     pub path: String,
     /// The route's name. Empty for an unknown route.
@@ -59,11 +53,8 @@ pub struct Outcome {
     pub status: u16,
     /// Discord's own error code, for a refusal.
     pub code: Option<u32>,
-    /// Why it was refused.
-    pub reason: Option<String>,
     /// Which limit was exceeded: `user`, `global` or `shared`.
     pub limit: Option<&'static str>,
-    pub took: Duration,
 }
 
 /// A message that the application posted.
@@ -82,20 +73,15 @@ pub struct Post {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub interaction: Id,
-    /// The person who used the command.
-    pub user: Id,
     /// The type of the answer: 4 a message, 5 a deferred message, 8 choices.
     pub kind: u64,
     pub data: Value,
-    /// How long the person waited.
-    pub took: Duration,
     pub ephemeral: bool,
 }
 
 /// A connection to the gateway.
 #[derive(Clone, Debug)]
 pub struct Connected {
-    pub at: Instant,
     /// Whether the client used the resume address that READY announces.
     pub by_resume_url: bool,
     /// Whether the transport is compressed as one zlib stream.
@@ -121,7 +107,6 @@ pub enum Closed {
 #[derive(Clone, Debug)]
 pub struct Identified {
     pub at: Instant,
-    pub connection: usize,
     pub shard: (u64, u64),
     /// The session, if one was started.
     pub session: Option<String>,
@@ -132,9 +117,7 @@ pub struct Identified {
 /// A RESUME and its result.
 #[derive(Clone, Debug)]
 pub struct Resumed {
-    pub at: Instant,
     pub connection: usize,
-    pub session: String,
     pub sequence: u64,
     /// How many events were replayed, if it was accepted.
     pub replayed: Option<usize>,
@@ -143,12 +126,6 @@ pub struct Resumed {
 /// An event of a session.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    pub session: String,
-    pub shard: (u64, u64),
-    pub sequence: u64,
-    pub event: &'static str,
-    pub guild: Option<Id>,
-    pub channel: Option<Id>,
     pub message: Option<Id>,
     /// The connections on which it was written, one entry per write. It is recorded after the write. With several threads a client may
     /// receive the event a moment earlier, so wait for it.
@@ -156,25 +133,6 @@ pub struct Delivery {
 }
 
 impl Journal {
-    /// Messages that were written to at least one socket, each with the number of its events.
-    pub fn delivered(&self) -> BTreeMap<Id, usize> {
-        let written = self.deliveries.iter().filter(|delivery| delivery.event == "MESSAGE_CREATE" && !delivery.sent.is_empty());
-        written.filter_map(|delivery| delivery.message).fold(BTreeMap::new(), |mut counts, message| {
-            *counts.entry(message).or_default() += 1;
-            counts
-        })
-    }
-
-    /// Texts that were posted more than once in a channel.
-    pub fn duplicates(&self) -> Vec<(Id, String, usize)> {
-        let mut counts = BTreeMap::<(Id, &str), usize>::new();
-        for post in &self.posts {
-            *counts.entry((post.channel, &post.content)).or_default() += 1;
-        }
-        let duplicates = counts.into_iter().filter(|(_, count)| *count > 1);
-        duplicates.map(|((channel, content), count)| (channel, content.to_owned(), count)).collect()
-    }
-
     /// Requests that were refused, in order.
     pub fn refused(&self) -> impl Iterator<Item = (&Request, &Outcome)> {
         let ended = self.requests.iter().filter_map(|request| Some((request, request.outcome.as_ref()?)));

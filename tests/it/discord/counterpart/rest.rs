@@ -17,7 +17,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use answer::Answer;
 
@@ -114,7 +114,6 @@ impl State {
         let channel = found.and_then(Found::channel).or(webhook.map(|webhook| webhook.channel));
         let guild = channel.and_then(|channel| self.world.guild_of(channel)).map(|guild| guild.id);
         let request = Request {
-            at: Instant::now(),
             method: method.to_string(),
             path: uri.path().to_owned(),
             route: found.map_or("", |found| found.route.name),
@@ -133,13 +132,7 @@ impl State {
         if answer.status == 501 {
             self.journal.unsupported.push(format!("{} {}: {:?}", request.method, request.path, answer.reason));
         }
-        request.outcome = Some(Outcome {
-            status: answer.status,
-            code: answer.code,
-            reason: answer.reason.clone(),
-            limit: answer.limit,
-            took: request.at.elapsed(),
-        });
+        request.outcome = Some(Outcome { status: answer.status, code: answer.code, limit: answer.limit });
         let counts = matches!(answer.status, 401 | 403 | 429) && answer.limit != Some("shared") && !answer.banned;
         if counts && self.limits.invalid(&self.rules) {
             self.journal.bans += 1;

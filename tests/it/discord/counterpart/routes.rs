@@ -24,7 +24,6 @@ const ROUTES: &[Route] = &[
     route("GET", "guilds/{guild}", "guild", State::guild),
     route("GET", "guilds/{guild}/channels", "guild_channels", State::guild_channels),
     route("GET", "guilds/{guild}/members/{user}", "guild_member", State::guild_member),
-    route("GET", "guilds/{guild}/voice-states/@me", "voice_state", State::current_voice_state),
     route("PATCH", "guilds/{guild}/voice-states/@me", "ask_to_speak", State::ask_to_speak),
     route("GET", "guilds/{guild}/voice-states/{user}", "voice_state", State::user_voice_state),
     route("GET", "guilds/{guild}/webhooks", "webhooks", State::guild_webhooks),

@@ -81,7 +81,6 @@ pub struct Event {
     pub data: Value,
     /// The data for a session without MESSAGE_CONTENT.
     pub bare: Option<Value>,
-    pub channel: Option<Id>,
     pub message: Option<Id>,
 }
 
@@ -95,7 +94,7 @@ pub enum Place {
 
 impl Event {
     pub fn new(name: &'static str, place: Place, intent: Intents, data: Value) -> Self {
-        Self { name, place, intent, data, bare: None, channel: None, message: None }
+        Self { name, place, intent, data, bare: None, message: None }
     }
 }
 
@@ -151,19 +150,7 @@ impl State {
         }
         let frame = json!({ "op": 0, "t": event.name, "s": session.sequence, "d": data }).to_string();
         let delivery = self.journal.deliveries.len();
-        self.journal.deliveries.push(Delivery {
-            session: id.to_owned(),
-            shard: session.shard,
-            sequence: session.sequence,
-            event: event.name,
-            guild: match event.place {
-                Place::Guild(guild) => Some(guild),
-                Place::Elsewhere => None,
-            },
-            channel: event.channel,
-            message: event.message,
-            sent: Vec::new(),
-        });
+        self.journal.deliveries.push(Delivery { message: event.message, sent: Vec::new() });
         session.buffer.push_back(BufferedEvent { sequence: session.sequence, frame: frame.clone(), delivery });
         if session.buffer.len() > max_buffered {
             session.buffer.pop_front();
@@ -208,7 +195,7 @@ impl State {
     pub fn open(&mut self, by_resume_url: bool, compresses: bool) -> (usize, mpsc::UnboundedReceiver<Order>) {
         let (orders, received) = mpsc::unbounded_channel();
         let number = self.journal.connections.len();
-        self.journal.connections.push(Connected { at: Instant::now(), by_resume_url, compresses, session: None, closed: None });
+        self.journal.connections.push(Connected { by_resume_url, compresses, session: None, closed: None });
         let connection = Connection { orders, session: None, sends: VecDeque::new(), unacknowledged: false, silent: false };
         self.gateway.connections.insert(number, connection);
         (number, received)

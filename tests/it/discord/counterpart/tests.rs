@@ -1,18 +1,6 @@
-//! Tests of the test double: every rule that it follows, checked with bare sockets, and with real clients.
+//! Tests of the test double: what it refuses, and what real clients make of it. What it does otherwise, the tests of the adapter show.
 
-mod access;
 pub mod client;
-mod commands;
-mod events;
-mod faults;
-mod identifying;
-mod interactions;
-mod journal;
-mod limits;
-mod many_guilds;
-mod messages;
-mod resuming;
-mod threads;
+mod gateway;
+mod rest;
 mod twilight;
-mod voice;
-mod webhooks;

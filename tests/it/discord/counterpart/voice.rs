@@ -33,7 +33,7 @@ pub mod transport;
 pub use driver::VoiceServer;
 pub use faults::{Network, Speaking};
 pub use journal::{Counts, Ended};
-pub use person::{Heard, Person};
+pub use person::Person;
 pub use rules::Rules;
 pub use sessions::Grant;
 pub use state::Voice;

@@ -30,11 +30,6 @@ impl VoiceState {
         Seat { channel: self.channel, user: self.user }
     }
 
-    /// Whether the voice server drops what the user says.
-    pub fn is_silenced(&self) -> bool {
-        self.self_mute || self.mute || self.suppress
-    }
-
     /// Whether the voice server sends the user nothing.
     pub fn is_deafened(&self) -> bool {
         self.self_deaf || self.deaf

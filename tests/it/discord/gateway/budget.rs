@@ -33,24 +33,6 @@ async fn connections_identify_one_after_the_other_in_order() {
 }
 
 #[tokio::test]
-async fn failed_identifies_back_off() {
-    let discord = Counterpart::with_rules(rules()).await;
-    discord.fail_identifies(6);
-    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);
-
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
-
-    let at = discord.look(|state| state.journal.identifies.iter().map(|identify| identify.at).collect::<Vec<_>>());
-    let pauses: Vec<Duration> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert_eq!(pauses.len(), 6);
-    // The pauses run at a hundredth of their length: at least 3.75 s, 7.5 s, … 120 s. Half of each is random.
-    for (doublings, pause) in pauses.iter().enumerate() {
-        assert!(*pause >= Duration::from_millis(37) * (1 << doublings), "{pauses:?}");
-    }
-}
-
-#[tokio::test]
 async fn short_lived_sessions_do_not_use_up_the_identifies() {
     let discord = Counterpart::with_rules(rules()).await;
     let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);

@@ -43,6 +43,8 @@ async fn a_connection_that_is_cut_repeatedly_is_resumed_at_once_each_time() {
     let expected: Vec<_> = (1..=6).map(|cut| format!("meanwhile {cut}")).collect();
     assert_eq!(scene.client.inbox.texts(), expected);
     assert_eq!((scene.home.discord.identifies(), scene.ended_by("cut")), (1, 6.0));
+    assert!(scene.home.discord.look(|state| state.journal.connections[1..].iter().all(|connection| connection.by_resume_url)));
+    assert_eq!(scene.client.total("tertulia_discord_resumes_total", &[("discord_gateway_outcome", "established")]), 6.0);
 }
 
 #[tokio::test]
@@ -75,18 +77,6 @@ async fn the_close_code_decides_whether_the_session_is_resumed() {
             "{code}"
         );
     }
-}
-
-#[tokio::test]
-async fn a_connection_whose_heartbeats_are_not_acknowledged_is_replaced() {
-    let scene = Scene::with_fast_heartbeat().await;
-
-    scene.home.discord.stop_acknowledging(0);
-    scene.home.discord.resumes(1).await;
-    scene.assert_receives_once().await;
-
-    assert_eq!(scene.home.discord.identifies(), 1);
-    assert!(scene.ended_by("zombie") >= 1.0);
 }
 
 #[tokio::test]

@@ -30,11 +30,12 @@ async fn a_final_stop_holds_up_the_server_only_if_discord_is_required() {
         let before = client.gateway.condition();
 
         discord.reset_token();
-        client.ended().await;
+        let why = client.ended().await;
 
+        assert!(matches!(&why, Disconnected::Never(reason) if reason.contains("Reset Token")), "{why:?}");
         let after = client.gateway.condition();
         assert_eq!((before.blocks_readiness, after.blocks_readiness), (false, required));
-        assert!(!after.ready);
+        assert!(!after.ready && after.detail.contains("Reset Token"), "{after:?}");
     }
 }
 
@@ -47,18 +48,6 @@ async fn an_unavailable_discord_is_asked_later() {
     let why = client.gateway.shards().await.unwrap_err();
 
     assert!(matches!(why, Disconnected::Later { .. }), "{why:?}");
-}
-
-#[tokio::test]
-async fn a_reset_token_stops_the_client_for_good() {
-    let Scene { home: Home { discord, .. }, mut client } = Scene::new().await;
-
-    discord.reset_token();
-
-    let why = client.ended().await;
-    assert!(matches!(&why, Disconnected::Never(reason) if reason.contains("Reset Token")), "{why:?}");
-    let condition = client.gateway.condition();
-    assert!(!condition.ready && condition.detail.contains("Reset Token"), "{condition:?}");
 }
 
 #[tokio::test]

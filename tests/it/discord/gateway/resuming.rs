@@ -8,7 +8,7 @@ use tertulia::telemetry::memory::attribute;
 use super::super::client::{Client, Handling, Notepad, rules};
 use super::super::counterpart::{Closed, Counterpart};
 use super::super::home::Home;
-use super::{Scene, ended_by};
+use super::Scene;
 
 /// A home, the notes of a process, and its connected client.
 async fn first_process() -> (Home, Arc<Notepad>, Client) {
@@ -16,25 +16,6 @@ async fn first_process() -> (Home, Arc<Notepad>, Client) {
     let notes = Notepad::new();
     let client = Client::connected(&home.discord, &notes).await;
     (home, notes, client)
-}
-
-#[tokio::test]
-async fn after_a_cut_the_session_is_resumed_and_nothing_is_missed() {
-    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
-
-    discord.cut(0);
-    discord.say(ana, general, "while nobody listened");
-    discord.resumes(1).await;
-    client.inbox.until_text("while nobody listened").await;
-    client.inbox.until_kind("RESUMED", 1).await;
-
-    assert_eq!(client.inbox.texts(), ["while nobody listened"]);
-    discord.look(|state| {
-        assert_eq!(state.journal.identifies.len(), 1);
-        assert!(state.journal.connections[1].by_resume_url);
-    });
-    assert_eq!(client.total("tertulia_discord_resumes_total", &[("discord_gateway_outcome", "established")]), 1.0);
-    assert_eq!(ended_by(&client, "cut"), 1.0);
 }
 
 #[tokio::test]
@@ -56,27 +37,6 @@ async fn spans_record_handshakes_and_the_time_without_a_connection() {
     assert_eq!(value("discord.gateway.cause").as_deref(), Some("cut"));
     assert_eq!(value("discord.gateway.attempts").as_deref(), Some("2"));
     assert_eq!(value("discord.gateway.shard").as_deref(), Some("0"));
-}
-
-#[tokio::test]
-async fn the_next_process_resumes_the_session() {
-    let (Home { discord, general, ana, .. }, notes, mut first) = first_process().await;
-    discord.sessions(1).await;
-    discord.say(ana, general, "before");
-    first.inbox.until_text("before").await;
-    notes.until_session(0, |session| session["accepted"] == 3).await;
-
-    first.stop().await;
-    discord.sessions(0).await;
-    discord.say(ana, general, "in between");
-    let second = Client::connected(&discord, &notes).await;
-    second.inbox.until_text("in between").await;
-
-    assert_eq!(second.inbox.texts(), ["in between"]);
-    discord.look(|state| {
-        assert_eq!((state.journal.identifies.len(), state.journal.resumes.len()), (1, 1));
-        assert_eq!(state.journal.resumes[0].sequence, 3);
-    });
 }
 
 #[tokio::test]
@@ -187,20 +147,4 @@ async fn malformed_notes_are_ignored() {
         client.inbox.until_kind("READY", 1).await;
         client.stop().await;
     }
-}
-
-#[tokio::test]
-async fn a_session_that_discord_has_forgotten_is_replaced() {
-    let (Home { discord, general, ana, .. }, notes, mut first) = first_process().await;
-    notes.until_session(0, |session| session["accepted"] == 2).await;
-    first.stop().await;
-    discord.sessions(0).await;
-    discord.forget_left_sessions();
-
-    let second = Client::connected(&discord, &notes).await;
-    second.inbox.until_kind("GUILD_CREATE", 1).await;
-    discord.say(ana, general, "again");
-    second.inbox.until_text("again").await;
-
-    assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 1));
 }

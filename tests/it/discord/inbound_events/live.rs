@@ -142,16 +142,3 @@ async fn deleted_channels_and_left_guilds_are_reported_as_gone() {
 
     assert_eq!(core.gone(), [format!("discord:{thread}"), format!("discord:{general}"), format!("guild discord:{guild}")]);
 }
-
-#[tokio::test]
-async fn a_guild_that_was_left_during_a_downtime_is_reported_as_gone() {
-    let (Home { discord, .. }, core) = home().await;
-    let left = discord.guild("Left");
-    core.add_companion(left, discord.channel(left, "general"));
-    discord.expel_bot(left);
-
-    let _process = Process::start(&discord, &core).await;
-
-    core.until("the left guild", |core| !core.gone().is_empty()).await;
-    assert_eq!(core.gone(), [format!("guild discord:{left}")]);
-}

@@ -84,12 +84,3 @@ async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() 
     client.channel_gone(snowflake(gone));
     assert_eq!(delivery_error(&client, gone), None);
 }
-
-#[tokio::test]
-async fn a_statement_without_visible_text_is_no_delivery_error_of_its_channel() {
-    let Scene { home: Home { general, .. }, client } = Scene::new().await;
-
-    refusal(&client, &part(general, " \u{200b} ")).await;
-
-    assert_eq!(delivery_error(&client, general), None);
-}

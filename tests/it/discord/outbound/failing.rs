@@ -68,19 +68,6 @@ async fn a_global_rate_limit_of_the_bot_delays_no_webhook_post() {
 }
 
 #[tokio::test]
-async fn a_statement_is_posted_after_a_short_rate_limit() {
-    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
-    say(&client, &part(general, "before")).await;
-    discord.spoil_next(1, EXECUTE, Does::TooMany { retry_after: Duration::from_millis(50), scope: Scope::User });
-
-    let rate_limited = client.send(&part(general, "x")).await;
-    say(&client, &part(general, "x")).await;
-
-    assert!(matches!(rate_limited, Err(NotSent::Later { .. })), "{rate_limited:?}");
-    assert_eq!(discord.look(|state| state.journal.limits_exceeded()), 1);
-}
-
-#[tokio::test]
 async fn a_part_with_unknown_outcome_can_be_looked_up() {
     let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     for (n, (does, is_posted)) in [

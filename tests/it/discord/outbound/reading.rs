@@ -31,20 +31,6 @@ async fn posted_parts_are_found_by_a_client_with_an_empty_cache() {
 }
 
 #[tokio::test]
-async fn only_the_same_text_by_the_same_speaker_after_the_given_message_matches() {
-    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
-    let statement = part(general, "Well.");
-    let earlier = say(&client, &statement).await;
-    say(&client, &Part { name: "Zed".into(), ..statement.clone() }).await;
-    say(&client, &part(general, "Well, well.")).await;
-    discord.say(ana, general, "Well.");
-
-    let found = client.find(&statement, Some(&earlier.to_string()), &none_taken()).await;
-
-    assert_eq!(found, Ok(None));
-}
-
-#[tokio::test]
 async fn a_message_that_is_recorded_as_another_part_does_not_match() {
     let Home { discord, general, ana, .. } = Home::new().await;
     let before = discord.say(ana, general, "hi").to_string();

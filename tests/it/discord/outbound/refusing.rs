@@ -56,16 +56,6 @@ async fn a_field_that_discord_refuses_is_named() {
 }
 
 #[tokio::test]
-async fn after_the_bot_was_removed_the_reason_says_to_invite_it_again() {
-    let Home { discord, guild, general, .. } = Home::new().await;
-    discord.expel_bot(guild);
-
-    let why = refusal(&client(&discord), &part(general, "x")).await;
-
-    assert!(why.contains("invite it again"), "{why}");
-}
-
-#[tokio::test]
 async fn after_a_token_reset_the_reason_says_so_without_the_token() {
     let Home { discord, general, .. } = Home::new().await;
     let (client, token) = (client(&discord), discord.token());

@@ -241,21 +241,6 @@ async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_another_
 }
 
 #[tokio::test]
-async fn the_typing_indicator_is_shown_and_a_refusal_is_not_retried() {
-    let Home { discord, guild, general, .. } = Home::new().await;
-    let bot_role = discord.bot_role(guild);
-    let (client, channel_key) = (client(&discord), snowflake(general).channel());
-    client.typing(&snowflake(guild).guild(), &channel_key).await;
-
-    discord.deny(general, bot_role, Permissions::SEND_MESSAGES);
-    client.typing(&snowflake(guild).guild(), &channel_key).await;
-    client.typing(&snowflake(guild).guild(), &channel_key).await;
-
-    let (shown, requests) = discord.look(|state| (state.journal.typing.len(), state.journal.requests_of("typing").count()));
-    assert_eq!((shown, requests), (1, 2));
-}
-
-#[tokio::test]
 async fn many_concurrent_statements_stay_within_the_limits() {
     let bucket = Bucket { requests: 3, window: std::time::Duration::from_millis(100) };
     let rules = Rules { buckets: [("execute_webhook", bucket)].into(), ..Rules::roomy() };

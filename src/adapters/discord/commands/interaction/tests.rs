@@ -1,4 +1,3 @@
-use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -180,47 +179,6 @@ fn no_error_holds_the_token() {
     }
     let read = read_json(&used_command(json!([{ "name": "help" }])));
     assert!(!format!("{read:?}").contains("a-token"), "{read:?}");
-}
-
-proptest! {
-    #[test]
-    fn no_text_causes_a_panic(text in any::<String>()) {
-        let _ = read(&text);
-    }
-
-    #[test]
-    fn no_field_of_an_interaction_causes_a_panic(
-        field in prop::sample::select(vec!["type", "data", "guild_id", "channel_id", "channel", "member", "user", "app_permissions"]),
-        value in json_value(),
-        options in json_value(),
-    ) {
-        let mut interaction = used_command(options.clone());
-        interaction["data"]["resolved"] = json!({ "channels": { "30": options } });
-        let _ = read(&interaction.to_string());
-        interaction[field] = value;
-        if let Ok(read) = read(&interaction.to_string()) {
-            let _ = (read.here.missing(), read.here.channel_ref());
-        }
-    }
-}
-
-fn json_value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        prop::sample::select(vec!["", "status", "join", "where", "30", "companion", "forget", "me", "ä\u{0}"])
-            .prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 32, 4, |inner| {
-        let key =
-            prop::sample::select(vec!["id", "name", "type", "value", "options", "focused", "channels", "permissions", "user"]);
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(key, inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())),
-        ]
-    })
 }
 
 fn read_json(interaction: &Value) -> Interaction {

@@ -1,5 +1,3 @@
-use proptest::prelude::*;
-
 use super::*;
 
 #[test]
@@ -92,21 +90,6 @@ fn an_address_that_would_expose_the_token_is_refused() {
         assert_eq!(address(text).as_deref(), expected, "{text}");
     }
     assert_eq!(address(&format!("wss://a.example/{}", "x".repeat(LONGEST_ADDRESS))), None);
-}
-
-proptest! {
-    #[test]
-    fn no_text_causes_a_panic(text in any::<String>(), cut in 0_usize..80) {
-        let whole = format!(r#"{{"op":0,"s":1,"t":"READY","d":{{"session_id":{text:?},"user":{{"id":"5"}}}}}}"#);
-        let end = (0..=cut.min(whole.len())).rev().find(|end| whole.is_char_boundary(*end)).unwrap_or(0);
-
-        for text in [&text, &whole, &whole[..end]] {
-            if let Ok(Frame::Dispatch { data, .. }) = parse(text) {
-                let _ = parse_ready(&data);
-            }
-            let _ = address(text);
-        }
-    }
 }
 
 fn raw(text: &str) -> Box<RawValue> {

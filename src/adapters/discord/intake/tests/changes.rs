@@ -5,17 +5,6 @@ use serde_json::json;
 use super::world::{Call, GENERAL, HOME, OTHER, World, message, with};
 
 #[tokio::test]
-async fn an_edit_is_handed_over_with_the_text_of_a_message() {
-    let mut world = World::new().await;
-
-    let edited = json!({ "edited_timestamp": "2026-01-01T00:01:00.000000+00:00", "content": "**hi** <#201>" });
-    world.kept("MESSAGE_UPDATE", with(message(50, GENERAL, ""), edited)).await;
-
-    let [Call::Edited(channel_ref, id, text)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
-    assert_eq!((channel_ref.channel.as_str(), &**id, &**text), ("discord:200", "50", "**hi** #other"));
-}
-
-#[tokio::test]
 async fn an_update_that_is_not_an_edit_changes_nothing() {
     let at = "2026-01-01T00:01:00.000000+00:00";
     for (what, update) in [
@@ -40,22 +29,6 @@ async fn an_update_that_is_not_an_edit_changes_nothing() {
 
         assert_eq!(world.core.calls(), [], "{what}");
     }
-}
-
-#[tokio::test]
-async fn single_and_bulk_deletions_are_handed_over() {
-    let mut world = World::new().await;
-
-    world.kept("MESSAGE_DELETE", json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })).await;
-    let many = json!({ "ids": ["51", 52, "x"], "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() });
-    world.kept("MESSAGE_DELETE_BULK", many).await;
-    world.kept("MESSAGE_DELETE_BULK", json!({ "ids": [], "channel_id": GENERAL, "guild_id": HOME })).await;
-
-    let [Call::Deleted(channel_ref, one), Call::Deleted(_, several)] = &world.core.calls()[..] else { panic!() };
-    assert_eq!(
-        (channel_ref.channel.as_str(), &one[..], &several[..]),
-        ("discord:200", &["50".to_owned()][..], &["51".to_owned(), "52".to_owned()][..])
-    );
 }
 
 #[tokio::test]

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, ready, with};
+use super::world::{BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, ready, with};
 use crate::adapters::discord::incoming::NameLookup as _;
 use crate::adapters::discord::intake::Intake;
-use crate::adapters::discord::wire::Bot;
 use crate::domain::moment::Moment;
 use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{ChannelRef, Reached};
@@ -18,15 +17,6 @@ const THREAD: u64 = 400;
 fn thread(parent: u64) -> Value {
     json!({ "id": THREAD.to_string(), "guild_id": HOME.to_string(), "parent_id": parent.to_string(), "type": 11, "name": "aside",
             "thread_metadata": { "archived": false } })
-}
-
-#[tokio::test]
-async fn a_new_session_sets_the_bots_ids() {
-    let world = World::new().await;
-
-    let bot = world.discord.bot().await.unwrap();
-
-    assert_eq!(bot, Bot { application: id(APPLICATION), user: id(BOT) });
 }
 
 #[tokio::test]
@@ -82,22 +72,6 @@ async fn events_that_may_allow_posting_end_the_pause_of_their_channels_only() {
         assert_eq!(world.discord.delivery_errors().is_blocked(id(GENERAL)), !is_tried, "{kind}");
         assert!(world.discord.delivery_errors().last(id(GENERAL)).is_some());
     }
-}
-
-#[tokio::test]
-async fn an_outage_deletes_nothing_and_a_removal_does() {
-    let mut world = World::new().await;
-
-    for outage in [json!(true), json!("soon")] {
-        world.kept("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": outage })).await;
-    }
-    assert_eq!(world.core.calls(), []);
-    assert!(world.discord.cache().has_channel(id(GENERAL)));
-    world.kept("GUILD_CREATE", home()).await;
-    world.kept("GUILD_DELETE", json!({ "id": HOME.to_string() })).await;
-
-    assert_eq!(world.core.calls(), [Call::GuildGone("discord:100".to_owned())]);
-    assert!(!world.discord.cache().has_channel(id(GENERAL)));
 }
 
 #[tokio::test]
@@ -178,16 +152,4 @@ async fn guild_counts_continue_when_a_session_resumes() {
     assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
     world.kept("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": true })).await;
     assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (0.0, 1.0));
-}
-
-#[tokio::test]
-async fn only_interactions_are_passed_on_at_once() {
-    let mut world = World::new().await;
-
-    world.kept("INTERACTION_CREATE", json!({ "id": "1", "token": "t" })).await;
-    world.kept("PRESENCE_UPDATE", json!({ "anything": true })).await;
-    world.kept("RESUMED", json!({})).await;
-
-    assert_eq!(*world.interactions.lock(), [r#"{"id":"1","token":"t"}"#]);
-    assert_eq!(world.core.calls(), []);
 }

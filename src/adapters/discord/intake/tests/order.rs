@@ -43,27 +43,6 @@ async fn a_broken_event_is_dropped_and_its_receipt_stored_so_that_it_does_not_co
 }
 
 #[tokio::test]
-async fn a_hung_channel_delays_no_other() {
-    let mut world = World::new().await;
-    world.core.with_members.lock().insert(id(OTHER).channel());
-    world.core.hold(GENERAL);
-
-    let held: Vec<_> = [
-        world.send("MESSAGE_CREATE", message(50, GENERAL, "one")).await,
-        world.send("MESSAGE_CREATE", message(51, GENERAL, "two")).await,
-    ]
-    .into();
-    world.kept("MESSAGE_CREATE", message(52, OTHER, "three")).await;
-    assert_eq!(world.core.texts(GENERAL), [""; 0]);
-    world.core.release(GENERAL);
-
-    for receiver in held {
-        assert_eq!(fate(receiver).await, Fate::Kept);
-    }
-    assert_eq!(world.core.texts(GENERAL), ["one", "two"]);
-}
-
-#[tokio::test]
 async fn edits_and_deletions_keep_their_order_among_messages() {
     let mut world = World::new().await;
     world.core.hold(GENERAL);
@@ -78,24 +57,6 @@ async fn edits_and_deletions_keep_their_order_among_messages() {
 
     let calls = world.core.wait_for_calls(4).await;
     assert!(matches!(&calls[..], [Call::Said(..), Call::Edited(..), Call::Deleted(..), Call::ChannelGone(..)]), "{calls:?}");
-}
-
-#[tokio::test]
-async fn a_dropped_intake_loses_only_events_that_are_not_stored() {
-    let mut world = World::new().await;
-    world.core.hold(GENERAL);
-    let kept = world.send("MESSAGE_CREATE", message(50, OTHER, "elsewhere")).await;
-    let under_way = world.send("MESSAGE_CREATE", message(51, GENERAL, "one")).await;
-    let waiting = world.send("MESSAGE_CREATE", message(52, GENERAL, "two")).await;
-
-    let World { core, intake, .. } = world;
-    drop(intake);
-
-    assert_eq!(fate(kept).await, Fate::Kept);
-    assert_eq!((fate(under_way).await, fate(waiting).await), (Fate::Lost, Fate::Lost));
-    core.release(GENERAL);
-    tokio::task::yield_now().await;
-    assert_eq!(core.calls(), []);
 }
 
 #[tokio::test]

@@ -56,29 +56,6 @@ fn an_answer_in_one_piece_may_take_longer_than_a_first_word() {
 }
 
 #[tokio::test]
-async fn instructions_come_with_the_first_message_where_a_template_knows_no_system_role() {
-    for refusal in [
-        error(400, "Jinja Exception: System role not supported", &[]),
-        error(500, "Jinja Exception: System role not supported", &[]),
-        plain(
-            200,
-            "text/event-stream",
-            "event: error\ndata: {\"message\": \"Conversation roles must alternate user/assistant\"}\n\n",
-        ),
-    ] {
-        let fake = Fake::new([refusal, answers("Served."), answers("Again.")]).await;
-        let model = model(&endpoint(&fake.url));
-
-        model.ask(&request(), None).await.expect("an answer");
-        model.ask(&request(), None).await.expect("an answer");
-
-        let received = fake.received();
-        let plain = [("user".to_owned(), "You are Mira.\n\nBob: hi".to_owned())];
-        assert_eq!((messages_of(&received[1]), messages_of(&received[2])), (plain.to_vec(), plain.to_vec()));
-    }
-}
-
-#[tokio::test]
 async fn nobody_speaks_twice_in_a_row() {
     let of = |role: Role, text: &str| Message::text(role, text.to_owned());
     let assistant = || Role::Assistant { tool_calls: Vec::new() };
@@ -92,7 +69,9 @@ async fn nobody_speaks_twice_in_a_row() {
         of(Role::System, "S3"),
         of(Role::User, "e"),
     ];
-    let fake = Fake::new([answers("one"), error(400, "System role not supported", &[]), answers("two")]).await;
+    // The refusal may come in a stream.
+    let refusal = "event: error\ndata: {\"message\": \"Conversation roles must alternate user/assistant\"}\n\n";
+    let fake = Fake::new([answers("one"), plain(200, "text/event-stream", refusal), answers("two")]).await;
     let model = model(&endpoint(&fake.url));
 
     model.ask(&Request { messages: messages.clone(), ..request() }, None).await.expect("an answer");
@@ -104,20 +83,6 @@ async fn nobody_speaks_twice_in_a_row() {
     };
     assert_eq!(sent(0), ["system: S1\n\nS2", "user: a\n\nb", "assistant: c\n\nd", "user: S3\n\ne"]);
     assert_eq!(sent(2), ["user: S1\n\nS2\n\na\n\nb", "assistant: c\n\nd", "user: S3\n\ne"]);
-}
-
-#[tokio::test]
-async fn one_bad_generation_is_asked_for_again_and_teaches_nothing() {
-    let bad = json!({ "error": { "message": "Failed to validate JSON.", "code": "json_validate_failed" } }).to_string();
-    let fake = Fake::new([plain(400, "application/json", bad), answers("YES"), answers("{}")]).await;
-    let model = model(&endpoint(&fake.url));
-
-    model.ask(&vote_with_schema(), None).await.expect("an answer");
-    model.ask(&vote_with_schema(), None).await.expect("an answer");
-
-    let forms: Vec<_> = fake.received().iter().map(|one| one.body["response_format"]["type"].clone()).collect();
-    assert_eq!(forms, [json!("json_schema"), Value::Null, json!("json_schema")]);
-    assert!(model.adaptations().is_empty());
 }
 
 #[tokio::test]

@@ -1,31 +1,17 @@
-use futures_util::StreamExt as _;
 use serde_json::json;
 
 use super::super::fake::{Fake, KEY, Trap};
 use super::{OpenAiSynthesis, answers, at, check_failure, failures, hasty};
+use crate::adapters::speech::conformance::{heard, sentence};
 use crate::adapters::speech::service::At;
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
-
-fn sentence(text: &str) -> Sentence {
-    Sentence { companion: "aria".into(), text: text.into(), language: "en".into(), voice: None, speed: 1.0 }
-}
+use crate::ports::speech_synthesis::{Sentence, SpeechSynthesis as _};
 
 /// The samples, and the error that ended them.
 async fn say(at: At, sentence: Sentence) -> (Vec<i16>, Option<NoAnswer>) {
-    let mut said = OpenAiSynthesis::new(at).expect("usable").say(sentence);
-    let mut samples = Vec::new();
-    while let Some(piece) = said.next().await {
-        match piece {
-            Ok(Piece::Audio(more)) => samples.extend(more),
-            Ok(Piece::Words(words)) => panic!("{words:?}"),
-            Err(error) => {
-                assert!(said.next().await.is_none(), "something follows an error");
-                return (samples, Some(error));
-            }
-        }
-    }
-    (samples, None)
+    let (words, samples, error) = heard(OpenAiSynthesis::new(at).expect("usable").say(sentence)).await;
+    assert!(words.is_empty(), "{words:?}");
+    (samples, error)
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ impl State {
         } else {
             Event::new("CHANNEL_DELETE", Place::Guild(guild), Intents::GUILDS, data)
         };
-        self.send_event(&Event { channel: Some(id), ..event });
+        self.send_event(&event);
     }
 
     /// Adds a thread. A forum's last message is its newest thread.
@@ -113,17 +113,14 @@ impl State {
     fn send_webhooks_event(&mut self, channel: Id) {
         let Some(guild) = self.world.guild_of(channel).map(|guild| guild.id) else { return };
         let data = json!({ "guild_id": guild, "channel_id": channel });
-        self.send_event(&Event {
-            channel: Some(channel),
-            ..Event::new("WEBHOOKS_UPDATE", Place::Guild(guild), Intents::GUILD_WEBHOOKS, data)
-        });
+        self.send_event(&Event::new("WEBHOOKS_UPDATE", Place::Guild(guild), Intents::GUILD_WEBHOOKS, data));
     }
 
     fn send_channel_event(&mut self, name: &'static str, id: Id) {
         let channel = &self.world.channels[&id];
         let Some(guild) = channel.guild else { return };
         let data = self.world.gateway_channel(channel, self.rules.obfuscates_channels);
-        self.send_event(&Event { channel: Some(id), ..Event::new(name, Place::Guild(guild), Intents::GUILDS, data) });
+        self.send_event(&Event::new(name, Place::Guild(guild), Intents::GUILDS, data));
     }
 
     /// The gateway sends events only of threads that the bot may view.
@@ -134,6 +131,6 @@ impl State {
         if newly_created {
             data["newly_created"] = json!(true);
         }
-        self.send_event(&Event { channel: Some(id), ..Event::new(name, Place::Guild(guild), Intents::GUILDS, data) });
+        self.send_event(&Event::new(name, Place::Guild(guild), Intents::GUILDS, data));
     }
 }

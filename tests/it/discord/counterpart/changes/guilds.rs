@@ -96,15 +96,6 @@ impl State {
         });
     }
 
-    pub fn remove_member(&mut self, guild: Id, user: Id) {
-        self.leave_voice(guild, user, 4014);
-        let removed = self.world.guilds.get_mut(&guild).and_then(|guild| guild.members.remove(&user));
-        if removed.is_some() {
-            let data = json!({ "guild_id": guild, "user": self.world.users[&user].json() });
-            self.send_event(&Event::new("GUILD_MEMBER_REMOVE", Place::Guild(guild), Intents::GUILD_MEMBERS, data));
-        }
-    }
-
     fn send_member_event(&mut self, name: &'static str, guild: Id, user: Id, intent: Intents) {
         let member = &self.world.guilds[&guild].members[&user];
         let mut data: Value = member.json(&self.world.users[&user]);

@@ -124,6 +124,6 @@ impl State {
             Some(guild) => (Place::Guild(guild), if typing { Intents::GUILD_MESSAGE_TYPING } else { Intents::GUILD_MESSAGES }),
             None => (Place::Elsewhere, if typing { Intents::DIRECT_MESSAGE_TYPING } else { Intents::DIRECT_MESSAGES }),
         };
-        self.send_event(&Event { place, intent, channel: Some(channel), ..event });
+        self.send_event(&Event { place, intent, ..event });
     }
 }

@@ -76,7 +76,6 @@ impl State {
 
     fn put_voice_state(&mut self, state: VoiceState) {
         self.voice.with(|voice| {
-            voice.set_muted(state.seat(), state.is_silenced());
             voice.set_deafened(state.seat(), state.is_deafened());
         });
         let (guild, data) = (state.guild, state.json(&self.world));

@@ -161,7 +161,7 @@ impl State {
         let interaction =
             Interaction { id, token, kind, channel, user, asked_at: Instant::now(), answered: Answered::Not, original: None };
         self.world.interactions.insert(id, interaction);
-        self.send_event(&Event { channel: Some(channel), ..Event::new("INTERACTION_CREATE", place, Intents::empty(), event) });
+        self.send_event(&Event::new("INTERACTION_CREATE", place, Intents::empty(), event));
         id
     }
 }

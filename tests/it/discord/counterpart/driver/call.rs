@@ -75,11 +75,6 @@ impl Counterpart {
         });
     }
 
-    /// A user mutes its microphone, or opens it.
-    pub fn mute_self(&self, guild: Id, user: Id, mute: bool) {
-        self.with(|state| state.change_voice_state(guild, user, |state| state.self_mute = mute));
-    }
-
     /// A moderator mutes a user, or lets it speak again.
     pub fn mute(&self, guild: Id, user: Id, mute: bool) {
         self.with(|state| state.change_voice_state(guild, user, |state| state.mute = mute));

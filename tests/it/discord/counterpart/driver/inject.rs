@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::super::faults::Fault;
-use super::super::identify::shard_of;
 use super::super::sessions::{Connection, Order};
 use super::super::{Connects, Does, Id, On, State};
 use super::Counterpart;
@@ -123,11 +122,6 @@ impl Counterpart {
     /// Drops all sessions without a connection, as if they had expired.
     pub fn forget_left_sessions(&self) {
         self.with(|state| state.gateway.sessions.retain(|_, session| session.connection.is_some()));
-    }
-
-    /// The shard that receives the events of a guild, once there is a session for it.
-    pub fn shard_of(&self, guild: Id) -> Option<u64> {
-        self.look(|state| shard_of(state, guild))
     }
 
     fn on_shard(&self, shard: u64, mut act: impl FnMut(&mut State, usize)) {

@@ -111,11 +111,6 @@ impl Counterpart {
         self.with(|state| state.delete(channel, messages, true));
     }
 
-    /// A user starts typing.
-    pub fn type_in(&self, user: Id, channel: Id) {
-        self.with(|state| state.type_in(channel, user));
-    }
-
     /// Deletes a channel or a thread.
     pub fn remove_channel(&self, channel: Id) {
         self.with(|state| state.remove_channel(channel));

@@ -51,8 +51,7 @@ impl State {
             _ => return Err(Refusal::field(&["type"], "BASE_TYPE_CHOICES", "Value is not a type of callback.")),
         };
         let ephemeral = message.and_then(|id| self.world.message(interaction.channel, id)).is_some_and(Message::is_ephemeral);
-        let took = interaction.asked_at.elapsed();
-        self.journal.answers.push(Answer { interaction: id, user: interaction.user, kind, data: data.clone(), took, ephemeral });
+        self.journal.answers.push(Answer { interaction: id, kind, data: data.clone(), ephemeral });
         let answered = if kind == DEFERRED_MESSAGE { Answered::Deferred } else { Answered::Fully };
         self.world.interactions.insert(id, Interaction { answered, original: message, ..interaction.clone() });
         done()

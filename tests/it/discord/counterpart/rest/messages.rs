@@ -27,9 +27,9 @@ impl State {
         };
         let wrong = || Refusal::field(&["message_id"], "NUMBER_TYPE_COERCE", "Value is not snowflake.");
         let at = |name: &str| call.query.get(name).map(|id| id.parse().map(Id).map_err(|_| wrong())).transpose();
-        let (around, before, after) = (at("around")?, at("before")?, at("after")?);
-        if [around, before, after].iter().flatten().count() > 1 {
-            return Err(Refusal::field(&["_schema"], "MUTUALLY_EXCLUSIVE", "only one of before, after and around may be passed"));
+        let (before, after) = (at("before")?, at("after")?);
+        if before.is_some() && after.is_some() {
+            return Err(Refusal::field(&["_schema"], "MUTUALLY_EXCLUSIVE", "only one of before and after may be passed"));
         }
         if !self.world.permissions(target_channel, self.world.bot()).contains(Permissions::READ_MESSAGE_HISTORY) {
             return ok(json!([]));
@@ -37,9 +37,6 @@ impl State {
         let all = self.world.messages(channel);
         let mut found: Vec<&Message> = if let Some(after) = after {
             all.filter(|message| message.id > after).take(limit).collect()
-        } else if let Some(around) = around {
-            let before = self.world.messages(channel).rev().filter(|message| message.id <= around).take(limit / 2 + 1);
-            before.chain(all.filter(|message| message.id > around).take(limit - limit / 2 - 1)).collect()
         } else {
             all.rev().filter(|message| before.is_none_or(|before| message.id < before)).take(limit).collect()
         };
@@ -61,7 +58,6 @@ impl State {
         if call.body["enforce_nonce"] == json!(true)
             && let Some(earlier) = nonce.as_ref().and_then(|nonce| self.recent_post(nonce))
         {
-            self.journal.repeated_nonces += 1;
             return ok(earlier);
         }
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Bot);

@@ -6,13 +6,11 @@ use super::super::{Id, Kind, Permissions, Refusal, State, Unknown};
 use super::{Call, Reply, done, ok};
 
 impl State {
-    pub fn current_voice_state(&mut self, call: &Call) -> Reply {
-        let bot = self.world.bot();
-        self.voice_state_of(call.id("guild"), bot)
-    }
-
     pub fn user_voice_state(&mut self, call: &Call) -> Reply {
-        self.voice_state_of(call.id("guild"), call.id("user"))
+        let (guild, user) = (call.id("guild"), call.id("user"));
+        self.world.joined_guild(guild)?;
+        let state = self.world.voice_states.get(&(guild, user)).ok_or_else(|| Refusal::unknown(Unknown::VoiceState))?;
+        ok(state.json(&self.world))
     }
 
     /// The bot asks to speak on the stage on which it is in the audience. A moderator decides.
@@ -29,11 +27,5 @@ impl State {
         }
         self.world.permitted(channel.id, Permissions::REQUEST_TO_SPEAK)?;
         done()
-    }
-
-    fn voice_state_of(&self, guild: Id, user: Id) -> Reply {
-        self.world.joined_guild(guild)?;
-        let state = self.world.voice_states.get(&(guild, user)).ok_or_else(|| Refusal::unknown(Unknown::VoiceState))?;
-        ok(state.json(&self.world))
     }
 }

@@ -101,20 +101,6 @@ impl Socket {
         }
     }
 
-    /// The names of all events up to and including this one.
-    pub async fn names_until(&mut self, name: &str) -> Vec<String> {
-        let mut names = Vec::new();
-        loop {
-            let payload = self.op().await;
-            if let Some(event) = payload["t"].as_str() {
-                names.push(event.to_owned());
-                if event == name {
-                    return names;
-                }
-            }
-        }
-    }
-
     /// Waits for the end of the connection. Returns the close code, or none if it broke.
     pub async fn closed(&mut self) -> Option<u16> {
         loop {

@@ -215,7 +215,6 @@ impl Voice {
     ///
     /// <https://daveprotocol.com/#sole-member-reset>
     fn reset_for_sole_member(&mut self, channel: Id, user: Id) {
-        self.journal.sole_resets += 1;
         let group = self.group(channel);
         let mut pending = std::mem::take(&mut group.pending);
         pending.remove(&user);
@@ -283,23 +282,5 @@ impl Voice {
             self.send(Seat { channel, user }, 24, json!({ "protocol_version": version, "epoch": 1 }));
             self.send_external_sender(Seat { channel, user });
         }
-    }
-
-    /// Proposes to add a user who is in the group already, which every client must refuse.
-    pub fn propose_duplicate(&mut self, channel: Id, user: Id) {
-        let package = self.sender.forged_package(user);
-        let Some(group) = self.groups.get(&channel) else { return };
-        let proposal = self.sender.add(channel, group.epoch, &package);
-        for member in group.committing() {
-            self.send_proposals(Seat { channel, user: member }, std::slice::from_ref(&proposal.message));
-        }
-        self.group(channel).strays.push(proposal);
-    }
-
-    /// Revokes the proposals that [`Voice::propose_duplicate`] made.
-    pub fn revoke_duplicates(&mut self, channel: Id) {
-        let strays = std::mem::take(&mut self.group(channel).strays);
-        let references: Vec<Vec<u8>> = strays.into_iter().map(|stray| stray.reference).collect();
-        self.revoke_proposals(channel, &references, None);
     }
 }

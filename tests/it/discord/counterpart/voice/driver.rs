@@ -11,7 +11,6 @@
 
 use std::net::UdpSocket;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use rand::SeedableRng as _;
@@ -22,7 +21,7 @@ use tokio::time::timeout;
 
 use super::super::Id;
 use super::dave::VERSION;
-use super::sessions::{Frame, Seat};
+use super::sessions::Seat;
 use super::state::Shared;
 use super::{Counts, Grant, Network, Person, Rules, Speaking, Voice, relay, server};
 use crate::harness::PATIENCE;
@@ -47,7 +46,6 @@ impl VoiceServer {
             connected: 0,
             sessions: Default::default(),
             counts: Default::default(),
-            muted: Default::default(),
             deafened: Default::default(),
             groups: Default::default(),
             sender: Default::default(),
@@ -96,11 +94,6 @@ impl VoiceServer {
     /// A scripted person joins the call of a channel.
     pub async fn join(&self, guild: Id, channel: Id, user: Id) -> Person {
         Person::join(self.grant(guild, channel, user), VERSION).await
-    }
-
-    /// A scripted person without end-to-end encryption joins. [`Rules::requires_dave`] must be off.
-    pub async fn join_without_dave(&self, guild: Id, channel: Id, user: Id) -> Person {
-        Person::join(self.grant(guild, channel, user), 0).await
     }
 
     /// Waits until the closure finds something in the state.
@@ -152,29 +145,9 @@ impl VoiceServer {
         });
     }
 
-    /// Stops acknowledging heartbeats on a member's current connection.
-    pub fn stop_acknowledging(&self, channel: Id, user: Id) {
-        self.with(|voice| voice.change_connection(Seat { channel, user }, |connection| connection.unacknowledged = true));
-    }
-
-    /// Stops sending on a member's current connection. Missed messages stay in the buffer for RESUME.
-    pub fn silence(&self, channel: Id, user: Id) {
-        self.with(|voice| voice.change_connection(Seat { channel, user }, |connection| connection.silent = true));
-    }
-
-    /// Drops what a user says, or forwards it again.
-    pub fn set_muted(&self, channel: Id, user: Id, muted: bool) {
-        self.with(|voice| voice.set_muted(Seat { channel, user }, muted));
-    }
-
     /// Sends a user no audio, or sends it again.
     pub fn set_deafened(&self, channel: Id, user: Id, deafened: bool) {
         self.with(|voice| voice.set_deafened(Seat { channel, user }, deafened));
-    }
-
-    /// Answers the next so many connections with 503.
-    pub fn refuse_connects(&self, times: usize) {
-        self.with(|voice| voice.faults.refused_connects = times);
     }
 
     /// Refuses the next so many RESUMEs with 4006.
@@ -197,72 +170,9 @@ impl VoiceServer {
         self.with(|voice| voice.faults.speaking.insert(Seat { channel, user }, speaking));
     }
 
-    /// Gives a member another SSRC, as the others see it. They are told so, unless a fault prevents that. Returns it.
-    pub fn change_ssrc(&self, channel: Id, user: Id) -> u32 {
-        self.with(|voice| {
-            let ssrc = 500_000 + u32::try_from(voice.number()).expect("few sessions");
-            let seat = Seat { channel, user };
-            voice.change_session(seat, |session| session.shown_ssrc = ssrc);
-            if let Some(speaking) = voice.sessions.get(&seat).and_then(|session| session.speaking) {
-                voice.tell_speaking(seat, None, speaking);
-            }
-            ssrc
-        })
-    }
-
-    /// Sets the padding of forwarded packets, in bytes, and whether they have a header extension.
-    pub fn set_packets(&self, padding: u8, extensions: bool) {
-        self.with(|voice| (voice.faults.padding, voice.faults.extensions) = (padding, extensions));
-    }
-
-    /// Sends silence in the name of a member.
-    pub fn send_silence(&self, channel: Id, user: Id, sequence: u16, timestamp: u32) {
-        self.with(|voice| voice.send_silence(Seat { channel, user }, sequence, timestamp));
-    }
-
     /// Garbles the next commit that a user is sent.
     pub fn garble_commit(&self, channel: Id, user: Id) {
         self.with(|voice| voice.faults.garbled_commits.push(Seat { channel, user }));
-    }
-
-    /// Garbles the next welcome that a user is sent.
-    pub fn garble_welcome(&self, channel: Id, user: Id) {
-        self.with(|voice| voice.faults.garbled_welcomes.push(Seat { channel, user }));
-    }
-
-    /// Proposes to add a user who is in the group already. No commit may reference that.
-    pub fn propose_duplicate(&self, channel: Id, user: Id) {
-        self.with(|voice| voice.propose_duplicate(channel, user));
-    }
-
-    /// Revokes what [`VoiceServer::propose_duplicate`] proposed.
-    pub fn revoke_duplicates(&self, channel: Id) {
-        self.with(|voice| voice.revoke_duplicates(channel));
-    }
-
-    /// Executes transitions late from now on, or in time again.
-    pub fn delay_executes(&self, delay: Option<Duration>) {
-        self.with(|voice| voice.faults.late_execute = delay);
-    }
-
-    /// Executes the next so many transitions without telling anybody.
-    pub fn withhold_executes(&self, times: usize) {
-        self.with(|voice| voice.faults.withheld_executes = times);
-    }
-
-    /// Sends a text to a member, outside of the numbered messages.
-    pub fn send_text(&self, channel: Id, user: Id, text: &str) {
-        self.with(|voice| voice.send_raw(Seat { channel, user }, Frame::Text(text.to_owned())));
-    }
-
-    /// Sends bytes to a member, outside of the numbered messages.
-    pub fn send_bytes(&self, channel: Id, user: Id, bytes: &[u8]) {
-        self.with(|voice| voice.send_raw(Seat { channel, user }, Frame::Binary(bytes.to_vec())));
-    }
-
-    /// Ends a call for all members, as when its channel is deleted.
-    pub fn end_call(&self, channel: Id) {
-        self.with(|voice| voice.end_call(channel));
     }
 }
 

@@ -9,8 +9,6 @@ use super::sessions::Seat;
 /// All active faults.
 #[derive(Default)]
 pub struct Faults {
-    /// How many of the next connections are answered with 503.
-    pub refused_connects: usize,
     /// How many of the next RESUMEs are refused.
     pub failing_resumes: usize,
     /// The network from the server to a member.
@@ -19,18 +17,8 @@ pub struct Faults {
     pub uplinks: BTreeMap<Seat, Network>,
     /// What others are told when a member begins to speak.
     pub speaking: BTreeMap<Seat, Speaking>,
-    /// The padding of forwarded packets, in bytes. 0: none.
-    pub padding: u8,
-    /// Whether forwarded packets have a header extension.
-    pub extensions: bool,
     /// Members whose next commit message is garbled.
     pub garbled_commits: Vec<Seat>,
-    /// Members whose next welcome message is garbled.
-    pub garbled_welcomes: Vec<Seat>,
-    /// How late transitions are executed.
-    pub late_execute: Option<Duration>,
-    /// How many of the next transitions are never executed.
-    pub withheld_executes: usize,
 }
 
 impl Faults {
@@ -47,19 +35,10 @@ impl Faults {
 pub struct Network {
     /// The share of datagrams that are dropped, from 0 to 1.
     pub loss: f64,
-    /// The share of datagrams that arrive twice.
-    pub duplicates: f64,
     /// The share of datagrams that arrive 45 ms late, behind later ones.
     pub reordering: f64,
     /// How much later every datagram arrives.
     pub delay: Duration,
-}
-
-impl Network {
-    /// A network on which nothing arrives.
-    pub fn cut() -> Self {
-        Self { loss: 1.0, ..Self::default() }
-    }
 }
 
 /// What others are told when a member begins or ceases to speak (op 5).

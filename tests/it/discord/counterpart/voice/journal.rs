@@ -11,31 +11,16 @@ pub struct Journal {
     pub resumes: Vec<Resumed>,
     /// Ended connections of clients that had identified or resumed, and of those that were refused before.
     pub ended: Vec<(Option<Id>, Ended)>,
-    /// Speaking payloads (op 5) of clients, with the mask of modes.
-    pub speaking: Vec<(Instant, Id, u64)>,
-    /// Commits that were not broadcast, and why.
-    pub refused_commits: Vec<(Id, &'static str)>,
     /// Commits that were broadcast: the call's channel, who made them, and the epoch that they began.
     pub commits: Vec<(Id, Id, u64)>,
     /// Commits or welcomes that clients reported as invalid (op 31), with the transition.
     pub reported: Vec<(Id, u64)>,
-    /// Executed transitions: the call's channel, the id, and whether all members were ready in time.
-    pub executed: Vec<(Id, u16, bool)>,
-    /// Calls that were given a new group because one member was left.
-    pub sole_resets: usize,
-    /// Datagrams that were neither IP discovery nor RTP of a session.
-    pub strange_datagrams: usize,
-    /// Answered IP discoveries.
-    pub discoveries: usize,
 }
 
 /// An IDENTIFY.
 #[derive(Clone, Debug)]
 pub struct Identified {
-    pub at: Instant,
     pub user: Id,
-    /// The highest version of end-to-end encryption that the client knows.
-    pub max_dave: u64,
 }
 
 /// A RESUME and its result.
@@ -78,6 +63,4 @@ pub struct Counts {
     pub sent: usize,
     /// Packets that an injected fault dropped on the way to the client or from it.
     pub lost: usize,
-    pub duplicated: usize,
-    pub reordered: usize,
 }

@@ -4,9 +4,9 @@
 
 use openmls::prelude::tls_codec::{DeserializeBytes as _, Serialize as _};
 use openmls::prelude::{
-    BasicCredential, Capabilities, Ciphersuite, CredentialType, CredentialWithKey, ExternalProposal, ExternalSender, GroupEpoch,
-    GroupId, HashType, KeyPackage, KeyPackageIn, LeafNodeIndex, Lifetime, MlsMessageIn, MlsMessageOut, OpenMlsCrypto as _,
-    OpenMlsProvider as _, ProtocolVersion, SenderExtensionIndex,
+    BasicCredential, Ciphersuite, CredentialType, ExternalProposal, ExternalSender, GroupEpoch, GroupId, HashType, KeyPackage,
+    KeyPackageIn, LeafNodeIndex, MlsMessageIn, MlsMessageOut, OpenMlsCrypto as _, OpenMlsProvider as _, ProtocolVersion,
+    SenderExtensionIndex,
 };
 use openmls_basic_credential::SignatureKeyPair;
 use openmls_rust_crypto::OpenMlsRustCrypto;
@@ -71,27 +71,6 @@ impl Sender {
         } else {
             Ok(self.packed(package))
         }
-    }
-
-    /// A key package in the name of a user, whose private keys nobody has.
-    pub fn forged_package(&self, user: Id) -> Package {
-        let key = SignatureKeyPair::new(SUITE.signature_algorithm()).expect("a key");
-        let credential = BasicCredential::new(user.0.to_be_bytes().to_vec()).into();
-        let credential_with_key = CredentialWithKey { credential, signature_key: key.public().into() };
-        let lifetime = [[0; 8], [0xff; 8]].concat();
-        let capabilities = Capabilities::builder()
-            .versions(vec![ProtocolVersion::Mls10])
-            .ciphersuites(vec![SUITE])
-            .extensions(vec![])
-            .proposals(vec![])
-            .credentials(vec![CredentialType::Basic])
-            .build();
-        let package = KeyPackage::builder()
-            .leaf_node_capabilities(capabilities)
-            .key_package_lifetime(Lifetime::tls_deserialize_exact_bytes(&lifetime).expect("a lifetime"))
-            .build(SUITE, &OpenMlsRustCrypto::default(), &key, credential_with_key)
-            .expect("a key package");
-        self.packed(package.key_package().clone())
     }
 
     fn packed(&self, package: KeyPackage) -> Package {

@@ -92,7 +92,7 @@ impl Voice {
         };
         let Some(user) = user else { return self.close(number, 4002, "Failed to decode payload.") };
         let max_dave = data["max_dave_protocol_version"].as_u64().unwrap_or_default();
-        self.journal.identifies.push(Identified { at: Instant::now(), user, max_dave });
+        self.journal.identifies.push(Identified { user });
         let grant = match self.granted(number, guild, Some(user), session, token) {
             Ok(grant) => grant,
             Err((code, reason)) => return self.close(number, code, reason),
@@ -252,7 +252,6 @@ impl Voice {
             return self.close(number, 4020, "Bad request.");
         }
         session.speaking = Some(speaking);
-        self.journal.speaking.push((Instant::now(), seat.user, speaking));
         match self.faults.speaking.get(&seat).copied().unwrap_or_default() {
             Speaking::Late(delay) => self.later(delay, move |voice| voice.tell_speaking(seat, None, speaking)),
             _ => self.tell_speaking(seat, None, speaking),

@@ -26,7 +26,6 @@ pub const FRAME: Duration = Duration::from_millis(20);
 /// A person in a call. Dropping it cuts the connection.
 pub struct Person {
     pub seat: Seat,
-    pub ssrc: u32,
     commands: mpsc::UnboundedSender<Command>,
     notes: Arc<Notes>,
     task: AbortHandle,
@@ -49,29 +48,16 @@ pub struct Heard {
 #[derive(Clone, Debug, Default)]
 pub struct Noted {
     pub heard: Vec<Heard>,
-    /// The other users in the call.
-    pub others: BTreeSet<Id>,
-    /// The version of end-to-end encryption in use.
-    pub version: u16,
     /// The members of the group. Empty: there is none.
     pub group: BTreeSet<Id>,
-    pub epoch: u64,
     /// Whether it has a key to encrypt with.
     pub can_encrypt: bool,
-    /// Speaking events: when, which user was named, which SSRC, in which modes.
-    pub speaking: Vec<(Instant, Id, u32, u64)>,
     /// Frames that no key opens, for now or for good.
     pub unopened: usize,
     /// Frames without end-to-end encryption that are not silence, where encryption is in use.
     pub plain: usize,
-    /// Packets whose transport encryption is wrong.
-    pub not_authentic: usize,
     /// How often it reported an invalid commit or welcome.
     pub reported: usize,
-    /// Proposals that it refused.
-    pub refused_proposals: usize,
-    pub executed: usize,
-    pub acknowledged_heartbeats: usize,
     /// How the connection ended: with this code, if there was one.
     pub closed: Option<Option<u16>>,
 }
@@ -100,14 +86,8 @@ impl Person {
         let (seat, notes) = (grant.seat, Arc::new(Notes::default()));
         let (commands, received) = mpsc::unbounded_channel();
         let joined = timeout(PATIENCE, Client::join(grant, max_dave, Arc::clone(&notes))).await.expect("in time");
-        let ssrc = joined.ssrc();
         let task = tokio::spawn(joined.run(received)).abort_handle();
-        Self { seat, ssrc, commands, notes, task }
-    }
-
-    /// Says packets, all at once. Returns how many were sent: without a group, nothing is said.
-    pub async fn say(&self, packets: &[Vec<u8>]) -> usize {
-        self.send(packets, Duration::ZERO, true).await
+        Self { seat, commands, notes, task }
     }
 
     /// Says packets at the pace of speech.
@@ -115,26 +95,11 @@ impl Person {
         self.send(packets, FRAME, true).await
     }
 
-    /// Says packets without end-to-end encryption, all at once.
-    pub async fn say_plainly(&self, packets: &[Vec<u8>]) -> usize {
-        self.send(packets, Duration::ZERO, false).await
-    }
-
     async fn send(&self, packets: &[Vec<u8>], pace: Duration, end_to_end: bool) -> usize {
         let (sent, done) = oneshot::channel();
         let say = Command::Say { packets: packets.to_vec().into(), pace, end_to_end, sent, count: 0 };
         self.commands.send(say).expect("the person is in the call");
         done.await.expect("the person stays in the call")
-    }
-
-    /// Sends a speaking payload. The first one is sent with the first packet, unless it was sent before.
-    pub fn set_speaking(&self, modes: u64) {
-        self.command(Command::Speaking(modes));
-    }
-
-    /// Sends a datagram as it is.
-    pub fn send_datagram(&self, datagram: &[u8]) {
-        self.command(Command::Datagram(datagram.to_vec()));
     }
 
     /// Leaves the call, and waits until the connection is closed.

@@ -36,7 +36,6 @@ pub async fn serve(socket: UdpSocket, shared: Arc<Shared>, server: usize) {
 impl Voice {
     fn received_datagram(&mut self, server: usize, datagram: &[u8], from: SocketAddr) {
         if let Some(answer) = discovered(datagram, from) {
-            self.journal.discoveries += 1;
             return self.transmit(server, from, answer, Duration::ZERO);
         }
         let seat = Header::read(datagram).and_then(|header| {
@@ -47,17 +46,14 @@ impl Voice {
             // Clients keep a way through routers open with datagrams of eight bytes, which come back. This is not documented.
             if datagram.len() == KEEPALIVE {
                 self.transmit(server, from, datagram.to_vec(), Duration::ZERO);
-            } else {
-                self.journal.strange_datagrams += 1;
             }
             return;
         };
         let datagram = datagram.to_vec();
-        for delay in self.passes(seat, self.faults.uplinks.get(&seat).copied()) {
+        if let Some(delay) = self.passes(seat, self.faults.uplinks.get(&seat).copied()) {
             if delay.is_zero() {
                 self.received_rtp(seat, &datagram, from);
             } else {
-                let datagram = datagram.clone();
                 self.later(delay, move |voice| voice.received_rtp(seat, &datagram, from));
             }
         }
@@ -91,9 +87,7 @@ impl Voice {
         } else if payload != SILENCE {
             counts.plain += 1;
         }
-        if !self.muted.contains(&seat) {
-            self.forward(seat, header, &payload);
-        }
+        self.forward(seat, header, &payload);
     }
 
     /// Sends a frame of a member to all other members.
@@ -102,48 +96,30 @@ impl Voice {
         let header = Header { ssrc, ..header };
         for user in self.members(seat.channel).into_iter().filter(|user| *user != seat.user) {
             let receiver = Seat { user, ..seat };
-            let (padding, extended) = (self.faults.padding, self.faults.extensions);
             let Some(session) = self.sessions.get_mut(&receiver).filter(|_| !self.deafened.contains(&receiver)) else { continue };
             // End-to-end encrypted frames are kept from those who cannot read them.
             if is_end_to_end(payload) && session.max_dave == 0 {
                 continue;
             }
             let (Some(cipher), Some(address)) = (&mut session.cipher, session.address) else { continue };
-            let datagram = packet(cipher, header, payload, padding, extended);
+            let datagram = packet(cipher, header, payload);
             let server = session.grant.server;
-            for delay in self.passes(receiver, self.faults.downlinks.get(&receiver).copied()) {
+            if let Some(delay) = self.passes(receiver, self.faults.downlinks.get(&receiver).copied()) {
                 self.count(receiver).sent += 1;
-                self.transmit(server, address, datagram.clone(), delay);
+                self.transmit(server, address, datagram, delay);
             }
         }
     }
 
-    /// Sends silence in the name of a member, as Discord does for some who are muted.
-    ///
-    /// <https://daveprotocol.com/#silence-packets>
-    pub fn send_silence(&mut self, seat: Seat, sequence: u16, timestamp: u32) {
-        if let Some(ssrc) = self.sessions.get(&seat).map(|session| session.ssrc) {
-            self.forward(seat, Header::new(sequence, timestamp, ssrc), &SILENCE);
-        }
-    }
-
-    /// The delays with which a datagram passes a network: one for each copy of it.
-    fn passes(&mut self, seat: Seat, network: Option<Network>) -> Vec<Duration> {
-        let Some(network) = network else { return vec![Duration::ZERO] };
+    /// The delay with which a datagram passes a network. None: it is lost.
+    fn passes(&mut self, seat: Seat, network: Option<Network>) -> Option<Duration> {
+        let Some(network) = network else { return Some(Duration::ZERO) };
         if self.rng.random_bool(network.loss) {
             self.count(seat).lost += 1;
-            return Vec::new();
+            return None;
         }
-        let mut delays = vec![network.delay];
-        if self.rng.random_bool(network.reordering) {
-            self.count(seat).reordered += 1;
-            delays[0] += REORDERED;
-        }
-        if self.rng.random_bool(network.duplicates) {
-            self.count(seat).duplicated += 1;
-            delays.push(network.delay);
-        }
-        delays
+        let late = if self.rng.random_bool(network.reordering) { REORDERED } else { Duration::ZERO };
+        Some(network.delay + late)
     }
 
     fn transmit(&self, server: usize, to: SocketAddr, datagram: Vec<u8>, delay: Duration) {

@@ -18,7 +18,6 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Ended;
-use super::faults::Faults;
 use super::sessions::{Frame, Order};
 use super::state::Shared;
 
@@ -42,9 +41,6 @@ async fn connect(
     Query(query): Query<BTreeMap<String, String>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if shared.with(|voice| Faults::take(&mut voice.faults.refused_connects)) {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    }
     match query.get("v").map_or("1", String::as_str) {
         VERSION => upgrade.on_upgrade(move |socket| serve_connection(socket, shared, server)),
         "4" | "5" | "6" | "7" => StatusCode::NOT_IMPLEMENTED.into_response(),

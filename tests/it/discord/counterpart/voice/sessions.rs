@@ -276,14 +276,6 @@ impl Voice {
         self.leave(seat);
     }
 
-    pub fn set_muted(&mut self, seat: Seat, muted: bool) {
-        if muted {
-            self.muted.insert(seat)
-        } else {
-            self.muted.remove(&seat)
-        };
-    }
-
     pub fn set_deafened(&mut self, seat: Seat, deafened: bool) {
         if deafened {
             self.deafened.insert(seat)
@@ -292,29 +284,7 @@ impl Voice {
         };
     }
 
-    /// Changes a member's session, if there is one.
-    pub fn change_session(&mut self, seat: Seat, change: impl FnOnce(&mut Session)) {
-        if let Some(session) = self.sessions.get_mut(&seat) {
-            change(session);
-        }
-    }
-
-    /// Changes a member's connection, if there is one.
-    pub fn change_connection(&mut self, seat: Seat, change: impl FnOnce(&mut Connection)) {
-        let number = self.connection_of(seat);
-        if let Some(connection) = number.and_then(|number| self.connections.get_mut(&number)) {
-            change(connection);
-        }
-    }
-
     pub fn connection_of(&self, seat: Seat) -> Option<usize> {
         self.sessions.get(&seat).and_then(|session| session.connection)
-    }
-
-    /// Sends anything to a member, outside of the numbered messages.
-    pub fn send_raw(&self, seat: Seat, frame: Frame) {
-        if let Some(connection) = self.connection_of(seat) {
-            self.order(connection, Order::Send(frame));
-        }
     }
 }

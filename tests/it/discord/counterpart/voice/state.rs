@@ -30,8 +30,6 @@ pub struct Voice {
     pub connected: usize,
     pub sessions: BTreeMap<Seat, Session>,
     pub counts: BTreeMap<Seat, Counts>,
-    /// Whose audio is dropped.
-    pub muted: BTreeSet<Seat>,
     /// Who is sent no audio.
     pub deafened: BTreeSet<Seat>,
     /// The group of each call, by its channel.

@@ -138,25 +138,13 @@ impl Header {
     }
 }
 
-/// An encrypted packet with the given padding and, if wanted, with a header extension of eight bytes.
-pub fn packet(cipher: &mut Cipher, header: Header, payload: &[u8], padding: u8, extended: bool) -> Vec<u8> {
-    let flags = 0x80 | if padding > 0 { 0x20 } else { 0 } | if extended { 0x10 } else { 0 };
-    let mut clear = vec![flags, OPUS];
+/// An encrypted packet.
+pub fn packet(cipher: &mut Cipher, header: Header, payload: &[u8]) -> Vec<u8> {
+    let mut clear = vec![0x80, OPUS];
     clear.extend(header.sequence.to_be_bytes());
     clear.extend(header.timestamp.to_be_bytes());
     clear.extend(header.ssrc.to_be_bytes());
-    let mut body = Vec::with_capacity(payload.len() + 8 + usize::from(padding));
-    if extended {
-        // Two words in the format of one-byte headers.
-        clear.extend([0xbe, 0xde, 0, 2]);
-        body.extend([0x90, 0, 0x32, 0, 0, 0, 0, 0]);
-    }
-    body.extend(payload);
-    if padding > 0 {
-        body.extend(std::iter::repeat_n(0, usize::from(padding) - 1));
-        body.push(padding);
-    }
-    cipher.seal(&clear, body)
+    cipher.seal(&clear, payload.to_vec())
 }
 
 /// Whether a frame looks end-to-end encrypted.

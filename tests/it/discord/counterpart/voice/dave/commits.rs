@@ -21,9 +21,8 @@ struct Winner<'a> {
 impl Voice {
     /// A member sent a commit (op 28). The first valid one of an epoch is broadcast.
     pub fn received_commit(&mut self, seat: Seat, payload: &[u8]) {
-        match self.group(seat.channel).judge(seat, payload) {
-            Ok(winner) => self.announce(seat, winner),
-            Err(reason) => self.journal.refused_commits.push((seat.user, reason)),
+        if let Ok(winner) = self.group(seat.channel).judge(seat, payload) {
+            self.announce(seat, winner);
         }
     }
 
@@ -44,8 +43,7 @@ impl Voice {
         }
         for (user, welcome) in &winner.welcomes {
             let to = Seat { channel, user: *user };
-            let spoiled = spoil(&mut self.faults.garbled_welcomes, to, welcome);
-            self.send_binary(to, 30, &[&transition.to_be_bytes()[..], &spoiled].concat());
+            self.send_binary(to, 30, &[&transition.to_be_bytes()[..], welcome].concat());
         }
         let audience = existing.into_iter().chain(winner.welcomes.into_iter().map(|(user, _)| user)).collect();
         self.begin_transition(channel, transition, audience);

@@ -8,7 +8,6 @@ use serde_json::json;
 
 use super::super::super::Id;
 use super::super::Voice;
-use super::super::faults::Faults;
 use super::super::sessions::Seat;
 use super::{Group, VERSION};
 
@@ -19,8 +18,6 @@ pub struct Transition {
     audience: Vec<Id>,
     /// Those who are not ready yet.
     waiting: BTreeSet<Id>,
-    /// Whether all are ready, and it is executed later.
-    executing: bool,
 }
 
 impl Group {
@@ -35,12 +32,11 @@ impl Voice {
     /// Waits for the audience of an announced transition. One with the id 0 needs no execution.
     pub fn begin_transition(&mut self, channel: Id, id: u16, audience: Vec<Id>) {
         if id == 0 {
-            self.journal.executed.push((channel, 0, true));
             return self.settled(channel);
         }
         let waiting = audience.iter().copied().collect();
-        self.group(channel).transition = Some(Transition { id, audience, waiting, executing: false });
-        self.later(self.rules.transition_timeout, move |voice| voice.execute(channel, id, false));
+        self.group(channel).transition = Some(Transition { id, audience, waiting });
+        self.later(self.rules.transition_timeout, move |voice| voice.execute(channel, id));
     }
 
     /// A member is ready (op 23).
@@ -57,37 +53,19 @@ impl Voice {
         transition.waiting.remove(&seat.user);
         if transition.waiting.is_empty() {
             let id = transition.id;
-            self.execute(seat.channel, id, true);
+            self.execute(seat.channel, id);
         }
     }
 
-    /// Executes a transition, or leaves that to an injected fault.
-    fn execute(&mut self, channel: Id, id: u16, all_ready: bool) {
-        let Some(group) = self.groups.get_mut(&channel) else { return };
-        let Some(transition) = group.transition.as_mut().filter(|transition| transition.id == id && !transition.executing) else {
-            return;
-        };
-        match self.faults.late_execute {
-            Some(delay) => {
-                transition.executing = true;
-                self.later(delay, move |voice| voice.executed(channel, id, all_ready));
-            }
-            None => self.executed(channel, id, all_ready),
-        }
-    }
-
-    /// Op 22.
-    fn executed(&mut self, channel: Id, id: u16, all_ready: bool) {
+    /// Executes a transition (op 22).
+    fn execute(&mut self, channel: Id, id: u16) {
         let Some(group) = self.groups.get_mut(&channel) else { return };
         let Some(transition) = group.transition.take_if(|transition| transition.id == id) else { return };
         group.upgrading = false;
         let is_downgrade = group.version == 0;
-        if !Faults::take(&mut self.faults.withheld_executes) {
-            for user in transition.audience {
-                self.send(Seat { channel, user }, 22, json!({ "transition_id": id }));
-            }
+        for user in transition.audience {
+            self.send(Seat { channel, user }, 22, json!({ "transition_id": id }));
         }
-        self.journal.executed.push((channel, id, all_ready));
         if is_downgrade {
             self.group(channel).reset();
         }

@@ -28,8 +28,6 @@ const KEPT: usize = 200;
 
 pub enum Command {
     Say { packets: VecDeque<Vec<u8>>, pace: Duration, end_to_end: bool, sent: oneshot::Sender<usize>, count: usize },
-    Speaking(u64),
-    Datagram(Vec<u8>),
     Leave,
 }
 
@@ -109,10 +107,6 @@ impl Client {
         client
     }
 
-    pub fn ssrc(&self) -> u32 {
-        self.ssrc
-    }
-
     pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         let mut heartbeat = interval(self.heartbeat);
         let mut datagram = [0; 2_048];
@@ -138,8 +132,6 @@ impl Client {
                         }
                         saying.push_back(say);
                     }
-                    Some(Command::Speaking(modes)) => self.send_speaking(modes).await,
-                    Some(Command::Datagram(datagram)) => drop(self.udp.send(&datagram).await),
                     Some(Command::Leave) | None => {
                         // The server may be gone already.
                         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -186,7 +178,7 @@ impl Client {
         let frame = if end_to_end { self.encryption.seal(frame) } else { Some(frame) };
         let Some(frame) = frame else { return false };
         self.sequence = self.sequence.wrapping_add(1);
-        let datagram = packet(&mut self.cipher, header, &frame, 0, false);
+        let datagram = packet(&mut self.cipher, header, &frame);
         self.udp.send(&datagram).await.is_ok()
     }
 
@@ -229,29 +221,22 @@ impl Client {
                 if let Some(user) = Id::read(&data["user_id"]) {
                     let ssrc = number("ssrc") as u32;
                     self.speakers.insert(ssrc, user);
-                    self.notes.note(|noted| noted.speaking.push((Instant::now(), user, ssrc, number("speaking"))));
                 }
             }
-            6 => self.notes.note(|noted| noted.acknowledged_heartbeats += 1),
             11 => {
                 let users = data["user_ids"].as_array().into_iter().flatten().filter_map(Id::read).collect::<Vec<Id>>();
                 self.encryption.expect(&users);
-                self.notes.note(|noted| noted.others.extend(users));
             }
             13 => {
                 if let Some(user) = Id::read(&data["user_id"]) {
                     self.encryption.expect_no_longer(user);
-                    self.notes.note(|noted| noted.others.remove(&user));
                 }
             }
             21 | 22 | 24 => {
                 let (transition, version) = (number("transition_id") as u16, number("protocol_version") as u16);
                 let answers = match op {
                     21 => self.encryption.prepare(transition, version),
-                    22 => {
-                        self.notes.note(|noted| noted.executed += 1);
-                        self.encryption.execute(transition)
-                    }
+                    22 => self.encryption.execute(transition),
                     _ => self.encryption.prepare_epoch(number("epoch"), version),
                 };
                 self.encrypted(answers).await;
@@ -275,20 +260,16 @@ impl Client {
         }
         let encryption = &self.encryption;
         self.notes.note(|noted| {
-            noted.version = encryption.version();
             noted.group = encryption.group();
-            noted.epoch = encryption.epoch();
             noted.can_encrypt = encryption.can_encrypt();
-            noted.refused_proposals = encryption.refused_proposals;
         });
     }
 
     fn received_datagram(&mut self, datagram: &[u8]) {
         let Some(header) = Header::read(datagram) else { return };
         let body = self.cipher.open(datagram, header.length);
-        match body.as_ref().and_then(|body| header.payload(datagram, body)) {
-            Some(frame) => self.hear(header, frame.to_vec()),
-            None => self.notes.note(|noted| noted.not_authentic += 1),
+        if let Some(frame) = body.as_ref().and_then(|body| header.payload(datagram, body)) {
+            self.hear(header, frame.to_vec());
         }
     }
 

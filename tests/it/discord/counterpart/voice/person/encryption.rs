@@ -23,13 +23,12 @@ pub struct Encryption {
     expected: BTreeSet<u64>,
     /// A transition that goes to another version.
     changes: Option<(u16, u16)>,
-    pub refused_proposals: usize,
 }
 
 impl Encryption {
     pub fn new(user: Id, channel: Id, version: u16) -> Self {
         let expected = BTreeSet::from([user.0]);
-        Self { user, channel, version, group_version: version, session: None, expected, changes: None, refused_proposals: 0 }
+        Self { user, channel, version, group_version: version, session: None, expected, changes: None }
     }
 
     /// Begins a local group. Returns the key package, if there is encryption.
@@ -50,16 +49,12 @@ impl Encryption {
         self.expected.remove(&user.0);
     }
 
-    pub fn version(&self) -> u16 {
-        self.version
-    }
-
     pub fn group(&self) -> BTreeSet<Id> {
         let established = self.session.as_ref().filter(|_| self.epoch() > 0);
         established.and_then(DaveSession::get_user_ids).into_iter().flatten().map(Id).collect()
     }
 
-    pub fn epoch(&self) -> u64 {
+    fn epoch(&self) -> u64 {
         self.session.as_ref().and_then(DaveSession::epoch).map_or(0, |epoch| epoch.as_u64())
     }
 
@@ -109,11 +104,7 @@ impl Encryption {
                 let kind = if *kind == 0 { ProposalsOperationType::APPEND } else { ProposalsOperationType::REVOKE };
                 match session.process_proposals(kind, proposals, Some(&expected)) {
                     Ok(Some(made)) => vec![binary(28, &[made.commit, made.welcome.unwrap_or_default()].concat())],
-                    Ok(None) => Vec::new(),
-                    Err(_) => {
-                        self.refused_proposals += 1;
-                        Vec::new()
-                    }
+                    Ok(None) | Err(_) => Vec::new(),
                 }
             }
             (29 | 30, [high, low, message @ ..]) => {

@@ -21,25 +21,6 @@ async fn refused(voice: &VoiceServer, steps: usize, op: u64, data: serde_json::V
 }
 
 #[tokio::test]
-async fn a_client_is_described_its_session() {
-    let voice = start();
-    let grant = voice.grant(GUILD, CHANNEL, ANA);
-
-    let (mut socket, ready, description) = Socket::described(&grant).await;
-
-    assert_eq!(ready["modes"], json!(["aead_aes256_gcm_rtpsize", "aead_xchacha20_poly1305_rtpsize"]));
-    assert_eq!((&ready["ip"], &ready["heartbeat_interval"]), (&json!("127.0.0.1"), &json!(1)));
-    assert_eq!((&description["mode"], &description["dave_protocol_version"]), (&json!(Mode::Aes256Gcm.name()), &json!(1)));
-    assert_eq!(description["secret_key"].as_array().map(Vec::len), Some(32));
-    assert_eq!(socket.next().await.expect("the external sender"), json!({ "op": 25, "seq": 3 }));
-    socket.send(3, json!({ "t": 77, "seq_ack": socket.newest })).await;
-    assert_eq!(socket.op(6).await, json!({ "t": 77 }));
-    assert_eq!(voice.counts(CHANNEL, ANA).heartbeats, 1);
-    let identified = voice.look(|voice| voice.journal.identifies[0].clone());
-    assert_eq!((identified.user, identified.max_dave), (ANA, 1));
-}
-
-#[tokio::test]
 async fn wrong_credentials_are_refused() {
     let voice = start();
     let grant = voice.grant(GUILD, CHANNEL, ANA);
@@ -65,19 +46,6 @@ async fn wrong_credentials_are_refused() {
     let mut socket = Socket::open(&grant.endpoint).await;
     socket.send(0, identify(&grant)).await;
     assert_eq!(socket.closed().await, Some(4006), "the token was replaced");
-}
-
-#[tokio::test]
-async fn another_server_does_not_know_the_call() {
-    let voice = start();
-    let server = voice.add_server();
-    let grant = voice.grant(GUILD, CHANNEL, ANA);
-    let other = voice.look(|voice| format!("ws://{}", voice.servers[server].0));
-
-    let mut socket = Socket::open(&other).await;
-    socket.send(0, identify(&grant)).await;
-
-    assert_eq!(socket.closed().await, Some(4011));
 }
 
 #[tokio::test]
@@ -111,15 +79,6 @@ async fn too_many_payloads_are_refused() {
     socket.send(3, json!({ "t": 2, "seq_ack": 1 })).await;
 
     assert_eq!(socket.closed().await, Some(4021));
-}
-
-#[tokio::test]
-async fn old_versions_are_refused() {
-    let voice = start();
-    let grant = voice.grant(GUILD, CHANNEL, ANA);
-    for version in ["/?v=3", "/?v=7", "/"] {
-        assert!(tokio_tungstenite::connect_async(format!("{}{version}", grant.endpoint)).await.is_err());
-    }
 }
 
 #[tokio::test]
