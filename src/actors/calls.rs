@@ -30,18 +30,17 @@ use parking_lot::Mutex;
 
 use crate::actors::calls::allowances::Allowances;
 use crate::actors::calls::call::SharedCall;
-use crate::actors::calls::hearing::Hearing;
 use crate::actors::calls::providers::{Provider, Recognisers, Voices};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey, VoiceUserKey};
+use crate::actors::messages::voice_call::CallMessage;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
 use crate::actors::runtime::directory::Directory;
-use crate::domain::call::{Gone, Input};
+use crate::domain::call::Input;
 use crate::domain::conversation::Notice;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::voice::utterance;
 use crate::ports::audio::Audio;
-use crate::ports::call_room::{End, Line, PersonAction};
+use crate::ports::call_room::End;
 use crate::ports::voice_call::{CallEffect, VoiceCalls};
 
 /// Codec, ears and mouths.
@@ -149,30 +148,5 @@ impl VoiceCalls for Calls {
         self.cast(channel, CallMessage::Handle(Input::Conversation(effect)));
         // A restart of the server may have disconnected them.
         self.report_lost(channel, people.into_iter().filter(|user| !is_here(user)));
-    }
-}
-
-/// A connection to a call: that of a person, or one that plays the call to all. Dropping it counts as a lost connection.
-pub struct CallLine {
-    pub hearing: Hearing,
-    pub line: u64,
-}
-
-impl Line for CallLine {
-    fn push_packet(&self, number: u32, packet: &[u8]) {
-        let call = &self.hearing.call;
-        if let Some(user) = call.push_packet(self.line, number, packet) {
-            self.hearing.cast(&VoiceUserKey(call.channel().clone(), user), VoiceUserMessage::Packets);
-        }
-    }
-
-    fn report(&self, action: PersonAction) {
-        self.hearing.report(Input::Acted { line: self.line, action });
-    }
-}
-
-impl Drop for CallLine {
-    fn drop(&mut self) {
-        self.hearing.report(Input::Parted { line: self.line, gone: Gone::Lost });
     }
 }

@@ -5,18 +5,43 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::hearing::Hearing;
-use super::{CallLine, presence};
+use super::presence;
 use crate::actors::messages::switchboard::SwitchboardMessage;
-use crate::actors::messages::voice_call::CallMessage;
-use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey};
+use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
+use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey, VoiceUserKey};
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::call::Input;
+use crate::domain::call::{Gone, Input};
 use crate::domain::id::PersonId;
 use crate::domain::message::Author;
 use crate::ports::backend::Refused;
-use crate::ports::call_room::{Entrance, Line, Listener};
+use crate::ports::call_room::{Entrance, Line, Listener, PersonAction};
 use crate::ports::inbound_events::InboundError;
 use crate::ports::platform_call::PlatformCall;
+
+/// A connection to a call: that of a person, or one that plays the call to all. Dropping it counts as a lost connection.
+struct CallLine {
+    hearing: Hearing,
+    line: u64,
+}
+
+impl Line for CallLine {
+    fn push_packet(&self, number: u32, packet: &[u8]) {
+        let call = &self.hearing.call;
+        if let Some(user) = call.push_packet(self.line, number, packet) {
+            self.hearing.cast(&VoiceUserKey(call.channel().clone(), user), VoiceUserMessage::Packets);
+        }
+    }
+
+    fn report(&self, action: PersonAction) {
+        self.hearing.report(Input::Acted { line: self.line, action });
+    }
+}
+
+impl Drop for CallLine {
+    fn drop(&mut self) {
+        self.hearing.report(Input::Parted { line: self.line, gone: Gone::Lost });
+    }
+}
 
 /// A call that people enter.
 pub struct Joined(Hearing);
