@@ -43,7 +43,6 @@ use crate::ports::audio::Audio;
 use crate::ports::call_room::End;
 use crate::ports::voice_call::{CallEffect, VoiceCalls};
 
-/// Codec, ears and mouths.
 #[derive(Clone)]
 pub struct Speech {
     pub audio: Arc<dyn Audio>,
@@ -73,12 +72,10 @@ impl Calls {
         Self { calls: Arc::default(), allowances: Arc::default(), directory }
     }
 
-    /// What guilds may use of speech.
     pub fn allowances(&self) -> &Allowances {
         &self.allowances
     }
 
-    /// The call of a channel.
     pub fn get(&self, channel: &ChannelId) -> Option<Arc<SharedCall>> {
         self.calls.lock().get(channel).cloned()
     }
@@ -96,7 +93,6 @@ impl Calls {
         self.calls.lock().values().cloned().collect()
     }
 
-    /// Sends everybody out of a call.
     pub fn close(&self, channel: &ChannelId) {
         let Some(call) = self.calls.lock().remove(channel) else { return };
         call.link().into_iter().for_each(|link| link.end());

@@ -34,7 +34,6 @@ const LINGERS_FOR: Duration = Duration::from_secs(2);
 /// How long somebody whose connection was lost keeps the place in the call.
 pub const KEPT_FOR: Duration = Duration::from_secs(10);
 
-/// The state of a call.
 #[derive(Debug, Default)]
 pub struct CallState {
     people: BTreeMap<PersonId, Participant>,
@@ -42,7 +41,6 @@ pub struct CallState {
     /// The connection that plays to all who take part, and whether nobody hears it or it hears nobody.
     speaker: Option<(u64, bool)>,
     next_line: u64,
-    /// The people who have a stream of recognition.
     streams: BTreeSet<PersonId>,
     replying: Replying,
     played: PlayedWords,
@@ -56,7 +54,6 @@ pub struct CallState {
     limited_since: Duration,
 }
 
-/// A person in the call.
 #[derive(Debug, Default)]
 struct Participant {
     author: Option<Author>,
@@ -155,7 +152,6 @@ impl CallState {
         self.people.len()
     }
 
-    /// Removes everybody. Returns the people.
     pub fn clear(&mut self) -> Vec<PersonId> {
         (self.speaker, self.lines) = (None, BTreeMap::new());
         std::mem::take(&mut self.people).into_keys().collect()
@@ -169,7 +165,6 @@ impl CallState {
         self.people.get(user)?.author.clone()
     }
 
-    /// The number of a person in the call.
     pub fn number(&self, user: &PersonId) -> u64 {
         self.people.get(user).map_or(u64::MAX, |participant| participant.number)
     }
@@ -191,7 +186,6 @@ impl CallState {
         Some((user, &mut participant.buffer))
     }
 
-    /// The connections of an audience.
     pub fn audience(&self, audience: &Audience) -> Vec<u64> {
         let greeted = self.lines.iter().filter(|(_, connected)| connected.is_greeted);
         let speaker = self.speaker.map(|(line, _)| line);
@@ -237,12 +231,10 @@ impl CallState {
         self.voices_fail
     }
 
-    /// What was played lately.
     pub const fn played(&self) -> &PlayedWords {
         &self.played
     }
 
-    /// Takes what happened, and returns what to do.
     pub fn handle(&mut self, input: Input, world: &World<'_>) -> Vec<Effect> {
         let mut effects = Vec::new();
         let out = &mut effects;

@@ -39,7 +39,6 @@ struct Shared {
     link: Option<Arc<Link>>,
 }
 
-/// A person on record.
 pub struct OnRecord {
     pub author: Author,
     /// Whether it is known that the entrance is on record.
@@ -71,7 +70,6 @@ impl SharedCall {
         self.since.elapsed()
     }
 
-    /// Reads the state.
     pub fn read<T>(&self, read: impl FnOnce(&CallState) -> T) -> T {
         read(&self.shared.lock().state)
     }
@@ -123,7 +121,6 @@ impl SharedCall {
         self.shared.lock().listeners(&Audience::All).for_each(|listener| listener.show(view));
     }
 
-    /// Shows a person something that does not work.
     pub fn show_trouble(&self, user: &PersonId, trouble: Trouble) {
         let listeners: Vec<_> = self.shared.lock().listeners(&Audience::Person(user.clone())).cloned().collect();
         self.show_to_all(&listeners, trouble);
@@ -135,7 +132,6 @@ impl SharedCall {
         listeners.iter().for_each(|listener| listener.show(&View::Trouble(trouble)));
     }
 
-    /// Plays a packet to everybody.
     pub fn play(&self, packet: &Packet) {
         let listeners: Vec<_> = self.shared.lock().listeners(&Audience::All).cloned().collect();
         listeners.iter().for_each(|listener| listener.play(packet));
@@ -175,7 +171,6 @@ impl SharedCall {
         }
     }
 
-    /// Removes everybody. Returns them and their listeners.
     pub fn clear(&self) -> (Vec<PersonId>, Vec<Arc<dyn Listener>>) {
         let mut shared = self.shared.lock();
         let people = shared.state.clear();

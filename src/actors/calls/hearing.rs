@@ -90,7 +90,6 @@ impl Hearing {
             && context.calls.allowances().is_used_up(speech, guild, Service::SpeechSynthesis, now)
     }
 
-    /// Whether everything that the person says is ignored.
     pub fn is_deaf_to(&self, user: &PersonId) -> bool {
         self.call.read(|call| call.deafness(user)).0 || self.is_opted_out(user)
     }
@@ -117,7 +116,6 @@ impl Hearing {
         companions.flat_map(|companion| [companion.name].into_iter().chain(companion.aliases)).chain(people).collect()
     }
 
-    /// Words of a person that may change.
     pub fn partial(&self, user: &PersonId, text: &Arc<str>, started: Moment) {
         let author = self.call.read(|call| call.author(user));
         let Some(from) = author.filter(|_| !self.is_opted_out(user)) else { return };

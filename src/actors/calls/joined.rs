@@ -87,7 +87,6 @@ impl Joined {
     }
 }
 
-/// Has the guild start the actor of the call.
 pub fn wake(hearing: &Hearing) {
     let channel_ref = hearing.call.channel_ref();
     if let Some(switchboard) = hearing.context().directory.find(&SwitchboardKey()) {

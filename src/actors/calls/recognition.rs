@@ -61,7 +61,6 @@ pub struct State {
     arguments: Arguments,
     myself: ActorRef<RecognitionMessage>,
     stream: Option<Stream>,
-    /// The number of the newest stream.
     streams: u64,
     has_failed: bool,
     /// Whether there is no stream for this person, which the person was told.
@@ -80,9 +79,7 @@ struct Stream {
     sounds: Option<mpsc::Sender<Sound>>,
     task: AbortHandle,
     permit: Permit<dyn SpeechRecognition>,
-    /// The utterance that is being recognised.
     work: Option<Work>,
-    /// When an utterance ended.
     quiet_since: Instant,
     pump: Pump,
     /// Whether [`RecognitionMessage::Pump`] will come.
@@ -101,7 +98,6 @@ impl Stream {
         }
     }
 
-    /// Whether nobody has displaced it.
     fn is_open(&self) -> bool {
         self.call.has_stream(&self.user, &self.task)
     }
@@ -213,7 +209,6 @@ impl State {
         }
     }
 
-    /// Audio was forwarded to the recogniser.
     fn forwarded(&mut self, from: Moment, samples: usize) {
         let hearing = &self.arguments.hearing;
         let Some(stream) = &mut self.stream else { return };
@@ -384,7 +379,6 @@ impl State {
         self.arguments.hearing.call.buffer(&self.arguments.user, change)
     }
 
-    /// Whether there is nothing for a recogniser.
     fn is_silent(&self) -> bool {
         self.buffer(|buffer| buffer.is_silent()).unwrap_or(true)
     }

@@ -15,7 +15,6 @@ use crate::ports::speech_recognition::Segment;
 
 /// The recogniser that is named as the source of the words.
 const PROVIDER: &str = "rehearsal";
-/// How often voice is reported.
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
 /// Says a text as a person in the call, who counts as talking meanwhile. If the person leaves, the words so far are recorded. After an opt-out nothing is.

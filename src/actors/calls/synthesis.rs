@@ -22,20 +22,16 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence};
 use crate::telemetry::trace::SpanRef;
 
-/// The audio that is being made.
 pub struct Synthesis {
     hearing: Hearing,
     call: ActorRef<CallMessage>,
     /// The sentences whose audio is being made, by the number of their reply and their own.
     making: BTreeMap<(u64, usize), Making>,
-    /// The span of the newest reply.
     span: Option<(Ticket, SpanRef)>,
 }
 
-/// The audio of a sentence is being made.
 struct Making {
     task: AbortHandle,
-    /// It is not waited for any longer.
     is_overdue: oneshot::Sender<()>,
     /// How many samples of it were played.
     played: watch::Sender<usize>,
@@ -63,7 +59,6 @@ impl Synthesis {
         self.span = Some((ticket, span));
     }
 
-    /// Makes the audio of a sentence.
     pub fn begin(&mut self, reply: u64, ticket: Ticket, companion: CompanionId, sentence: usize, text: &Arc<str>) {
         let context = self.hearing.context();
         let settings = context.memberships.companion(self.hearing.call.channel(), &companion);
@@ -111,7 +106,6 @@ impl Synthesis {
         }
     }
 
-    /// No audio is needed.
     pub fn clear(&mut self) {
         std::mem::take(&mut self.making).into_values().for_each(|making| making.task.abort());
     }

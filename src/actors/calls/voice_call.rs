@@ -39,7 +39,6 @@ use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 use crate::telemetry::trace::TurnTrace;
 
-/// How a call restarts its actors.
 const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_millis(50),
     longest_delay: Duration::from_secs(5),

@@ -3,7 +3,6 @@
 /// A provider that returns nothing to so many utterances in a row has failed, and so has one whose streams are cut so often in a row.
 const MOST: u32 = 3;
 
-/// The faults of the recogniser of one person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// The utterances in a row to which nothing was returned.

@@ -11,11 +11,9 @@ use crate::domain::moment::Moment;
 use crate::domain::voice::said::Said;
 use crate::domain::voice::speech::Pulse;
 
-/// What surrounds a call.
 pub struct World<'a> {
     /// The time since the call began, by a clock that never jumps.
     pub now: Duration,
-    /// The wall clock.
     pub at: Moment,
     /// How long audio is waited for.
     pub patience: Patience,

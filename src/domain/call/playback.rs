@@ -20,7 +20,6 @@ const MADE_AHEAD: usize = 2;
 /// How much audio of a sentence is read ahead of its playback, in samples: ten seconds.
 pub const READ_AHEAD: usize = 10 * SPOKEN_RATE as usize;
 
-/// A piece of a sentence's audio.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// The next samples: mono at [`SPOKEN_RATE`].
@@ -38,7 +37,6 @@ pub struct Patience {
     pub more: Duration,
 }
 
-/// A reply that is prepared or played.
 #[derive(Debug)]
 pub struct Playback {
     pub ticket: Ticket,
@@ -60,12 +58,11 @@ pub struct Playback {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// Nothing was played yet.
     Preparing,
     /// The sample at `from` was due at `since`.
-    Playing {
-        since: Duration,
-        from: usize,
-    },
+    Playing { since: Duration, from: usize },
+    /// It waits to be resumed.
     Paused,
 }
 
@@ -96,7 +93,6 @@ impl Sentence {
     }
 }
 
-/// A packet to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Next {
     pub number: u32,

@@ -26,7 +26,6 @@ pub(super) struct Replying {
     is_known: bool,
 }
 
-/// A reply that is prepared or played.
 #[derive(Debug)]
 struct Reply {
     /// Tells the audio of this reply from that of another.
@@ -35,7 +34,6 @@ struct Reply {
     /// Whether the guild may have no more spoken today. It is decided before a reply, so that none ends in the middle.
     is_used_up: bool,
     is_ducked: bool,
-    /// How far each connection has played it.
     positions: BTreeMap<u64, Duration>,
 }
 

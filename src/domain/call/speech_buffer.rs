@@ -35,7 +35,6 @@ pub enum Sound {
     Finalize,
 }
 
-/// A packet that waits to be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingPacket {
     /// The connection that it came from. Each has numbers of its own.
@@ -44,12 +43,10 @@ pub struct WaitingPacket {
     pub packet: Vec<u8>,
 }
 
-/// What was heard of a person.
 #[derive(Debug, Default)]
 pub struct SpeechBuffer {
     packets: VecDeque<WaitingPacket>,
     speech: Speech,
-    /// The moment of packet 0.
     epoch: Option<Moment>,
     /// Audio from before an onset.
     pre_roll: VecDeque<Sound>,
@@ -137,7 +134,6 @@ impl SpeechBuffer {
         self.speech.stop().inspect(|pulse| self.add_end(pulse))
     }
 
-    /// Ends the speech if its deadline has come.
     pub fn wake(&mut self, now: Moment) -> Option<Pulse> {
         self.speech.wake(now).inspect(|pulse| self.add_end(pulse))
     }
@@ -168,7 +164,6 @@ impl SpeechBuffer {
         sounds
     }
 
-    /// Forgets sound that ended before this moment.
     pub fn forget_before(&mut self, moment: Moment) {
         for sounds in [&mut self.taken, &mut self.fresh] {
             sounds.retain(|sound| end_of(sound).is_some_and(|end| end >= moment));
@@ -197,7 +192,6 @@ impl SpeechBuffer {
     }
 }
 
-/// Drops the oldest audio beyond this length.
 fn keep(sounds: &mut VecDeque<Sound>, longest: Duration) {
     let Some(newest) = sounds.iter().rev().find_map(end_of) else { return };
     while sounds.front().is_some_and(|sound| end_of(sound).is_none_or(|end| newest.since(end) >= longest)) {

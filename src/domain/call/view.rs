@@ -36,7 +36,6 @@ pub enum End {
     Ended,
 }
 
-/// A person in a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     pub user: PersonId,
@@ -88,13 +87,10 @@ pub enum View {
 named! {
     /// What does not work in a call. Unless it says so, the call goes on.
     pub enum Trouble {
-        /// Speech recognition does not answer.
         RecognitionFailed = "recognition_failed",
-        /// Too many people talk at once.
         RecognitionFull = "recognition_full",
         /// The guild may have no more recognised today.
         RecognitionUsedUp = "recognition_used_up",
-        /// No voice can be made.
         SynthesisFailed = "synthesis_failed",
         /// The guild may have no more spoken today.
         SynthesisUsedUp = "synthesis_used_up",

@@ -24,24 +24,16 @@ pub const UNVOICED: &str = "unvoiced";
 /// What is added to the time limit of the main model until audio must be there (docs/design/voice.md A-24).
 const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 
-/// Something to do for a spoken reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Aloud {
     /// A reply is being prepared: its companion thinks.
     Prepare { companion: CompanionId },
-    /// Make audio of a sentence. Tell its words and its audio as [`Notice::Reply`].
-    Say {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-        text: Arc<str>,
-    },
+    /// Make audio of a sentence, of which the first is 0. Report its words and its audio as [`Notice::Reply`].
+    Say { sentence: usize, text: Arc<str> },
     /// No more sentences follow.
     SaidAll,
     /// Audio of this sentence may be played from now on: that it starts is on record.
-    Start {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-    },
+    Start { sentence: usize },
     /// Play, duck, pause, resume, or stop because the reply has ended.
     Play(interruption::Effect),
 }
@@ -55,7 +47,6 @@ pub struct SpokenStatement {
     pub cut: Option<Box<Cut>>,
 }
 
-/// A reply that is being prepared or spoken.
 #[derive(Clone, Debug)]
 pub(super) struct LiveReply {
     ticket: Ticket,
@@ -75,7 +66,6 @@ pub(super) struct LiveReply {
     started: Vec<u32>,
     /// The turn delay: nothing is played before.
     speaks_from: Moment,
-    /// The first audio is there.
     has_audio: bool,
     /// The turn delay was not over when it came.
     awaits_delay: bool,
@@ -114,7 +104,6 @@ impl LiveReply {
 }
 
 impl LiveCall {
-    /// The next deadline of the reply.
     pub(super) fn reply_deadline(&self) -> Option<Moment> {
         self.reply.as_ref().and_then(|reply| reply.deadline())
     }
@@ -381,7 +370,6 @@ impl Conversation {
         self.tell_reply(told, step);
     }
 
-    /// Tells the reply in progress what happened.
     pub(super) fn tell_reply(&mut self, told: interruption::Input, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
@@ -440,7 +428,6 @@ impl Conversation {
         self.tell_reply(told, step);
     }
 
-    /// The final words of a person.
     pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment, step: &mut Step<'_, '_>) {
         let words = self.to_those_present(Words::of_segment(segment));
         self.tell_reply(
@@ -573,7 +560,6 @@ impl Conversation {
         }
     }
 
-    /// Journals that the synthesis of a sentence stalled.
     fn journal_dropped(&mut self, number: usize, step: &mut Step<'_, '_>) {
         if self.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
             return;

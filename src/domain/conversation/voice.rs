@@ -31,7 +31,6 @@ impl Call {
         self.people.is_empty() && self.segments.is_empty()
     }
 
-    /// Whether anybody is in the call.
     pub(super) fn is_connected(&self) -> bool {
         !self.people.is_empty()
     }
@@ -46,7 +45,6 @@ impl Call {
         self.people.len() == 1 && self.people.contains_key(person)
     }
 
-    /// A person in the call.
     pub(super) fn author(&self, person: &PersonId) -> Option<Author> {
         self.people.get(person).map(|(_, author)| author.clone())
     }
@@ -162,7 +160,6 @@ pub(super) struct LiveCall {
     pub(super) reply: Option<Box<LiveReply>>,
     /// The words that the reply before it has played.
     pub(super) played: PlayedWords,
-    /// When that reply ended.
     pub(super) replied_at: Option<Moment>,
     /// The person who cut it, if a person did.
     pub(super) interrupter: Option<PersonId>,
@@ -316,7 +313,6 @@ impl Conversation {
         self.extended(step);
     }
 
-    /// Does what is due in the call.
     pub(super) fn advance_voice(&mut self, due: Due, step: &mut Step<'_, '_>) {
         // Words that extend a reply come before those that are handed over early at the same moment.
         self.advance_reply(due, step);

@@ -31,11 +31,9 @@ pub use verdict::{Interrupted, Verdict};
 /// Draws a number from 0 to 1 for an interruption.
 type Draw<'a> = &'a mut dyn FnMut() -> Option<f64>;
 
-/// The state of a spoken reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interruption {
     companion: CompanionId,
-    /// The probability that it pushes through.
     tolerance: f64,
     answer_timeout: Duration,
     /// The newest moment that is known here.
@@ -65,7 +63,6 @@ enum Phase {
     Ended(Outcome),
 }
 
-/// The playback of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Playing {
     /// The reply's first frame. Words that were begun before are ignored.
@@ -155,7 +152,6 @@ impl Interruption {
         out
     }
 
-    /// How the reply ended, once it has.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),

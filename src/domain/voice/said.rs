@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 const WORDS_PER_SEC: f64 = 2.5;
-/// The time between two partial results.
 const PARTIAL_SECS: f64 = 0.4;
 /// The time from the end of speech to the final result.
 const FINAL_AFTER: Duration = Duration::from_millis(300);
@@ -14,7 +13,6 @@ pub struct Said {
     text: String,
 }
 
-/// What happens while a text is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sound<'a> {
     /// The first voiced hop.

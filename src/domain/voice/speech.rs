@@ -17,7 +17,6 @@ pub const HANGOVER: Duration = Duration::from_millis(300);
 /// The length at which speech is cut for recognisers without partial results (docs/design/voice.md A-2).
 pub const LONGEST_CUT: Duration = Duration::from_secs(15);
 
-/// What the detector found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "pulse", rename_all = "snake_case")]
 pub enum Pulse {
@@ -42,11 +41,9 @@ pub struct Stretch {
     pub voiced: Duration,
 }
 
-/// The state of one person's speech.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
     state: State,
-    /// The end of the newest hop.
     heard_until: Moment,
     /// The length at which a stretch is cut. `None` for recognisers with partial results.
     longest: Option<Duration>,
@@ -139,7 +136,6 @@ impl Speech {
         }
     }
 
-    /// Whether the person talks: between onset and offset.
     pub fn is_talking(&self) -> bool {
         self.deadline().is_some()
     }

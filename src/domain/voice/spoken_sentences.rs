@@ -67,7 +67,6 @@ impl SpokenSentences {
     }
 }
 
-/// Whether a text ends within an address.
 fn has_open_address(text: &str) -> bool {
     let last = text.split(char::is_whitespace).next_back().unwrap_or_default();
     last.contains("://") && !last.ends_with(['.', '!', '?', '…', '。', '！', '？']) && last.chars().count() <= 2 * MOST_HELD_CHARS

@@ -74,14 +74,12 @@ pub struct Utterances {
     restored: Seq,
 }
 
-/// The voice lull timer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Lull {
     /// Nothing was said, or the lull has ended for all companions.
     #[default]
     Over,
-    /// Somebody talks.
     Stopped,
     Running {
         since: Moment,
@@ -98,7 +96,6 @@ impl Lull {
     }
 }
 
-/// A spoken reply that is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Reply {
     companion: CompanionId,

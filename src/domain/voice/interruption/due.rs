@@ -34,9 +34,7 @@ pub struct Deadline {
 pub enum Why {
     /// Nobody holds the reply back any longer.
     Release,
-    /// People have held it back for too long.
     HeldTooLong,
-    /// No audio came.
     NoAudio,
     /// Everybody is silent: it plays at full level again.
     Unduck,
@@ -122,7 +120,6 @@ impl Interruption {
         self.talking().filter_map(|talker| talker.last_voiced).max()
     }
 
-    /// The people whose voice counts.
     fn talking(&self) -> impl Iterator<Item = &Talker> {
         self.talkers.values().filter(|talker| !talker.is_noise)
     }

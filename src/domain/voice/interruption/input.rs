@@ -63,7 +63,6 @@ pub enum Input {
 pub struct Words {
     /// Whether they are words at all.
     pub said: Said,
-    /// Whether they begin with a stop word.
     pub stop: Stop,
     /// The companions present that they address; in a partial result, those that they name.
     pub addressed: Vec<CompanionId>,
@@ -73,12 +72,9 @@ pub struct Words {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
-    /// No words.
     #[default]
     Nothing,
-    /// Only backchannel.
     Backchannel,
-    /// Other words.
     Words,
 }
 
@@ -86,12 +82,10 @@ pub enum Said {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// They do not.
     #[default]
     None,
     /// They do, and more follows or a name comes before.
     First,
-    /// There is nothing else.
     Alone,
 }
 

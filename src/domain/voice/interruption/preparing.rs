@@ -11,7 +11,6 @@ use super::{Effect, Interruption, Outcome, Phase, Said, Stop, Words};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Preparing {
     pub(super) answer_by: Moment,
-    /// Since when people hold it back.
     pub(super) held_since: Option<Moment>,
     /// Whether the first audio is there, and is kept.
     pub(super) is_ready: bool,
@@ -33,7 +32,6 @@ impl Preparing {
         Self { answer_by, held_since, is_ready: false, extension: Extension::None }
     }
 
-    /// Somebody talks.
     pub(super) fn hold(&mut self, now: Moment) {
         self.held_since.get_or_insert(now);
     }

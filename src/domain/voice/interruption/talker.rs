@@ -19,10 +19,8 @@ struct Share {
     within: Duration,
 }
 
-/// One person who talks, or has talked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Talker {
-    /// Whether the person talks: between onset and offset.
     pub(super) is_talking: bool,
     /// Whether the talk counts as noise, until its offset.
     pub(super) is_noise: bool,

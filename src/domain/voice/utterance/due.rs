@@ -185,7 +185,6 @@ impl Utterances {
         (self.is_deserted && !self.buffer.is_empty()).then(|| self.finals_in_at().unwrap_or(self.now))
     }
 
-    /// The next early hand-over (docs/design/voice.md A-8).
     fn early(&self, policy: &Policy) -> Option<(Moment, PersonId, Cause)> {
         if !policy.hands_over_early() {
             return None;

@@ -41,7 +41,6 @@ pub(super) enum Talk {
     Noise { ended: Moment, ear: Ear },
 }
 
-/// Who found the onset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ear {
