@@ -6,6 +6,7 @@ pub mod answer_end;
 pub mod audience;
 pub mod breaker;
 pub mod budget;
+pub mod call;
 pub mod closing;
 pub mod conversation;
 pub mod decision;

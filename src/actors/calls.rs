@@ -1,7 +1,7 @@
 //! Voice calls of platforms that carry audio: who takes part, what they say, and what companions say there.
 //!
-//! * `call`, `voice`: what the actors of a call share, and what outlives them. `hearing`: the way to the channel.
-//! * `voice_call`: the actor of a call. It plays what companions say (`playback`).
+//! * `call`: the state of a call (`domain/call.rs`), which its actors share and which outlives them. `hearing`: the ways from it to its actors and its channel.
+//! * `voice_call`: the actor of a call. `synthesis`: has the audio of what companions say made.
 //! * `voice_user`, `recognition`: the actors of one person. Neither takes the other along when it dies.
 //! * `joined`: entering a call. `link`: the connection that carries a whole call, where a platform has one.
 //! * `allowances`: what a guild may use in a day. `providers`: who recognises speech and makes voices, and who takes over. `services`: counts what they do.
@@ -12,7 +12,6 @@ pub mod call;
 pub mod hearing;
 pub mod joined;
 pub mod link;
-mod playback;
 pub mod presence;
 pub mod providers;
 mod recognition;
@@ -20,8 +19,7 @@ mod rehearsed;
 mod services;
 pub mod shutdown;
 mod silent;
-mod streams;
-mod voice;
+mod synthesis;
 pub mod voice_call;
 mod voice_user;
 
@@ -31,21 +29,20 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::actors::calls::allowances::Allowances;
-use crate::actors::calls::call::{Call, Gone, Parted};
+use crate::actors::calls::call::SharedCall;
 use crate::actors::calls::providers::{Provider, Recognisers, Voices};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey, VoiceUserKey};
+use crate::actors::messages::voice_call::CallMessage;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
 use crate::actors::runtime::directory::Directory;
+use crate::domain::call::Input;
 use crate::domain::conversation::Notice;
 use crate::domain::id::{ChannelId, PersonId};
-use crate::domain::voice::utterance::Input;
+use crate::domain::voice::utterance;
 use crate::ports::audio::Audio;
-use crate::ports::call_room::{End, Line, Told};
+use crate::ports::call_room::End;
 use crate::ports::voice_call::{CallEffect, VoiceCalls};
-use crate::telemetry::instruments::Instruments;
 
-/// Codec, ears and mouths.
 #[derive(Clone)]
 pub struct Speech {
     pub audio: Arc<dyn Audio>,
@@ -65,7 +62,7 @@ impl Speech {
 /// All calls. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Calls {
-    calls: Arc<Mutex<HashMap<ChannelId, Arc<Call>>>>,
+    calls: Arc<Mutex<HashMap<ChannelId, Arc<SharedCall>>>>,
     allowances: Arc<Allowances>,
     directory: Directory,
 }
@@ -75,18 +72,16 @@ impl Calls {
         Self { calls: Arc::default(), allowances: Arc::default(), directory }
     }
 
-    /// What guilds may use of speech.
     pub fn allowances(&self) -> &Allowances {
         &self.allowances
     }
 
-    /// The call of a channel.
-    pub fn get(&self, channel: &ChannelId) -> Option<Arc<Call>> {
+    pub fn get(&self, channel: &ChannelId) -> Option<Arc<SharedCall>> {
         self.calls.lock().get(channel).cloned()
     }
 
     /// The call of a channel, which `begin` makes if there is none. None: there are `most` calls already.
-    pub fn get_or_begin(&self, channel: &ChannelId, most: usize, begin: impl FnOnce() -> Call) -> Option<Arc<Call>> {
+    pub fn get_or_begin(&self, channel: &ChannelId, most: usize, begin: impl FnOnce() -> SharedCall) -> Option<Arc<SharedCall>> {
         let mut calls = self.calls.lock();
         if !calls.contains_key(channel) && calls.len() >= most {
             return None;
@@ -94,26 +89,27 @@ impl Calls {
         Some(calls.entry(channel.clone()).or_insert_with(|| Arc::new(begin())).clone())
     }
 
-    pub fn all(&self) -> Vec<Arc<Call>> {
+    pub fn all(&self) -> Vec<Arc<SharedCall>> {
         self.calls.lock().values().cloned().collect()
     }
 
-    /// Sends everybody out of a call.
     pub fn close(&self, channel: &ChannelId) {
         let Some(call) = self.calls.lock().remove(channel) else { return };
         call.link().into_iter().for_each(|link| link.end());
         let (people, listeners) = call.clear();
         listeners.iter().for_each(|listener| listener.end(End::Ended));
-        self.note_lost(channel, people);
+        self.report_lost(channel, people);
     }
 
     /// Somebody wants to be ignored in a guild, or to be listened to again. What was heard and is not on record is forgotten at once.
-    pub fn note_opt_out(&self, channel: &ChannelId, user: &PersonId, is_ignored: bool) {
-        let Some(voice) = self.get(channel).and_then(|call| call.voice(user)) else { return };
-        if is_ignored {
-            voice.forget();
-        }
-        self.cast(channel, CallMessage::OptOutChanged(user.clone()));
+    pub fn change_opt_out(&self, channel: &ChannelId, user: &PersonId, is_ignored: bool) {
+        let Some(call) = self.get(channel) else { return };
+        call.buffer(user, |buffer| {
+            if is_ignored {
+                buffer.forget()
+            }
+        });
+        self.cast(channel, CallMessage::Handle(Input::OptOutChanged { user: user.clone() }));
     }
 
     /// Removes a call in which nobody is any more.
@@ -125,9 +121,9 @@ impl Calls {
     }
 
     /// Tells a channel that these people have no connection any more. They have the usual time to come back.
-    fn note_lost(&self, channel: &ChannelId, people: impl IntoIterator<Item = PersonId>) {
+    fn report_lost(&self, channel: &ChannelId, people: impl IntoIterator<Item = PersonId>) {
         for user in people {
-            let lost = Notice::Call(Input::SocketLost { user });
+            let lost = Notice::Call(utterance::Input::SocketLost { user });
             self.directory.hand_over(&ChannelActorKey(channel.clone()), ChannelMessage::Voice(lost));
         }
     }
@@ -142,118 +138,11 @@ impl Calls {
 
 impl VoiceCalls for Calls {
     fn carry_out(&self, channel: &ChannelId, effect: CallEffect) {
-        match effect {
-            CallEffect::Finalize { user } => self.cast(channel, CallMessage::Finalize(user)),
-            CallEffect::CountsAsNoise { user } => self.cast(channel, CallMessage::Noise(user)),
-            CallEffect::Reply { ticket, turn, aloud } => self.cast(channel, CallMessage::Reply(ticket, turn, aloud)),
-            CallEffect::Restarted { people } => {
-                self.cast(channel, CallMessage::Restarted);
-                let call = self.get(channel);
-                let is_here = |user: &PersonId| call.as_ref().is_some_and(|call| call.is_connected(user));
-                // A restart of the server may have disconnected them.
-                self.note_lost(channel, people.into_iter().filter(|user| !is_here(user)));
-            }
-        }
-    }
-}
-
-/// What a connection that carries a whole call plays it with.
-pub struct SpeakerLine {
-    pub call: Arc<Call>,
-    pub line: u64,
-    pub directory: Directory,
-}
-
-impl Line for SpeakerLine {
-    fn hear(&self, _: u32, _: &[u8]) {}
-
-    fn tell(&self, told: Told) {
-        if let Told::Silenced(is_silenced) = told {
-            self.call.set_silenced(self.line, is_silenced);
-        }
-        if let Some(actor) = self.directory.find(&VoiceCallKey(self.call.channel().clone())) {
-            // One that is being restarted plays nothing, and looks by itself whether the companions are silenced.
-            let _ = actor.cast(CallMessage::Told(self.line, told));
-        }
-    }
-}
-
-impl Drop for SpeakerLine {
-    fn drop(&mut self) {
-        self.call.detach(self.line);
-    }
-}
-
-/// A connection of a person to a call.
-pub struct CallLine {
-    pub call: Arc<Call>,
-    pub user: PersonId,
-    pub line: u64,
-    pub directory: Directory,
-    pub instruments: Instruments,
-}
-
-impl CallLine {
-    fn part(&self, gone: Gone) {
-        if let Some(Parted { user, had_microphone }) = self.call.part(self.line, gone) {
-            self.cast(CallMessage::Parted(user, had_microphone));
-        }
-    }
-
-    fn cast(&self, message: CallMessage) {
-        if let Some(actor) = self.directory.find(&VoiceCallKey(self.call.channel().clone())) {
-            // One that is being restarted looks by itself who is there.
-            let _ = actor.cast(message);
-        }
-    }
-}
-
-impl Line for CallLine {
-    fn hear(&self, number: u32, packet: &[u8]) {
-        let Some((user, true)) = self.call.at(self.line) else { return };
-        let Some(voice) = self.call.voice(&user) else { return };
-        self.instruments.voice_packets.add(1, ["received"]);
-        let (dropped, is_first) = voice.push(self.line, number, packet);
-        if dropped > 0 {
-            self.instruments.voice_packets.add(dropped as u64, ["dropped"]);
-        }
-        if is_first && let Some(actor) = self.directory.find(&VoiceUserKey(self.call.channel().clone(), user)) {
-            // One that is being restarted looks by itself what waits.
-            let _ = actor.cast(VoiceUserMessage::Packets);
-        }
-    }
-
-    fn tell(&self, told: Told) {
-        // What somebody wants holds at once, also while the call's actor is being restarted.
-        match told {
-            Told::Muted(is_muted) => {
-                let is_own = self.call.at(self.line).is_some_and(|(_, has_microphone)| has_microphone);
-                if !is_own || !self.call.change(&self.user, |person| *person.is_muted = is_muted) {
-                    return;
-                }
-            }
-            Told::Ignored(is_ignored) => {
-                if !self.call.change(&self.user, |person| *person.is_ignored = is_ignored) {
-                    return;
-                }
-                if let Some(voice) = self.call.voice(&self.user).filter(|_| is_ignored) {
-                    voice.forget();
-                }
-            }
-            Told::Leave => {
-                let listener = self.call.listener(self.line);
-                self.part(Gone::Left);
-                return listener.into_iter().for_each(|listener| listener.end(End::Left));
-            }
-            Told::Silenced(_) => return,
-            Told::Played { .. } | Told::Stop { .. } | Told::Say(_) => {}
-        }
-        self.cast(CallMessage::Told(self.line, told));
-    }
-}
-
-impl Drop for CallLine {
-    fn drop(&mut self) {
-        self.part(Gone::Lost);
+        let call = self.get(channel);
+        let is_here = |user: &PersonId| call.as_ref().is_some_and(|call| call.read(|call| call.is_connected(user)));
+        let people = if let CallEffect::Restarted { people } = &effect { people.clone() } else { Vec::new() };
+        self.cast(channel, CallMessage::Handle(Input::Conversation(effect)));
+        // A restart of the server may have disconnected them.
+        self.report_lost(channel, people.into_iter().filter(|user| !is_here(user)));
     }
 }

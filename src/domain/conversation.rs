@@ -142,28 +142,12 @@ pub enum Input {
 pub enum Notice {
     /// Speech pulses, final results without words, people who mute themselves.
     Call(utterance::Input),
-    /// A person's voice was heard.
-    Voiced {
-        user: PersonId,
-        /// The beginning of the first voiced hop.
-        from: Moment,
-        /// The end of the last voiced hop.
-        to: Moment,
-    },
-    /// A recogniser has words that may still change.
-    Partial {
-        user: PersonId,
-        /// When they were begun.
-        started: Moment,
-        /// What they count as.
-        words: interruption::Words,
-    },
-    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played.
-    Reply {
-        ticket: Ticket,
-        /// What happened. What people do comes as the other notices.
-        told: interruption::Input,
-    },
+    /// A person's voice was heard, from the beginning of a voiced hop to the end of one.
+    Voiced { user: PersonId, from: Moment, to: Moment },
+    /// A recogniser has words that were begun then and may still change.
+    Partial { user: PersonId, started: Moment, words: interruption::Words },
+    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played. What people do comes as the other notices.
+    Reply { ticket: Ticket, told: interruption::Input },
     /// Whether nobody hears the companions in the call, or they hear nobody: then they answer in writing.
     Silenced(bool),
     /// What makes and plays the companions' audio was restarted. It needs the reply in force again.
@@ -387,8 +371,8 @@ impl Conversation {
         }
         match input {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, &mut step),
-            Input::HandedOver(batch) => self.take_in(batch, &mut step),
-            Input::Voice(notice) => self.notice(notice, &mut step),
+            Input::HandedOver(batch) => self.handle_hand_over(batch, &mut step),
+            Input::Voice(notice) => self.handle_notice(notice, &mut step),
             Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, &mut step),
             Input::Voted(state) => self.accept_vote(state, &mut step),
             Input::Judged { ticket, score, call } => {
@@ -517,7 +501,7 @@ impl Conversation {
         self.turn_without_question = None;
         self.answered_turn = None;
         self.drop_orphaned_reply(&mut out);
-        self.live.note_deadline(&self.gates, world);
+        self.live.update_deadline(&self.gates, world);
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
         }

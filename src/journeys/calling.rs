@@ -26,7 +26,7 @@ use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::interruption::Stop;
 use crate::domain::voice::segment::Kind;
-use crate::domain::voice::utterance::Input;
+use crate::domain::voice::utterance;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 use crate::ports::opt_out::OptOut;
 use crate::ports::speech_recognition as recognition;
@@ -172,7 +172,7 @@ async fn conversation(world: &World) -> Conversation {
     look(&world.context, &lobby().channel).await.unwrap().conversation
 }
 
-fn notice(world: &World, input: Input) {
+fn notice(world: &World, input: utterance::Input) {
     assert!(inbound(world).noticed(&lobby().channel, Notice::Call(input)));
 }
 
@@ -239,7 +239,7 @@ async fn a_stop_word_after_what_a_name_sounds_like_is_no_echo() {
     let world = call(&["ana"]).await;
     world.reload_companion(serde_json::json!({ "id": "aria", "voice": { "sounds_like": ["Arya"] } }));
     let mut played = PlayedWords::default();
-    played.note(world.context.clock.now(), "He called: Arya, stop! Mary, stop!");
+    played.add(world.context.clock.now(), "He called: Arya, stop! Mary, stop!");
 
     for text in ["Arya, stop", "Mary, stop"] {
         let heard = InboundSegment { is_during_reply: true, played: played.clone(), ..segment(&world, "ana", text) };
@@ -255,7 +255,7 @@ async fn a_stop_word_after_what_a_name_sounds_like_is_no_echo() {
 async fn a_text_that_is_not_what_was_said_is_no_address_stop_word_echo_or_backchannel() {
     let world = call(&["ana"]).await;
     let mut played = PlayedWords::default();
-    played.note(world.context.clock.now(), "the tide is out");
+    played.add(world.context.clock.now(), "the tide is out");
 
     for (text, is_verbatim) in ["Aria, stop", "mhm", "the tide is out"].iter().flat_map(|text| [(text, true), (text, false)]) {
         let id = format!("{text} {is_verbatim}").into();
@@ -282,23 +282,23 @@ async fn a_text_that_is_not_what_was_said_is_no_address_stop_word_echo_or_backch
 async fn recognisers_are_told_to_finish_at_the_end_of_a_lull() {
     let world = call(&["ana", "ben"]).await;
     let now = world.context.clock.now();
-    notice(&world, Input::Started { user: user("ana"), started: now });
+    notice(&world, utterance::Input::Started { user: user("ana"), started: now });
     world.pass(1.0).await;
-    notice(&world, Input::Ended { user: user("ana"), ended: world.context.clock.now() });
+    notice(&world, utterance::Input::Ended { user: user("ana"), ended: world.context.clock.now() });
     says(&world, "ben", "hello").await;
 
     world.pass(10.0).await;
 
     assert!(world.call_effects().contains(&CallEffect::Finalize { user: user("ana") }), "{:?}", world.call_effects());
     assert_eq!(words(&world).await, ["hello"]);
-    assert!(!inbound(&world).noticed(&"console:nowhere".into(), Notice::Call(Input::Partial { user: user("ana") })));
+    assert!(!inbound(&world).noticed(&"console:nowhere".into(), Notice::Call(utterance::Input::Partial { user: user("ana") })));
 }
 
 /// The writer dies with the end of the call, which is tried again when the person is back.
 #[tokio::test(start_paused = true)]
 async fn who_is_back_is_not_sent_out_by_a_second_attempt_to_journal_the_end() {
     let mut world = call(&["ana"]).await;
-    notice(&world, Input::SocketLost { user: user("ana") });
+    notice(&world, utterance::Input::SocketLost { user: user("ana") });
     world.pass(9.9).await;
     world.store.hold();
     world.pass(0.5).await;
@@ -355,7 +355,7 @@ async fn a_platform_repeats_after_a_restart_who_wants_to_be_ignored() {
 
     let world = world.crash().await;
     join_all(&world, &["ana", "ben"]).await;
-    notice(&world, Input::OptedOut { user: user("ana") });
+    notice(&world, utterance::Input::OptedOut { user: user("ana") });
     world.pass(6.0).await;
 
     assert_eq!(words(&world).await, ["it is"]);

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::id::{ChannelId, Ticket};
-use crate::domain::voice::interruption::{Effect, Input as Told};
+use crate::domain::voice::interruption;
 use crate::ports::voice_call::CallEffect;
 
 /// How often it tells the position.
@@ -215,16 +215,16 @@ impl Mouth {
     }
 
     /// What it has to tell now.
-    fn tell(&mut self) -> Vec<Told> {
+    fn tell(&mut self) -> Vec<interruption::Input> {
         let mut told: Vec<_> = Vec::new();
         if self.first_audio_at.is_some_and(|at| at > Instant::now()) {
             return told;
         }
         let untold = self.sentences[self.told..].iter();
-        told.extend(untold.map(|text| Told::Sentence { text: text.clone(), words: Vec::new() }));
+        told.extend(untold.map(|text| interruption::Input::Sentence { text: text.clone(), words: Vec::new() }));
         self.told = self.sentences.len();
         if self.first_audio_at.take().is_some() {
-            told.push(if self.voice == Voice::Silent { Told::Finished } else { Told::FirstAudio });
+            told.push(if self.voice == Voice::Silent { interruption::Input::Finished } else { interruption::Input::FirstAudio });
         }
         if !self.is_playing() {
             return told;
@@ -234,24 +234,27 @@ impl Mouth {
             self.position = position;
             self.plays_since = Some(Instant::now());
         }
-        told.push(Told::Played { position });
+        told.push(interruption::Input::Played { position });
         // One sentence is made ahead of the one that plays.
         while self.sent.len() < self.sentences.len() && self.ends_before_last() <= position {
             let number = self.sent.len();
             if self.voice == Voice::Stalls(number) {
                 let since = *self.stalls_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= STALLS_AFTER {
-                    told.push(Told::Stall);
+                    told.push(interruption::Input::Stall);
                 }
                 break;
             }
             let length = WORD * self.sentences[number].split_whitespace().count().max(1) as u32;
             self.sent.push(length);
-            told.extend([Told::Audio { sentence: number, length }, Told::Whole { sentence: number }]);
+            told.extend([
+                interruption::Input::Audio { sentence: number, length },
+                interruption::Input::Whole { sentence: number },
+            ]);
         }
         if self.is_all && self.sent.len() == self.sentences.len() && !self.is_finished {
             self.is_finished = true;
-            told.push(Told::Finished);
+            told.push(interruption::Input::Finished);
         }
         self.note();
         told
@@ -262,7 +265,7 @@ impl Mouth {
         self.sent.iter().take(self.sent.len().saturating_sub(1)).sum()
     }
 
-    fn follow(&mut self, aloud: &Aloud) -> Vec<Told> {
+    fn follow(&mut self, aloud: &Aloud) -> Vec<interruption::Input> {
         match aloud {
             Aloud::Prepare { .. } => {}
             Aloud::Say { sentence, text } => {
@@ -280,21 +283,21 @@ impl Mouth {
                 self.pause_and_go_on();
                 self.startable = self.startable.max(sentence + 1);
             }
-            Aloud::Play(Effect::Speak) => {
+            Aloud::Play(interruption::Effect::Speak) => {
                 if !self.is_playing() {
                     self.play(None);
                 }
                 return self.tell();
             }
-            Aloud::Play(Effect::Resume { from }) => {
+            Aloud::Play(interruption::Effect::Resume { from }) => {
                 self.play(Some(*from));
                 return self.tell();
             }
-            Aloud::Play(Effect::Pause) => {
+            Aloud::Play(interruption::Effect::Pause) => {
                 let position = self.pause();
-                return vec![Told::Played { position }];
+                return vec![interruption::Input::Played { position }];
             }
-            Aloud::Play(Effect::SentenceDropped { .. }) => {
+            Aloud::Play(interruption::Effect::SentenceDropped { .. }) => {
                 self.sent.push(Duration::ZERO);
                 self.stalls_since = None;
                 self.voice = Voice::Fine;
@@ -351,7 +354,7 @@ pub(crate) async fn play(
                 let Some(mouth) = mouths.get_mut(&channel) else { continue };
                 lock(&ledger).active.insert(channel.clone(), ticket);
                 let told = mouth.follow(&aloud);
-                if matches!(aloud, Aloud::Play(Effect::Ended(_))) {
+                if matches!(aloud, Aloud::Play(interruption::Effect::Ended(_))) {
                     mouth.pause();
                     mouths.remove(&channel);
                     lock(&ledger).active.remove(&channel);

@@ -38,12 +38,12 @@ use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
 use crate::domain::samples::person;
-use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::audio::{Audio, CodecFailed, Decoded, Ear, Encoder, HEARD_FRAME, Hop, PacketRefused, SPOKEN_FRAME};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
 use crate::ports::call_room::conformance::{Subject, conformance};
-use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
+use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, PersonAction, SpeechService, Trouble, View};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::opt_out::OptOut as _;
 use crate::ports::speech_recognition::{Recognised, Sound, SpeechRecognition};
@@ -71,7 +71,7 @@ impl Audio for FakeAudio {
 }
 
 impl Ear for FakeEar {
-    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Heard<'_>, PacketRefused> {
+    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         let &[voice] = packet else { return Err(PacketRefused::Malformed("more than a byte".into())) };
         let from = u64::from(number) * HEARD_FRAME as u64;
         if self.end != Some(from) {
@@ -84,7 +84,7 @@ impl Ear for FakeEar {
             self.hops.push(Hop { from: self.next_hop, score: f32::from(voice) });
             self.next_hop += 256;
         }
-        Ok(Heard { from, samples: &[0; HEARD_FRAME], hops: &self.hops, concealed: 0 })
+        Ok(Decoded { from, samples: &[0; HEARD_FRAME], hops: &self.hops, concealed: 0 })
     }
 }
 
@@ -157,7 +157,7 @@ impl Caller {
     /// Talks, or is silent, for so many packets.
     async fn talk(&mut self, world: &World, packets: u32, voice: u8) {
         for _ in 0..packets {
-            self.line.hear(self.next, &[voice]);
+            self.line.push_packet(self.next, &[voice]);
             self.next += 1;
             world.pass(0.02).await;
         }
@@ -171,7 +171,7 @@ impl Caller {
 
     /// Asks Aria, and listens to the beginning of her answer.
     async fn hear_the_beginning(&self, world: &World) {
-        self.line.tell(Told::Say("Aria, how are you?".into()));
+        self.line.report(PersonAction::Say("Aria, how are you?".into()));
         while self.page.packets.lock().len() < 40 {
             self.listen(world, 0.1).await;
         }
@@ -183,7 +183,7 @@ impl Caller {
             world.pass(0.1).await;
             let newest = self.page.packets.lock().last().map(|packet| (packet.reply, packet.number));
             if let Some((reply, number)) = newest {
-                self.line.tell(Told::Played { reply, position: Duration::from_millis(20) * (number + 1) });
+                self.line.report(PersonAction::Played { reply, position: Duration::from_millis(20) * (number + 1) });
             }
         }
     }
@@ -264,7 +264,7 @@ async fn words_to_a_companion_are_answered_aloud() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
 
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     ana.listen(&world, 15.0).await;
 
     let seen = ana.page.seen();
@@ -310,7 +310,7 @@ async fn speech_without_recognition_addresses_nobody() {
     let mut ana = Caller::enter(&world, "ana").await;
 
     ana.say_something(&world).await;
-    ana.line.tell(Told::Say("Speech, are you there?".into()));
+    ana.line.report(PersonAction::Say("Speech, are you there?".into()));
     world.pass(3.0).await;
 
     let segments = calling::segments(&world).await;
@@ -325,7 +325,7 @@ async fn stop_cuts_a_reply_and_what_was_heard_is_the_statement() {
     ana.hear_the_beginning(&world).await;
 
     let reply = ana.page.packets.lock()[0].reply;
-    ana.line.tell(Told::Stop { reply });
+    ana.line.report(PersonAction::Stop { reply });
     ana.listen(&world, 2.0).await;
 
     let sent = ana.page.packets.lock().len();
@@ -354,7 +354,7 @@ async fn who_leaves_is_gone_and_who_is_lost_has_ten_seconds() {
     assert!(people_in_call(&world).await.contains(&"-ben".to_owned()));
     assert!(ana.page.has(|view| *view == View::Left(PersonId::from("ben"))));
 
-    ana.line.tell(Told::Leave);
+    ana.line.report(PersonAction::Leave);
     world.pass(3.0).await;
     assert_eq!(ana.page.ended(), Some(End::Left));
     assert!(people_in_call(&world).await.contains(&"-ana".to_owned()));
@@ -470,7 +470,7 @@ pub(super) async fn short_call() -> (SpanMemory, Moment) {
     let world = world().await;
     let began = world.context.clock.now();
     let mut ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     ana.listen(&world, 15.0).await;
     world.side.answer_by(|_| Some(Ok("Nothing to say.\nNO".to_owned())));
     ana.say_something(&world).await;
@@ -488,7 +488,7 @@ async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
     let world = world_of(Ears::rehearsed(), hoarse(), json!({})).await;
     let ana = Caller::enter(&world, "ana").await;
 
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     ana.listen(&world, 10.0).await;
 
     let synthesised = world.spans.named("voice.synthesise");
@@ -514,7 +514,7 @@ async fn of_26_people_who_talk_at_once_the_first_one_waits_and_nobody_is_lost() 
     for packet in 0..220_u32 {
         for (place, person) in (0_u32..).zip(&mut people) {
             let begins = 5 * place;
-            person.line.hear(person.next, &[u8::from((begins..170).contains(&packet))]);
+            person.line.push_packet(person.next, &[u8::from((begins..170).contains(&packet))]);
             person.next += 1;
         }
         world.pass(0.02).await;
@@ -579,11 +579,11 @@ async fn a_thousand_deaths_of_who_hears_a_person_lose_and_double_nothing() {
 async fn who_wants_to_be_ignored_is_not_heard() {
     let world = world().await;
     let mut ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Ignored(true));
+    ana.line.report(PersonAction::Ignored(true));
     world.rest().await;
 
     ana.talk(&world, 60, 1).await;
-    ana.line.tell(Told::Say("Aria, are you there?".into()));
+    ana.line.report(PersonAction::Say("Aria, are you there?".into()));
     ana.talk(&world, 400, 0).await;
 
     assert_eq!(world.recorded("lobby", "segment").await, Vec::<serde_json::Value>::new());
@@ -602,7 +602,7 @@ async fn who_opts_out_while_talking_is_not_decoded_from_then_on_and_is_heard_aga
     world.rest().await;
     ana.talk(&world, 60, 1).await;
     // Two bytes cannot be decoded here, and that would be counted.
-    ana.line.hear(ana.next, &[1, 1]);
+    ana.line.push_packet(ana.next, &[1, 1]);
     ana.talk(&world, 400, 0).await;
     opt_outs.ignore(&guild, &user, false).await.unwrap();
     let undecodable = world.spans.metrics().total("tertulia_voice_packets_total", &[("packet_fate", "undecodable")]);
@@ -627,7 +627,7 @@ async fn words_that_were_being_said_when_somebody_left_stay() {
         ana.talk(&world, 60, 1).await;
 
         if !is_lost {
-            ana.line.tell(Told::Leave);
+            ana.line.report(PersonAction::Leave);
         }
         drop(ana);
         world.pass(15.0).await;
@@ -657,9 +657,9 @@ async fn who_comes_back_is_heard_however_they_left() {
         let world = world().await;
         let _ben = Caller::enter(&world, "ben").await;
         let ana = Caller::enter(&world, "ana").await;
-        ana.line.tell(Told::Ignored(ignored));
+        ana.line.report(PersonAction::Ignored(ignored));
         world.rest().await;
-        ana.line.tell(Told::Leave);
+        ana.line.report(PersonAction::Leave);
         world.pass(pause).await;
         let mut ana = Caller::enter(&world, "ana").await;
 
@@ -679,11 +679,11 @@ async fn a_person_says_one_thing_aloud_at_a_time() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
 
-    ana.line.tell(Told::Say("one two three".into()));
-    ana.line.tell(Told::Say("four five".into()));
-    ana.line.tell(Told::Say(vec!["word"; 501].join(" ").into()));
+    ana.line.report(PersonAction::Say("one two three".into()));
+    ana.line.report(PersonAction::Say("four five".into()));
+    ana.line.report(PersonAction::Say(vec!["word"; 501].join(" ").into()));
     world.pass(10.0).await;
-    ana.line.tell(Told::Say("six".into()));
+    ana.line.report(PersonAction::Say("six".into()));
     world.pass(10.0).await;
 
     assert_eq!(segments(&world).await, ["one two three", "six"]);
@@ -702,8 +702,8 @@ async fn what_somebody_wants_holds_while_the_call_is_being_restarted() {
     ana.talk(&world, 30, 1).await;
 
     world.kill(&VoiceCallKey(channel())).await;
-    ana.line.tell(Told::Ignored(true));
-    ben.line.tell(Told::Leave);
+    ana.line.report(PersonAction::Ignored(true));
+    ben.line.report(PersonAction::Leave);
     ana.talk(&world, 60, 1).await;
     ana.talk(&world, 200, 0).await;
     world.pass(10.0).await;

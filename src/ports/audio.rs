@@ -1,13 +1,10 @@
 //! Audio: packets to samples and back, and how much a person's audio sounds like speech.
 
-/// The sample rate of what people say, in Hz. It is mono.
-pub const HEARD_RATE: u32 = 16_000;
+pub use crate::domain::call::HEARD_RATE;
+pub use crate::domain::call::playback::{SPOKEN_FRAME, SPOKEN_RATE};
+
 /// The number of samples of what people say in one packet of 20 ms.
 pub const HEARD_FRAME: usize = 320;
-/// The sample rate of what companions say, in Hz. It is mono.
-pub const SPOKEN_RATE: u32 = 24_000;
-/// The number of samples of what companions say in one packet of 20 ms.
-pub const SPOKEN_FRAME: usize = 480;
 
 /// Codec and detector.
 pub trait Audio: Send + Sync + 'static {
@@ -30,12 +27,12 @@ pub trait Ear: Send {
     ///
     /// # Errors
     /// It is no audio, or comes too late. What follows is not affected.
-    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Heard<'_>, PacketRefused>;
+    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused>;
 }
 
 /// What one packet brought.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Heard<'a> {
+pub struct Decoded<'a> {
     /// The position of the first sample, in samples since packet 0. Higher than the end of the last ones if packets are missing before it.
     pub from: u64,
     pub samples: &'a [i16],

@@ -62,7 +62,7 @@ pub enum Ended {
 #[async_trait]
 pub trait PlatformCall: Send + Sync {
     /// Somebody is in the call. The person is on record as being there when this returns. Dropping the line without
-    /// [`Told::Leave`](super::call_room::Told::Leave) means that the connection was lost.
+    /// [`PersonAction::Leave`](super::call_room::PersonAction::Leave) means that the connection was lost.
     ///
     /// # Errors
     /// The call is full, or the store takes nothing now.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::mpsc::{Receiver, Sender};
 
+pub use crate::domain::call::Sound;
 use crate::domain::moment::Moment;
-use crate::domain::voice::speech::Stretch;
 use crate::ports::language_model::NoAnswer;
 
 /// What the recogniser should expect.
@@ -17,23 +17,6 @@ pub struct Expectation {
     pub language: Arc<str>,
     /// Names that are likely to be said: those of the companions and people present.
     pub names: Vec<Arc<str>>,
-}
-
-/// What a recogniser is given. Audio is sent while the person talks, with 400 ms from before.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Sound {
-    /// Audio, mono at [`HEARD_RATE`](super::audio::HEARD_RATE).
-    Audio {
-        /// When the first sample was said.
-        from: Moment,
-        samples: Arc<[i16]>,
-    },
-    /// The person stopped talking. The stretch is what the own detector found.
-    Ended(Stretch),
-    /// The person talks for long: the stretch up to here is one segment.
-    Cut(Stretch),
-    /// Return what you have.
-    Finalize,
 }
 
 /// What a recogniser returns.

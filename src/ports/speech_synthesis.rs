@@ -6,8 +6,8 @@ use futures_util::stream::BoxStream;
 
 use super::audio::SPOKEN_RATE;
 use super::language_model::NoAnswer;
+pub use crate::domain::call::playback::Piece;
 use crate::domain::id::CompanionId;
-use crate::domain::voice::heard::WordTime;
 
 /// A sentence to be spoken.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,16 +28,6 @@ impl Sentence {
     pub fn has_words(&self) -> bool {
         self.text.chars().any(char::is_alphanumeric)
     }
-}
-
-/// A piece of a sentence's audio.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
-    /// The next samples: mono at [`SPOKEN_RATE`].
-    Audio(Vec<i16>),
-    /// The times of the next words, ascending. They come before the audio that they belong to where the provider knows them by then.
-    /// One that knows no times of words returns none.
-    Words(Vec<WordTime>),
 }
 
 /// The most samples that the audio of a text may have: a second for each four characters, longer where it is spoken slowly, and five seconds.

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 
 use super::inbound_events::{Acceptance, ChannelRef, InboundError};
 use super::speech_recognition::Segment;
-use crate::domain::conversation::{Aloud, Notice};
-use crate::domain::id::{ChannelId, PersonId, Ticket, TurnId};
+pub use crate::domain::call::CallEffect;
+use crate::domain::conversation::Notice;
+use crate::domain::id::ChannelId;
 use crate::domain::message::Author;
 use crate::domain::voice::echo::PlayedWords;
 
@@ -55,34 +56,6 @@ pub trait CallEvents: Send + Sync + 'static {
     /// Reports what is not on record: onsets, offsets, partial and empty final results, `Finalize` that was sent, people who are muted, ignored, or
     /// have lost their socket. False: the channel does not run, or too much waits there, and it was dropped.
     fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool;
-}
-
-/// Something to do in a call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CallEffect {
-    /// Tell the recogniser of this person to finish its segment.
-    Finalize { user: PersonId },
-    /// Show that nobody waits for this person, who counts as noise until the next offset or word (docs/design/voice.md A-5).
-    CountsAsNoise { user: PersonId },
-    /// The channel has restarted, or was told that the call has ([`Notice::PlayerRestarted`]): stop what is played, and forget what was prepared. What is
-    /// left to do for a reply follows. Tell again who wants to be ignored in this call alone, whether the companions are
-    /// [silenced](Notice::Silenced), and who of these people has no connection.
-    Restarted {
-        /// The people who are in the call on record.
-        people: Vec<PersonId>,
-    },
-    /// Something to do for a reply that is spoken. What is to be done for a reply that has ended is ignored.
-    ///
-    /// For a reply the call tells ([`Notice::Reply`]): each sentence before its audio, in order; `FirstAudio` once, when the first audio is there;
-    /// from `Speak` on, `Audio` and `Whole` of each sentence, which is played from its `Start` on; `Played` about every 100 ms and after `Pause`; and
-    /// `Finished` after all audio, or without any if none can be made. A sentence without first audio for `voice.first_audio_timeout_secs`, or without
-    /// more of it for `voice.stall_timeout_secs`, is a `Stall`. After `Ended` or `Prepare` it reports nothing more about earlier commands.
-    Reply {
-        ticket: Ticket,
-        /// The turn in whose trace the work for it belongs, if that is known.
-        turn: Option<TurnId>,
-        aloud: Aloud,
-    },
 }
 
 /// The platforms that connect calls.

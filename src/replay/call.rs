@@ -8,7 +8,7 @@ use crate::domain::conversation::{Aloud, Input, Notice};
 use crate::domain::id::{PersonId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
-use crate::domain::voice::interruption::{Effect, Input as Told, Words};
+use crate::domain::voice::interruption::{self, Words};
 use crate::domain::voice::segment::Kind;
 
 impl Run<'_> {
@@ -45,29 +45,31 @@ impl Run<'_> {
             }
             Aloud::Play(effect) => {
                 let kind = match &effect {
-                    Effect::Speak => companion.map(|companion| ReplayEventKind::Speak { companion }),
-                    Effect::Duck => companion.map(|companion| ReplayEventKind::Duck { companion }),
-                    Effect::Unduck => companion.map(|companion| ReplayEventKind::Unduck { companion }),
-                    Effect::Pause => companion.map(|companion| ReplayEventKind::Yield { companion }),
-                    Effect::Resume { from } => companion.map(|companion| ReplayEventKind::Resume { companion, from: *from }),
+                    interruption::Effect::Speak => companion.map(|companion| ReplayEventKind::Speak { companion }),
+                    interruption::Effect::Duck => companion.map(|companion| ReplayEventKind::Duck { companion }),
+                    interruption::Effect::Unduck => companion.map(|companion| ReplayEventKind::Unduck { companion }),
+                    interruption::Effect::Pause => companion.map(|companion| ReplayEventKind::Yield { companion }),
+                    interruption::Effect::Resume { from } => {
+                        companion.map(|companion| ReplayEventKind::Resume { companion, from: *from })
+                    }
                     _ => None,
                 };
                 let Some((_, player)) = state.player.as_mut().filter(|(of, _)| *of == ticket) else { return };
                 let arrival = match effect {
-                    Effect::Speak => {
+                    interruption::Effect::Speak => {
                         player.play(None, now);
                         Some(Arrival::Playing(ticket))
                     }
-                    Effect::Resume { from } => {
+                    interruption::Effect::Resume { from } => {
                         player.play(Some(from), now);
                         Some(Arrival::Playing(ticket))
                     }
-                    Effect::Pause => Some(Arrival::Paused(ticket, player.pause(now))),
-                    Effect::SentenceDropped { .. } => {
+                    interruption::Effect::Pause => Some(Arrival::Paused(ticket, player.pause(now))),
+                    interruption::Effect::SentenceDropped { .. } => {
                         player.skip(now);
                         None
                     }
-                    Effect::Ended(_) => {
+                    interruption::Effect::Ended(_) => {
                         state.player = None;
                         None
                     }
@@ -92,9 +94,9 @@ impl Run<'_> {
         };
         let (sentences, is_silent) = (player.sentences().to_vec(), player.mouth().silent);
         for text in sentences {
-            self.tell(channel, ticket, Told::Sentence { text, words: Vec::new() });
+            self.tell(channel, ticket, interruption::Input::Sentence { text, words: Vec::new() });
         }
-        self.tell(channel, ticket, if is_silent { Told::Finished } else { Told::FirstAudio });
+        self.tell(channel, ticket, if is_silent { interruption::Input::Finished } else { interruption::Input::FirstAudio });
     }
 
     /// A reply plays on.
@@ -105,13 +107,13 @@ impl Run<'_> {
         let (progress, next) = player.advance(now);
         for progress in progress {
             match progress {
-                Progress::Plays(position) => self.tell(channel, ticket, Told::Played { position }),
+                Progress::Plays(position) => self.tell(channel, ticket, interruption::Input::Played { position }),
                 Progress::Sends(sentence, length) => {
-                    self.tell(channel, ticket, Told::Audio { sentence, length });
-                    self.tell(channel, ticket, Told::Whole { sentence });
+                    self.tell(channel, ticket, interruption::Input::Audio { sentence, length });
+                    self.tell(channel, ticket, interruption::Input::Whole { sentence });
                 }
-                Progress::Stalls => self.tell(channel, ticket, Told::Stall),
-                Progress::Finishes => self.tell(channel, ticket, Told::Finished),
+                Progress::Stalls => self.tell(channel, ticket, interruption::Input::Stall),
+                Progress::Finishes => self.tell(channel, ticket, interruption::Input::Finished),
             }
         }
         // A pause or an end has made an arrival of its own.
@@ -122,7 +124,7 @@ impl Run<'_> {
         }
     }
 
-    fn tell(&mut self, channel: &str, ticket: Ticket, told: Told) {
+    fn tell(&mut self, channel: &str, ticket: Ticket, told: interruption::Input) {
         self.step(channel, Input::Voice(Notice::Reply { ticket, told }));
     }
 

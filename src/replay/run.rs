@@ -21,7 +21,7 @@ use crate::domain::moment::Moment;
 use crate::domain::names::Names;
 use crate::domain::stop_phrase::is_stop_phrase;
 use crate::domain::trigger::Trigger;
-use crate::domain::voice::interruption::Input as Told;
+use crate::domain::voice::interruption;
 use crate::domain::voice::invented::is_invented;
 use crate::domain::voice::segment::{Heard, Kind as SegmentKind, kind_of};
 use crate::domain::voice::speech::HOP;
@@ -435,7 +435,9 @@ impl<'a> Run<'a> {
             },
             Arrival::FirstAudio(ticket) => return self.first_audio(channel, ticket),
             Arrival::Playing(ticket) => return self.play_on(channel, ticket),
-            Arrival::Paused(ticket, position) => Input::Voice(Notice::Reply { ticket, told: Told::Played { position } }),
+            Arrival::Paused(ticket, position) => {
+                Input::Voice(Notice::Reply { ticket, told: interruption::Input::Played { position } })
+            }
             Arrival::Hop(from, since) => return self.hop(channel, from, since),
             Arrival::Judge { ticket, answer } => {
                 Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }

@@ -1,29 +1,33 @@
-//! Hands to the channel what people in a call say.
+//! A call, and the ways from it to its actors and its channel.
 
 use std::sync::Arc;
 
-use super::call::{Call, unnamed};
+use super::call::SharedCall;
 use crate::actors::inbound::Inbound;
+use crate::actors::messages::voice_call::{CallMessage, RecognitionMessage, VoiceUserMessage};
+use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::directory::ActorKey;
+use crate::domain::call::playback::Patience;
+use crate::domain::call::{Effect, Input, View, World};
 use crate::domain::conversation::Notice;
-use crate::domain::id::PersonId;
+use crate::domain::id::{CompanionId, PersonId};
 use crate::domain::moment::Moment;
-use crate::domain::voice::speech::{HOP, Pulse};
-use crate::domain::voice::utterance::Input;
-use crate::ports::call_room::View;
+use crate::domain::service::Service;
 use crate::ports::inbound_events::InboundError;
 use crate::ports::speech_recognition::Segment;
 use crate::ports::voice_call::{CallEvents, InboundSegment};
+use crate::settings::speech::BUILT_IN;
 
-/// A call, and the way to its channel. Cheap to clone.
+/// A call, and the ways from it. Cheap to clone.
 #[derive(Clone)]
 pub struct Hearing {
-    pub call: Arc<Call>,
+    pub call: Arc<SharedCall>,
     inbound: Inbound,
 }
 
 impl Hearing {
-    pub const fn new(call: Arc<Call>, inbound: Inbound) -> Self {
+    pub const fn new(call: Arc<SharedCall>, inbound: Inbound) -> Self {
         Self { call, inbound }
     }
 
@@ -35,19 +39,64 @@ impl Hearing {
         &self.inbound
     }
 
-    /// Tells the channel something that is not on record. It does not matter to a channel that does not run.
-    pub fn notice(&self, notice: Notice) {
-        self.inbound.noticed(self.call.channel(), notice);
+    /// Handles what happened, and has the call's actor carry out what only it can.
+    pub fn report(&self, input: Input) {
+        let left = self.handle(input);
+        if !left.is_empty() {
+            // One that is being restarted looks by itself.
+            self.cast(&VoiceCallKey(self.call.channel().clone()), CallMessage::CarryOut(left));
+        }
     }
 
-    /// Whether everything that the person says is ignored.
+    /// Handles what happened. Returns what only the call's actor can carry out.
+    pub fn handle(&self, input: Input) -> Vec<Effect> {
+        let (context, voice) = (self.context(), &self.context().settings.voice);
+        let world = World {
+            now: self.call.now(),
+            at: context.clock.now(),
+            patience: Patience { first_audio: voice.first_audio_timeout(), more: voice.stall_timeout() },
+            is_opted_out: &|user| context.opt_outs.holds(&self.call.channel_ref().guild, user),
+            is_used_up: &|companion| self.is_used_up(companion),
+        };
+        self.call.handle(input, &world, |effect| self.carry_out(effect))
+    }
+
+    fn carry_out(&self, effect: Effect) -> Option<Effect> {
+        let channel = || self.call.channel().clone();
+        match effect {
+            Effect::Notice(notice) => _ = self.inbound.noticed(self.call.channel(), notice),
+            Effect::StopSpeech(user) => self.cast(&VoiceUserKey(channel(), user), VoiceUserMessage::Stop),
+            Effect::Finalize(user) => self.cast(&RecognitionKey(channel(), user), RecognitionMessage::Finalize),
+            Effect::ForgetWords(user) => self.cast(&RecognitionKey(channel(), user), RecognitionMessage::Forget),
+            effect => return Some(effect),
+        }
+        None
+    }
+
+    /// Sends a message to an actor of the call. One that is being restarted looks by itself.
+    pub fn cast<K: ActorKey>(&self, key: &K, message: K::Message) {
+        if let Some(actor) = self.context().directory.find(key) {
+            let _ = actor.cast(message);
+        }
+    }
+
+    /// Whether the guild may have no more spoken today by the service of a companion.
+    fn is_used_up(&self, companion: &CompanionId) -> bool {
+        let context = self.context();
+        let settings = context.memberships.companion(self.call.channel(), companion);
+        let provider = context.speech.synthesis.of(settings.and_then(|companion| companion.voice.provider).as_deref());
+        let (speech, guild, now) = (&context.settings.speech, &self.call.channel_ref().guild, context.clock.now());
+        provider.service().provider() != BUILT_IN
+            && context.calls.allowances().is_used_up(speech, guild, Service::SpeechSynthesis, now)
+    }
+
     pub fn is_deaf_to(&self, user: &PersonId) -> bool {
-        self.call.deafness(user).0 || self.is_opted_out(user)
+        self.call.read(|call| call.deafness(user)).0 || self.is_opted_out(user)
     }
 
     /// Whether the person wants to be ignored, here or in the whole guild.
     pub fn is_opted_out(&self, user: &PersonId) -> bool {
-        self.call.deafness(user).1 || self.context().opt_outs.holds(&self.call.channel_ref().guild, user)
+        self.call.read(|call| call.deafness(user)).1 || self.context().opt_outs.holds(&self.call.channel_ref().guild, user)
     }
 
     /// The language that is spoken: the name of a table of `speech.words`.
@@ -61,38 +110,18 @@ impl Hearing {
     pub fn names(&self) -> Vec<Arc<str>> {
         let (memberships, channel) = (&self.context().memberships, self.call.channel());
         let companions = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
-        let people = self.call.people().into_iter().filter(|person| !self.is_opted_out(&person.user));
-        let people = people.filter_map(|person| self.call.author(&person.user));
-        let companions = companions.flat_map(|companion| [companion.name].into_iter().chain(companion.aliases));
-        companions.chain(people.map(|author| author.name)).collect()
+        let people = self.call.read(|call| call.people().collect::<Vec<_>>());
+        let people = people.into_iter().filter(|person| !self.is_opted_out(&person.user));
+        let people = people.map(|person| self.call.speaker(&person.user).name);
+        companions.flat_map(|companion| [companion.name].into_iter().chain(companion.aliases)).chain(people).collect()
     }
 
-    /// A person's voice was heard.
-    pub fn pulse(&self, user: &PersonId, pulse: Pulse) {
-        let voiced = |from, to| Notice::Voiced { user: user.clone(), from, to };
-        match pulse {
-            Pulse::Started { started, until } => {
-                self.call.set_talking(user, true);
-                self.notice(Notice::Call(Input::Started { user: user.clone(), started }));
-                self.notice(voiced(started, until));
-            }
-            // Only a reply counts every hop.
-            Pulse::Voiced { from, to } if self.call.reply().is_some() => self.notice(voiced(from, to)),
-            Pulse::Voiced { .. } => {}
-            Pulse::Cut(stretch) => self.notice(voiced(stretch.ended, stretch.ended + HOP)),
-            Pulse::Ended(stretch) => {
-                self.call.set_talking(user, false);
-                self.notice(Notice::Call(Input::Ended { user: user.clone(), ended: stretch.ended }));
-            }
-        }
-    }
-
-    /// Words of a person that may change.
     pub fn partial(&self, user: &PersonId, text: &Arc<str>, started: Moment) {
-        let Some(from) = self.call.author(user).filter(|_| !self.is_opted_out(user)) else { return };
+        let author = self.call.read(|call| call.author(user));
+        let Some(from) = author.filter(|_| !self.is_opted_out(user)) else { return };
         let words = self.inbound.words_of_partial(self.call.channel_ref(), &from, text);
         self.call.show(&View::Caption { user: user.clone(), text: text.clone(), kind: None });
-        self.notice(Notice::Partial { user: user.clone(), started, words });
+        self.inbound.noticed(self.call.channel(), Notice::Partial { user: user.clone(), started, words });
     }
 
     /// Words of a person that do not change any more. They are on record when this returns, however long that takes.
@@ -103,15 +132,14 @@ impl Hearing {
         if self.is_opted_out(user) {
             return Ok(());
         }
-        let _recording = self.call.voice(user).map(|voice| voice.recording());
-        let id = format!("{}/{}", self.call.id_prefix(user), segment.id).into();
+        let _journaling = Journaling::new(self.call.clone(), user.clone());
+        let (is_during_reply, played) = self.call.read(|call| (call.was_replying(segment.started), call.played().clone()));
         let inbound_segment = InboundSegment {
-            segment: Segment { id, ..segment.clone() },
-            // Words of somebody who has left count, too.
-            from: self.call.author(user).unwrap_or_else(|| unnamed(user)),
+            segment: Segment { id: format!("{}/{}", self.call.id_prefix(user), segment.id).into(), ..segment.clone() },
+            from: self.call.speaker(user),
             provider: provider.into(),
-            is_during_reply: self.call.was_replying(segment.started),
-            played: self.call.played(),
+            is_during_reply,
+            played,
         };
         loop {
             match self.inbound.heard(self.call.channel_ref(), inbound_segment.clone()).await {
@@ -125,5 +153,24 @@ impl Hearing {
             self.call.show(&View::Caption { user: user.clone(), text: segment.text.clone(), kind: Some(kind) });
         }
         Ok(())
+    }
+}
+
+/// A segment of a person is being journaled until this is dropped.
+pub struct Journaling {
+    call: Arc<SharedCall>,
+    user: PersonId,
+}
+
+impl Journaling {
+    pub fn new(call: Arc<SharedCall>, user: PersonId) -> Self {
+        call.buffer(&user, |buffer| buffer.journaling += 1);
+        Self { call, user }
+    }
+}
+
+impl Drop for Journaling {
+    fn drop(&mut self) {
+        self.call.buffer(&self.user, |buffer| buffer.journaling = buffer.journaling.saturating_sub(1));
     }
 }

@@ -4,19 +4,44 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::call::Entered;
 use super::hearing::Hearing;
-use super::{CallLine, SpeakerLine, presence};
+use super::presence;
 use crate::actors::messages::switchboard::SwitchboardMessage;
-use crate::actors::messages::voice_call::CallMessage;
-use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey};
+use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
+use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey, VoiceUserKey};
 use crate::actors::runtime::context::ActorContext;
+use crate::domain::call::{Gone, Input};
 use crate::domain::id::PersonId;
 use crate::domain::message::Author;
 use crate::ports::backend::Refused;
-use crate::ports::call_room::{End, Entrance, Line, Listener, Packet, View};
+use crate::ports::call_room::{Entrance, Line, Listener, PersonAction};
 use crate::ports::inbound_events::InboundError;
 use crate::ports::platform_call::PlatformCall;
+
+/// A connection to a call: that of a person, or one that plays the call to all. Dropping it counts as a lost connection.
+struct CallLine {
+    hearing: Hearing,
+    line: u64,
+}
+
+impl Line for CallLine {
+    fn push_packet(&self, number: u32, packet: &[u8]) {
+        let call = &self.hearing.call;
+        if let Some(user) = call.push_packet(self.line, number, packet) {
+            self.hearing.cast(&VoiceUserKey(call.channel().clone(), user), VoiceUserMessage::Packets);
+        }
+    }
+
+    fn report(&self, action: PersonAction) {
+        self.hearing.report(Input::Acted { line: self.line, action });
+    }
+}
+
+impl Drop for CallLine {
+    fn drop(&mut self) {
+        self.hearing.report(Input::Parted { line: self.line, gone: Gone::Lost });
+    }
+}
 
 /// A call that people enter.
 pub struct Joined(Hearing);
@@ -30,28 +55,26 @@ impl Joined {
     ///
     /// # Errors
     /// The call is full, or the store takes nothing now.
-    pub async fn enter(&self, entrance: Entrance) -> Result<Arc<dyn Line>, Refused> {
+    pub async fn enter(&self, Entrance { author, has_microphone, listener }: Entrance) -> Result<Arc<dyn Line>, Refused> {
+        self.add(author, has_microphone, Some(listener)).await
+    }
+
+    async fn add(
+        &self,
+        author: Author,
+        has_microphone: bool,
+        listener: Option<Arc<dyn Listener>>,
+    ) -> Result<Arc<dyn Line>, Refused> {
         let (call, context) = (&self.0.call, self.0.context());
-        let user = PersonId::from(&*entrance.author.id);
+        let user = PersonId::from(&*author.id);
         let most = context.settings.voice.max_people;
-        let entered = call.enter(entrance.author, entrance.has_microphone, entrance.listener, most);
-        let Entered { line, moved } = entered.ok_or_else(|| too_many_people(context))?;
-        if let Some(moved) = moved {
-            moved.end(End::Moved);
-        }
-        // Dropping it counts as a lost connection.
-        let line = CallLine {
-            call: call.clone(),
-            user: user.clone(),
-            line,
-            directory: context.directory.clone(),
-            instruments: context.recorder.instruments().clone(),
-        };
+        let line = call.enter(author, has_microphone, listener, most);
+        let line = CallLine { hearing: self.0.clone(), line: line.ok_or_else(|| too_many_people(context))? };
         let (hearing, entering) = (self.0.clone(), user.clone());
         // A task of its own: it finishes even if the caller is cancelled. Otherwise somebody could be on record of whom this call does not know.
         let recorded = tokio::spawn(async move { presence::record(&hearing, &entering).await }).await;
         match context.directory.find(&VoiceCallKey(call.channel().clone())) {
-            Some(actor) if actor.cast(CallMessage::Entered(user)).is_ok() => {}
+            Some(actor) if actor.cast(CallMessage::Handle(Input::Entered { user })).is_ok() => {}
             // Its guild starts it, and it looks by itself who is there, and who is not.
             _ => wake(&self.0),
         }
@@ -64,7 +87,6 @@ impl Joined {
     }
 }
 
-/// Has the guild start the actor of the call.
 pub fn wake(hearing: &Hearing) {
     let channel_ref = hearing.call.channel_ref();
     if let Some(switchboard) = hearing.context().directory.find(&SwitchboardKey()) {
@@ -73,27 +95,16 @@ pub fn wake(hearing: &Hearing) {
     }
 }
 
-/// Nobody who takes part over the connection of the whole call is shown anything.
-struct Unshown;
-
-impl Listener for Unshown {
-    fn show(&self, _: &View) {}
-
-    fn play(&self, _: &Packet) {}
-
-    fn end(&self, _: End) {}
-}
-
 #[async_trait]
 impl PlatformCall for Joined {
     async fn enter(&self, author: Author) -> Result<Arc<dyn Line>, Refused> {
-        self.enter(Entrance { author, has_microphone: true, listener: Arc::new(Unshown) }).await
+        // The connection of the whole call shows it.
+        self.add(author, true, None).await
     }
 
     fn attach(&self, listener: Arc<dyn Listener>) -> Arc<dyn Line> {
-        let (call, directory) = (self.0.call.clone(), self.0.context().directory.clone());
-        let line = call.attach(listener);
-        Arc::new(SpeakerLine { call, line, directory })
+        let (hearing, line) = (self.0.clone(), self.0.call.attach(listener));
+        Arc::new(CallLine { hearing, line })
     }
 }
 

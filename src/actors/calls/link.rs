@@ -20,7 +20,6 @@ struct State {
     /// Runs if the connection finds that the call is over: the call was begun again meanwhile.
     next: Option<Arc<dyn CallConnection>>,
     task: Option<JoinHandle<()>>,
-    /// When the newest run began.
     begun: Option<Instant>,
     /// How the last run ended, until somebody takes it. `None` within: it panicked.
     ended: Option<Option<Ended>>,
@@ -62,7 +61,6 @@ impl Link {
         self.state.lock().ended.take()
     }
 
-    /// How long ago the newest run began.
     pub fn lasted(&self) -> Duration {
         self.state.lock().begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
@@ -77,7 +75,6 @@ impl Link {
         state.is_over
     }
 
-    /// The connection is not needed any more.
     pub fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

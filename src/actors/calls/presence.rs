@@ -1,6 +1,6 @@
 //! Puts on record who is in a call.
 
-use super::call::Recorded;
+use super::call::OnRecord;
 use super::hearing::Hearing;
 use crate::domain::id::PersonId;
 use crate::ports::inbound_events::InboundError;
@@ -13,13 +13,13 @@ use crate::ports::voice_call::CallEvents;
 pub async fn record(hearing: &Hearing, user: &PersonId) -> Result<(), InboundError> {
     let call = &hearing.call;
     let mut recorded = call.recorded().lock().await;
-    let author = call.person(user).and_then(|_| call.author(user));
+    let author = call.read(|state| state.person(user).and_then(|_| state.author(user)));
     match (author, recorded.get(user)) {
         (Some(author), before) if before.is_none_or(|before| !before.is_sure) => {
             // If this is cancelled or fails, it may be on record all the same.
-            recorded.insert(user.clone(), Recorded { author: author.clone(), is_sure: false });
+            recorded.insert(user.clone(), OnRecord { author: author.clone(), is_sure: false });
             hearing.inbound().joined(call.channel_ref(), author.clone()).await?;
-            recorded.insert(user.clone(), Recorded { author, is_sure: true });
+            recorded.insert(user.clone(), OnRecord { author, is_sure: true });
         }
         (None, Some(before)) => {
             hearing.inbound().left(call.channel_ref(), before.author.clone()).await?;
@@ -33,6 +33,9 @@ pub async fn record(hearing: &Hearing, user: &PersonId) -> Result<(), InboundErr
 /// Has whoever is the first on record greeted. The event has the same id for all, so it is accepted once.
 pub async fn welcome(hearing: Hearing, user: PersonId) {
     let call = &hearing.call;
+    if !hearing.context().settings.voice.greeting {
+        return;
+    }
     let recorded =
         call.recorded().lock().await.get(&user).filter(|recorded| recorded.is_sure).map(|recorded| recorded.author.clone());
     let Some(author) = recorded.filter(|_| !hearing.is_opted_out(&user)) else { return };
@@ -65,7 +68,7 @@ pub async fn settle_all(hearing: Hearing) {
 /// Somebody was lost for too long. The channel itself puts that on record.
 pub async fn forget(hearing: Hearing, user: PersonId) {
     let mut recorded = hearing.call.recorded().lock().await;
-    if hearing.call.person(&user).is_none() {
+    if hearing.call.read(|call| call.person(&user).is_none()) {
         recorded.remove(&user);
     }
 }

@@ -16,7 +16,6 @@ use crate::ports::speech_recognition::SpeechRecognition;
 use crate::ports::speech_synthesis::SpeechSynthesis;
 use crate::settings::speech::BUILT_IN;
 
-/// How much a provider is used.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Streams or sentences at a time.
@@ -27,7 +26,6 @@ pub struct Limits {
     pub price: Option<UnitPrice>,
 }
 
-/// A provider of a service.
 pub struct Provider<S: ?Sized> {
     service: Arc<S>,
     /// The voice of companions that choose none.
@@ -81,7 +79,6 @@ impl<S: ?Sized> Provider<S> {
         self.breaker.lock().allows_call(now)
     }
 
-    /// Whether its newest work failed.
     pub fn fails(&self, now: Moment) -> bool {
         self.breaker.lock().state(now) != BreakerState::Closed
     }
@@ -90,7 +87,6 @@ impl<S: ?Sized> Provider<S> {
         now < *self.rests_until.lock()
     }
 
-    /// Begins work if a place is free.
     fn begin(self: &Arc<Self>, now: Moment) -> Option<Permit<S>> {
         let place = self.places.clone().try_acquire_owned().ok()?;
         Some(self.permit(place, now))
@@ -130,7 +126,6 @@ impl<S: ?Sized> Permit<S> {
         had_failed
     }
 
-    /// Whether the provider has returned something.
     pub const fn has_worked(&self) -> bool {
         self.has_worked
     }
@@ -197,12 +192,10 @@ impl Recognisers {
         Self { first, others: others.into_iter().collect() }
     }
 
-    /// All of them, in order.
     pub fn all(&self) -> impl Iterator<Item = &RecognitionProvider> {
         [&self.first].into_iter().chain(&*self.others)
     }
 
-    /// The one that is preferred.
     pub fn first(&self) -> &dyn SpeechRecognition {
         &**self.first.service()
     }
@@ -282,7 +275,6 @@ macro_rules! described {
                 SpeechService { provider: self.service.provider(), host: self.service.host() }
             }
 
-            /// Its name in errors.
             pub fn endpoint(&self) -> Arc<str> {
                 self.service.host().unwrap_or_else(|| self.service.provider().into())
             }

@@ -1,8 +1,7 @@
 //! Has the words of one person recognised, and hands them to the channel. What is final is on record before anything else happens.
 //!
-//! The sound since the last final is shared ([`Voice`]), so that a new stream gets it again. Segments have ids, so that none
-//! counts twice. If too many people talk for a stream each, the sound waits ([`Streams`](super::streams::Streams)). What no service recognises for
-//! half a minute is given up.
+//! The sound since the last final is kept in the state of the call ([`SpeechBuffer`]), so that a new stream gets it again. Segments have ids, so that none
+//! counts twice. If too many people talk for a stream each, the sound waits. What no service recognises for half a minute is given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +12,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
-use super::call::Call;
-use super::hearing::Hearing;
+use super::call::SharedCall;
+use super::hearing::{Hearing, Journaling};
 use super::providers::Permit;
 use super::services::Work;
-use super::streams::Opened;
-use super::voice::Voice;
 use crate::actors::messages::voice_call::RecognitionMessage;
 use crate::actors::runtime::actor_keys::RecognitionKey;
 use crate::actors::runtime::context::Registered;
+use crate::domain::call::{Faults, SpeechBuffer};
 use crate::domain::id::PersonId;
 use crate::domain::moment::Moment;
 use crate::domain::service::Service;
 use crate::domain::voice::pump::{FINALIZE_TIMEOUT, Pump};
-use crate::ports::call_room::{Trouble, View};
+use crate::ports::call_room::Trouble;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
 use crate::settings::speech::BUILT_IN;
@@ -50,15 +48,12 @@ const IDLE: Duration = Duration::from_secs(30);
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
 /// How much audio is counted at a time. A daily limit ends a stream in the middle of an utterance that is longer.
 const COUNTED_EVERY: Duration = Duration::from_secs(10);
-/// A provider that returns nothing to so many utterances in a row has failed, and so has one whose streams are cut so often in a row.
-const MOST_FAULTS: u32 = 3;
 
 pub struct Recognition;
 
 #[derive(Clone)]
 pub struct Arguments {
     pub user: PersonId,
-    pub voice: Arc<Voice>,
     pub hearing: Hearing,
 }
 
@@ -66,17 +61,13 @@ pub struct State {
     arguments: Arguments,
     myself: ActorRef<RecognitionMessage>,
     stream: Option<Stream>,
-    /// The number of the newest stream.
     streams: u64,
     has_failed: bool,
     /// Whether there is no stream for this person, which the person was told.
     waits: bool,
     /// Whether [`RecognitionMessage::Again`] will come.
     will_retry: bool,
-    /// The utterances in a row to which nothing was returned.
-    unanswered: u32,
-    /// The streams in a row that returned something and were cut before an utterance had words.
-    cuts: u32,
+    faults: Faults,
     /// The newest final that is being put on record.
     recording: Option<JoinHandle<()>>,
     _registration: Registered,
@@ -88,14 +79,12 @@ struct Stream {
     sounds: Option<mpsc::Sender<Sound>>,
     task: AbortHandle,
     permit: Permit<dyn SpeechRecognition>,
-    /// The utterance that is being recognised.
     work: Option<Work>,
-    /// When an utterance ended.
     quiet_since: Instant,
     pump: Pump,
     /// Whether [`RecognitionMessage::Pump`] will come.
     is_pump_armed: bool,
-    call: Arc<Call>,
+    call: Arc<SharedCall>,
     user: PersonId,
 }
 
@@ -109,16 +98,15 @@ impl Stream {
         }
     }
 
-    /// Whether nobody has displaced it.
     fn is_open(&self) -> bool {
-        self.call.streams().has(&self.user, &self.task)
+        self.call.has_stream(&self.user, &self.task)
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
         self.end_work();
-        self.call.streams().close(&self.user, &self.task);
+        self.call.close_stream(&self.user, &self.task);
     }
 }
 
@@ -139,8 +127,7 @@ impl Actor for Recognition {
             has_failed: false,
             waits: false,
             will_retry: false,
-            unanswered: 0,
-            cuts: 0,
+            faults: Faults::default(),
             recording: None,
             _registration: registration,
         };
@@ -162,7 +149,7 @@ impl Actor for Recognition {
             RecognitionMessage::Finalize => state.offer(Sound::Finalize),
             RecognitionMessage::Pump(stream) if stream == state.streams => state.pump(),
             RecognitionMessage::Pump(_) => {}
-            RecognitionMessage::Result(stream, result, place) if stream == state.streams => state.take(result, place),
+            RecognitionMessage::Result(stream, result, place) if stream == state.streams => state.handle_result(result, place),
             RecognitionMessage::Ended(stream, outcome) if stream == state.streams => state.stream_ended(outcome),
             RecognitionMessage::Result(..) | RecognitionMessage::Ended(..) => {}
             RecognitionMessage::Again => {
@@ -183,11 +170,11 @@ impl Actor for Recognition {
 impl State {
     /// Gives the recogniser what waits. A new stream also gets what the one before had taken since its last final.
     fn send(&mut self) {
-        let Arguments { user, hearing, voice } = &self.arguments;
-        if hearing.is_opted_out(user) {
-            return voice.forget();
+        if self.arguments.hearing.is_opted_out(&self.arguments.user) {
+            self.buffer(SpeechBuffer::forget);
+            return;
         }
-        if voice.found().is_silent() {
+        if self.is_silent() {
             self.waits = false;
             return;
         }
@@ -195,8 +182,8 @@ impl State {
         if is_new && let Err(trouble) = self.open() {
             return self.wait(trouble);
         }
-        let sounds = self.arguments.voice.found().next_sounds(is_new);
-        sounds.into_iter().for_each(|sound| self.offer(sound));
+        let sounds = self.buffer(|buffer| buffer.next_sounds(is_new));
+        sounds.into_iter().flatten().for_each(|sound| self.offer(sound));
     }
 
     fn offer(&mut self, sound: Sound) {
@@ -222,7 +209,6 @@ impl State {
         }
     }
 
-    /// Audio was forwarded to the recogniser.
     fn forwarded(&mut self, from: Moment, samples: usize) {
         let hearing = &self.arguments.hearing;
         let Some(stream) = &mut self.stream else { return };
@@ -304,9 +290,8 @@ impl State {
             let _ = myself.cast(RecognitionMessage::Ended(number, outcome));
         };
         let (call, most) = (&hearing.call, hearing.context().settings.voice.max_streams);
-        let Some(Opened { task, displaced }) = call.open_stream(user, most, || tokio::spawn(listen).abort_handle()) else {
-            return Err(Trouble::RecognitionFull);
-        };
+        let opened = call.open_stream(user, most, || tokio::spawn(listen).abort_handle());
+        let (task, displaced) = opened.ok_or(Trouble::RecognitionFull)?;
         let key = displaced.map(|displaced| RecognitionKey(call.channel().clone(), displaced));
         if let Some(actor) = key.and_then(|key| hearing.context().directory.find(&key)) {
             // One that is being restarted opens another by itself.
@@ -330,7 +315,7 @@ impl State {
     /// Somebody who began to speak later has got the stream. If this person still talks, the sound waits for another one.
     fn displaced(&mut self) {
         let Arguments { user, hearing, .. } = &self.arguments;
-        let is_active = hearing.call.need_of_stream(user).is_active;
+        let is_active = hearing.call.read(|call| call.need_of_stream(user, hearing.call.now())).0;
         self.close();
         if is_active {
             self.wait(Trouble::RecognitionFull);
@@ -341,7 +326,7 @@ impl State {
     fn wait(&mut self, trouble: Trouble) {
         if !std::mem::replace(&mut self.waits, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
-            hearing.call.show_to(user, &View::Trouble(trouble));
+            hearing.call.show_trouble(user, trouble);
             let (most, trouble) = (hearing.context().settings.voice.max_streams, trouble.as_str());
             let channel = Plain(hearing.call.channel().as_str());
             tracing::info!(%channel, trouble, most, "words of somebody in a call are not recognised now: no service works, or voice.max_streams, speech.max_concurrent or speech.guild_minutes_per_day limits it");
@@ -361,17 +346,17 @@ impl State {
         if stream.sounds.is_none() {
             return self.wait(Trouble::RecognitionUsedUp);
         }
-        self.note_end(stream, outcome);
+        self.report_end(stream, outcome);
         if !std::mem::replace(&mut self.has_failed, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
-            hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFailed));
+            hearing.call.show_trouble(user, Trouble::RecognitionFailed);
             self.waits = true;
             self.retry();
         }
     }
 
     /// Tells the provider's breaker how a stream ended. A provider that gets no work for a while is logged once.
-    fn note_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
+    fn report_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
         if let Some(work) = &mut stream.work {
             work.fail(Trouble::RecognitionFailed.as_str());
         }
@@ -382,14 +367,20 @@ impl State {
             .err()
             .unwrap_or_else(|| NoAnswer::Unreachable { endpoint: provider.endpoint(), detail: "it ended by itself".to_owned() });
         let provider = provider.service().provider();
-        self.cuts += u32::from(stream.permit.has_worked());
-        if self.cuts >= MOST_FAULTS {
-            self.cuts = 0;
+        if self.faults.add_cut(stream.permit.has_worked()) {
             stream.permit.distrust();
         }
         if stream.permit.failed(self.arguments.hearing.context().clock.now(), &error) {
             tracing::warn!(provider, error = error.in_our_words(), "speech recognition failed and is tried again");
         }
+    }
+
+    fn buffer<T>(&self, change: impl FnOnce(&mut SpeechBuffer) -> T) -> Option<T> {
+        self.arguments.hearing.call.buffer(&self.arguments.user, change)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.buffer(|buffer| buffer.is_silent()).unwrap_or(true)
     }
 
     /// Whether the guild gets no more of what costs something today.
@@ -403,13 +394,12 @@ impl State {
     /// The next utterance goes to a provider that is preferred, if one works again, and to none that the guild may not use any more.
     fn leave_provider(&mut self) {
         let context = self.arguments.hearing.context();
-        let is_silent = self.arguments.voice.found().is_silent();
         let leaves = |stream: &Stream| {
             let provider = stream.permit.provider();
             let prefers_another = context.speech.recognition.prefers_another(provider, context.clock.now());
             prefers_another || self.is_used_up() && provider.service().provider() != BUILT_IN
         };
-        if is_silent && self.stream.as_ref().is_some_and(leaves) {
+        if self.is_silent() && self.stream.as_ref().is_some_and(leaves) {
             self.close();
         }
     }
@@ -417,35 +407,35 @@ impl State {
     /// A service may refuse the same sound again and again.
     fn give_up_old_sound(&self) {
         let now = self.arguments.hearing.context().clock.now();
-        self.arguments.voice.found().forget_before(now - GIVEN_UP_AFTER);
+        self.buffer(|buffer| buffer.forget_before(now - GIVEN_UP_AFTER));
     }
 
     fn close_if_idle(&mut self) {
         self.give_up_old_sound();
-        let is_silent = self.arguments.voice.found().is_silent();
-        if is_silent && self.stream.as_ref().is_some_and(|stream| stream.quiet_since.elapsed() >= IDLE) {
+        if self.is_silent() && self.stream.as_ref().is_some_and(|stream| stream.quiet_since.elapsed() >= IDLE) {
             self.close();
         }
     }
 
-    fn take(&mut self, result: Recognised, place: OwnedSemaphorePermit) {
-        let Arguments { user, hearing, voice } = &self.arguments;
+    fn handle_result(&mut self, result: Recognised, place: OwnedSemaphorePermit) {
+        let Arguments { user, hearing } = &self.arguments;
         let Some(stream) = self.stream.as_mut().filter(|_| !hearing.is_opted_out(user)) else { return };
         let (context, provider) = (hearing.context(), stream.permit.provider().service().provider());
-        let is_answer = !matches!(&result, Recognised::Final(segment) if !segment.is_answer);
-        if is_answer {
-            self.unanswered = 0;
-            if stream.permit.works(context.clock.now()) {
-                tracing::info!(provider, "speech is recognised again");
-            }
+        let (is_answer, is_last, has_words) = match &result {
+            Recognised::Partial { .. } => (true, false, true),
+            Recognised::Final(segment) => (segment.is_answer, segment.is_last, !segment.text.trim().is_empty()),
+        };
+        if is_answer && stream.permit.works(context.clock.now()) {
+            tracing::info!(provider, "speech is recognised again");
         }
+        let has_failed = self.faults.add_result(is_answer, is_last, has_words);
         match result {
             Recognised::Partial { text, started } => hearing.partial(user, &text, started),
             Recognised::Final(segment) => {
-                voice.found().finalised(segment.ended, segment.is_last);
-                let (is_last, has_words) = (segment.is_last, !segment.text.trim().is_empty());
+                hearing.call.buffer(user, |buffer| buffer.finalised(segment.ended, segment.is_last));
                 // The sound is not repeated any more, so the words must get on record even if this actor dies meanwhile.
-                let (hearing, user, guards) = (hearing.clone(), user.clone(), (voice.recording(), place));
+                let (hearing, user, guards) =
+                    (hearing.clone(), user.clone(), (Journaling::new(hearing.call.clone(), user.clone()), place));
                 let before = self.recording.take();
                 self.recording = Some(tokio::spawn(async move {
                     let _guards = guards;
@@ -462,14 +452,7 @@ impl State {
                     stream.quiet_since = Instant::now();
                     let number = self.streams;
                     self.myself.send_after(IDLE, move || RecognitionMessage::Idle(number));
-                    if has_words {
-                        self.cuts = 0;
-                    }
-                    if !is_answer {
-                        self.unanswered += 1;
-                    }
-                    if self.unanswered >= MOST_FAULTS {
-                        self.unanswered = 0;
+                    if has_failed {
                         return self.stream_ended(Err(NoAnswer::TimedOut { after: FINALIZE_TIMEOUT }));
                     }
                     self.leave_provider();

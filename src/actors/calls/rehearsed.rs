@@ -6,6 +6,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::hearing::Hearing;
+use crate::domain::call::Input;
 use crate::domain::id::PersonId;
 use crate::domain::moment::Moment;
 use crate::domain::voice::said::{Said, Sound};
@@ -14,39 +15,47 @@ use crate::ports::speech_recognition::Segment;
 
 /// The recogniser that is named as the source of the words.
 const PROVIDER: &str = "rehearsal";
-/// How often voice is reported.
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
 /// Says a text as a person in the call, who counts as talking meanwhile. If the person leaves, the words so far are recorded. After an opt-out nothing is.
-pub fn say(hearing: Hearing, user: PersonId, said: Said) -> AbortHandle {
+pub fn say_typed_text(hearing: Hearing, user: PersonId, said: Said) -> AbortHandle {
     let task = tokio::spawn(async move {
-        let begun = Instant::now();
-        let started = hearing.context().clock.now();
-        let (mut until, mut so_far) = (started, "");
-        for (after, sound) in said.sounds() {
-            voice_until(&hearing, &user, begun, started, &mut until, after).await;
-            let at = started + after;
-            if hearing.is_opted_out(&user) {
-                return;
-            }
-            if hearing.call.person(&user).is_none() {
-                return record(&hearing, &user, started, at, so_far).await;
-            }
-            match sound {
-                Sound::Start => hearing.pulse(&user, Pulse::Started { started, until: at }),
-                Sound::Partial(text) => {
-                    so_far = text;
-                    hearing.partial(&user, &text.into(), started);
-                }
-                Sound::End => {
-                    hearing.pulse(&user, Pulse::Ended(Stretch { started, ended: at, voiced: at.since(started) }));
-                    until = Moment::from_micros(u64::MAX);
-                }
-                Sound::Final(text) => return record(&hearing, &user, started, started + said.duration(), text).await,
-            }
-        }
+        say(&hearing, &user, &said).await;
+        hearing.report(Input::SaidAll { user });
     });
     task.abort_handle()
+}
+
+async fn say(hearing: &Hearing, user: &PersonId, said: &Said) {
+    let begun = Instant::now();
+    let started = hearing.context().clock.now();
+    let (mut until, mut so_far) = (started, "");
+    for (after, sound) in said.sounds() {
+        voice_until(hearing, user, begun, started, &mut until, after).await;
+        let at = started + after;
+        if hearing.is_opted_out(user) {
+            return;
+        }
+        if hearing.call.read(|call| call.person(user).is_none()) {
+            return record(hearing, user, started, at, so_far).await;
+        }
+        match sound {
+            Sound::Start => pulse(hearing, user, Pulse::Started { started, until: at }),
+            Sound::Partial(text) => {
+                so_far = text;
+                hearing.partial(user, &text.into(), started);
+            }
+            Sound::End => {
+                pulse(hearing, user, Pulse::Ended(Stretch { started, ended: at, voiced: at.since(started) }));
+                until = Moment::from_micros(u64::MAX);
+            }
+            Sound::Final(text) => return record(hearing, user, started, started + said.duration(), text).await,
+        }
+    }
+}
+
+fn pulse(hearing: &Hearing, user: &PersonId, pulse: Pulse) {
+    hearing.report(Input::Pulse { user: user.clone(), pulse });
 }
 
 /// Waits, and reports voice meanwhile.
@@ -54,7 +63,7 @@ async fn voice_until(hearing: &Hearing, user: &PersonId, begun: Instant, started
     while *until < started + after {
         let to = (*until + VOICED_EVERY).min(started + after);
         tokio::time::sleep_until(begun + to.since(started)).await;
-        hearing.pulse(user, Pulse::Voiced { from: *until, to });
+        pulse(hearing, user, Pulse::Voiced { from: *until, to });
         *until = to;
     }
     tokio::time::sleep_until(begun + after).await;

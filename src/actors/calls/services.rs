@@ -32,7 +32,6 @@ pub struct Work {
     started: Moment,
     /// Samples that the service was given, or has made.
     samples: u64,
-    /// Characters of the sentence.
     characters: u64,
     error: Option<&'static str>,
 }
@@ -73,7 +72,6 @@ impl Work {
         self.samples = self.samples.saturating_add(samples as u64);
     }
 
-    /// The audio that the service was given so far.
     pub fn audio(&self) -> Duration {
         Duration::from_micros(self.samples.saturating_mul(1_000_000) / u64::from(HEARD_RATE))
     }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::call::Call;
+use super::call::SharedCall;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::{drained, look};
 use crate::domain::conversation::Notice;
 use crate::domain::id::Ticket;
-use crate::domain::voice::interruption::Input as Heard;
+use crate::domain::voice::interruption;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
@@ -23,8 +23,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub async fn shut_down(context: &ActorContext) {
     let mut ended = Vec::new();
     for call in context.calls.all() {
-        let Some(ticket) = call.reply() else { continue };
-        let told = Notice::Reply { ticket, told: Heard::ShutDown };
+        let Some(ticket) = call.read(|call| call.reply()) else { continue };
+        let told = Notice::Reply { ticket, told: interruption::Input::ShutDown };
         context.directory.hand_over(&ChannelActorKey(call.channel().clone()), ChannelMessage::Voice(told));
         ended.push((call, ticket));
     }
@@ -40,7 +40,7 @@ pub async fn shut_down(context: &ActorContext) {
     }
 }
 
-async fn is_being_posted(context: &ActorContext, call: &Call, ticket: Ticket) -> bool {
+async fn is_being_posted(context: &ActorContext, call: &SharedCall, ticket: Ticket) -> bool {
     let look = look(context, call.channel()).await;
     look.is_some_and(|look| look.conversation.turns().owed_reply(ticket).is_some_and(|floor| floor.is_posting))
 }

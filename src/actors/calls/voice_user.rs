@@ -1,19 +1,17 @@
 //! Hears one person: decodes the packets, and finds when the person talks.
 //!
-//! What it has found is shared ([`Voice`]), so that an actor that dies loses only the state of its decoder.
-
-use std::sync::Arc;
+//! What it has found is kept in the state of the call ([`SpeechBuffer`]), so that an actor that dies loses only the state of its decoder.
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::AbortHandle;
 
 use super::hearing::Hearing;
-use super::voice::{Found, Voice, note_end, take_heard};
 use crate::actors::messages::voice_call::{RecognitionMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceUserKey};
 use crate::actors::runtime::context::Registered;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
+use crate::domain::call::{Input, SpeechBuffer};
 use crate::domain::id::PersonId;
 use crate::domain::voice::speech::{HANGOVER, Pulse};
 use crate::ports::audio::{Ear, PacketRefused};
@@ -23,7 +21,6 @@ pub struct VoiceUser;
 #[derive(Clone)]
 pub struct Arguments {
     pub user: PersonId,
-    pub voice: Arc<Voice>,
     pub hearing: Hearing,
 }
 
@@ -62,11 +59,11 @@ impl Actor for VoiceUser {
         let Arguments { user, hearing, .. } = &state.arguments;
         let _at_work = at_work(Address::VoiceUser(hearing.call.channel().clone(), user.clone()));
         match message {
-            VoiceUserMessage::Packets => state.hear()?,
-            VoiceUserMessage::Stop => state.follow(|found| found.speech.stop()),
+            VoiceUserMessage::Packets => state.decode_packets()?,
+            VoiceUserMessage::Stop => state.change_speech(SpeechBuffer::stop),
             VoiceUserMessage::Wake => {
                 let now = state.arguments.hearing.context().clock.now();
-                state.follow(|found| found.speech.wake(now));
+                state.change_speech(|buffer| buffer.wake(now));
             }
         }
         Ok(())
@@ -75,18 +72,16 @@ impl Actor for VoiceUser {
 
 impl State {
     /// Decodes the packets that wait. Whoever wants to be ignored is not listened to.
-    fn hear(&mut self) -> Result<(), ActorProcessingErr> {
-        let packets = self.arguments.voice.take();
-        if self.arguments.hearing.is_deaf_to(&self.arguments.user) {
+    fn decode_packets(&mut self) -> Result<(), ActorProcessingErr> {
+        let Arguments { user, hearing } = &self.arguments;
+        let packets = hearing.call.buffer(user, SpeechBuffer::take_packets).unwrap_or_default();
+        if hearing.is_deaf_to(user) {
             return Ok(());
         }
         for waiting in packets {
             if self.line.replace(waiting.line).is_some_and(|before| before != waiting.line) {
                 self.ear = self.arguments.hearing.context().speech.audio.ear()?;
-                self.follow(|found| {
-                    found.change_microphone();
-                    found.speech.stop()
-                });
+                self.change_speech(SpeechBuffer::change_microphone);
             }
             self.decode(waiting.number, &waiting.packet);
         }
@@ -95,14 +90,17 @@ impl State {
     }
 
     fn decode(&mut self, number: u32, packet: &[u8]) {
-        let Arguments { voice, hearing, .. } = &self.arguments;
+        let Arguments { user, hearing } = &self.arguments;
         let context = hearing.context();
         let instruments = context.recorder.instruments();
-        let mut pulses = Vec::new();
-        let has_sound = match self.ear.hear(number, packet) {
-            Ok(heard) => {
+        let (has_sound, pulses) = match self.ear.hear(number, packet) {
+            Ok(decoded) => {
+                let hops = decoded.hops.iter().map(|hop| (hop.from, hop.score));
                 let (now, has_partials) = (context.clock.now(), context.speech.recognition.first().has_partials());
-                take_heard(&mut voice.found(), &heard, now, has_partials, &mut pulses)
+                hearing
+                    .call
+                    .buffer(user, |buffer| buffer.add((decoded.from, decoded.samples), hops, now, has_partials))
+                    .unwrap_or_default()
             }
             Err(PacketRefused::Late(_)) => return instruments.voice_packets.add(1, ["late"]),
             Err(PacketRefused::Malformed(error)) => {
@@ -111,46 +109,42 @@ impl State {
             }
         };
         if has_sound {
-            self.tell_recognition();
+            self.wake_recognition();
         }
         self.report(pulses);
     }
 
-    fn follow(&mut self, change: impl FnOnce(&mut Found) -> Option<Pulse>) {
-        let pulse = change(&mut self.arguments.voice.found());
-        if let Some(pulse) = pulse {
-            note_end(&mut self.arguments.voice.found(), &pulse);
-            self.tell_recognition();
+    fn change_speech(&mut self, change: impl FnOnce(&mut SpeechBuffer) -> Option<Pulse>) {
+        let Arguments { user, hearing } = &self.arguments;
+        if let Some(pulse) = hearing.call.buffer(user, change).flatten() {
+            self.wake_recognition();
             self.report(vec![pulse]);
         }
         self.arm();
     }
 
-    fn tell_recognition(&self) {
-        let Arguments { user, hearing, .. } = &self.arguments;
-        if let Some(recognition) = hearing.context().directory.find(&RecognitionKey(hearing.call.channel().clone(), user.clone()))
-        {
-            // One that is being restarted takes what waits when it starts.
-            let _ = recognition.cast(RecognitionMessage::Sounds);
-        }
+    fn wake_recognition(&self) {
+        let Arguments { user, hearing } = &self.arguments;
+        hearing.cast(&RecognitionKey(hearing.call.channel().clone(), user.clone()), RecognitionMessage::Sounds);
     }
 
     /// Reports onsets, voice and offsets to the channel.
-    fn report(&mut self, pulses: Vec<Pulse>) {
+    fn report(&self, pulses: Vec<Pulse>) {
         for pulse in pulses {
-            self.arguments.hearing.pulse(&self.arguments.user, pulse);
+            self.arguments.hearing.report(Input::Pulse { user: self.arguments.user.clone(), pulse });
         }
     }
 
     /// Looks again when the speech ends unless more of it comes.
     fn arm(&mut self) {
-        let deadline = self.arguments.voice.found().speech.deadline();
+        let Arguments { user, hearing } = &self.arguments;
+        let deadline = hearing.call.buffer(user, |buffer| buffer.deadline()).flatten();
         if let Some(alarm) = self.alarm.take() {
             alarm.abort();
         }
         if let Some(deadline) = deadline {
             // Packets may be on their way that are older than now.
-            let after = deadline.since(self.arguments.hearing.context().clock.now()) + HANGOVER;
+            let after = deadline.since(hearing.context().clock.now()) + HANGOVER;
             self.alarm = Some(self.myself.send_after(after, || VoiceUserMessage::Wake).abort_handle());
         }
     }

@@ -16,7 +16,7 @@ use crate::domain::conversation::{Aloud, Conversation, Notice};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId};
 use crate::domain::voice::interruption;
-use crate::domain::voice::utterance::{self, Effect};
+use crate::domain::voice::utterance;
 use crate::journal::reader::Reader;
 use crate::ports::voice_call::CallEffect;
 use crate::telemetry::plain::Plain;
@@ -79,14 +79,14 @@ pub(super) fn end_playback(channel: &ChannelContext) {
 }
 
 /// Carries out in the call what the conversation wants done there.
-pub(super) fn carry_out_in_call(effect: Effect, conversation: &Conversation, channel: &ChannelContext) {
+pub(super) fn carry_out_in_call(effect: utterance::Effect, conversation: &Conversation, channel: &ChannelContext) {
     let effect = match effect {
-        Effect::Finalize { user } => CallEffect::Finalize { user },
-        Effect::CountsAsNoise { user } => CallEffect::CountsAsNoise { user },
-        Effect::Left { user } => return record_left(&user, conversation, channel),
-        Effect::Redact { user } => return redact_speech(&user, conversation, channel),
+        utterance::Effect::Finalize { user } => CallEffect::Finalize { user },
+        utterance::Effect::CountsAsNoise { user } => CallEffect::CountsAsNoise { user },
+        utterance::Effect::Left { user } => return record_left(&user, conversation, channel),
+        utterance::Effect::Redact { user } => return redact_speech(&user, conversation, channel),
         // The conversation follows these itself.
-        Effect::HandOver(_) | Effect::Quiet { .. } => return,
+        utterance::Effect::HandOver(_) | utterance::Effect::Quiet { .. } => return,
     };
     carry_out(effect, channel);
 }

@@ -9,7 +9,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::conversation::Notice;
 use crate::domain::id::{GuildId, PersonId, Ward};
-use crate::domain::voice::utterance::Input;
+use crate::domain::voice::utterance;
 use crate::journal::key;
 use crate::journal::record::{OptOutRecord, encode};
 use crate::ports::backend::Refused;
@@ -33,9 +33,9 @@ impl OptOutService {
     fn tell_calls(&self, guild: &GuildId, person: &PersonId, ignored: bool) {
         for (channel, membership) in self.context.memberships.all() {
             if membership.guild == *guild {
-                self.context.calls.note_opt_out(&channel, person, ignored);
+                self.context.calls.change_opt_out(&channel, person, ignored);
                 let user = person.clone();
-                let input = if ignored { Input::OptedOut { user } } else { Input::OptedIn { user } };
+                let input = if ignored { utterance::Input::OptedOut { user } } else { utterance::Input::OptedIn { user } };
                 // A channel that is not running asks for the opt-outs when it starts.
                 self.context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Voice(Notice::Call(input)));
             }

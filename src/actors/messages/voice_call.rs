@@ -1,16 +1,12 @@
 //! Messages to the actors of a voice call.
 
-use std::sync::Arc;
-
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::supervision::Upkeep;
-use crate::domain::conversation::Aloud;
-use crate::domain::id::{PersonId, Ticket, TurnId};
-use crate::ports::call_room::Told;
+use crate::domain::call::{Effect, Input};
+use crate::domain::id::PersonId;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::Recognised;
-use crate::ports::speech_synthesis::Piece;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallChild {
@@ -21,36 +17,16 @@ pub enum CallChild {
 }
 
 pub enum CallMessage {
-    /// A person has one more connection.
-    Entered(PersonId),
-    /// A person has one connection less, which had the microphone or not, and perhaps none any more.
-    Parted(PersonId, bool),
-    /// A person without a connection may have been away for long enough.
-    Away(PersonId),
-    /// A person did something at this connection.
-    Told(u64, Told),
-    /// The channel has restarted, or knows that this call has: what is played stops, and what is to be done for a reply follows.
-    Restarted,
-    /// This person wants to be ignored in the guild, or to be listened to again.
-    OptOutChanged(PersonId),
-    /// The recogniser of this person should return what it has.
-    Finalize(PersonId),
-    /// This person counts as noise.
-    Noise(PersonId),
-    /// Something to do for a reply, and the turn in whose trace it is.
-    Reply(Ticket, Option<TurnId>, Aloud),
-    /// Audio of a sentence of the reply with this identity. None: all of it is made.
-    Piece(Arc<()>, usize, Option<Result<Piece, NoAnswer>>),
-    /// Packets may be due, or audio may be late.
-    Tick,
+    /// This happened.
+    Handle(Input),
+    /// Carry out what was decided elsewhere.
+    CarryOut(Vec<Effect>),
     /// The connection that carries the whole call should run.
     Connect,
     /// It may work now.
     TryAgain,
     /// That connection has ended.
     Disconnected,
-    /// The call may have lasted for as long as it may.
-    Limit,
     /// The call's own supervision messages.
     Upkeep(Upkeep<CallChild>),
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::ActorBackend;
-use crate::actors::calls::call::Call;
+use crate::actors::calls::call::SharedCall;
 use crate::actors::calls::hearing::Hearing;
 use crate::actors::calls::joined::{Joined, too_many_calls, too_many_people, wake};
 use crate::actors::calls::providers::VoiceProvider;
@@ -43,7 +43,10 @@ impl CallRooms for ActorBackend {
         self.check_writable(room)?;
         let (calls, voice) = (&self.context.calls, &self.context.settings.voice);
         match calls.get(&channel) {
-            Some(call) if call.person(&PersonId::from(from)).is_none() && call.people().len() >= voice.max_people => {
+            Some(call)
+                if call
+                    .read(|call| call.person(&PersonId::from(from)).is_none() && call.people().count() >= voice.max_people) =>
+            {
                 Err(too_many_people(&self.context))
             }
             None if calls.all().len() >= voice.max_calls => Err(too_many_calls(&self.context)),
@@ -56,7 +59,7 @@ impl CallRooms for ActorBackend {
         self.check_writable(room)?;
         let (context, voice) = (&self.context, &self.context.settings.voice);
         let channel_ref = ChannelRef { guild: channel_key.guild.clone(), channel: channel_key.channel.clone(), parent: None };
-        let begin = || Call::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
+        let begin = || SharedCall::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
         let call = context.calls.get_or_begin(&channel_key.channel, voice.max_calls, begin);
         let call = call.ok_or_else(|| too_many_calls(context))?;
         Joined::new(Hearing::new(call, self.inbound.clone())).enter(entrance).await
@@ -74,7 +77,7 @@ impl PlatformCalls for ActorBackend {
         if !self.has_companions(&channel_ref.channel) {
             return Err(Refused::NotFound("no companion is in the channel".to_owned()));
         }
-        let begin = || Call::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
+        let begin = || SharedCall::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
         let ending = usize::from(left.is_some_and(|left| context.calls.get(left).is_some()));
         let most = context.settings.voice.max_calls.saturating_add(ending);
         let call = context.calls.get_or_begin(&channel_ref.channel, most, begin);
@@ -114,7 +117,7 @@ impl PlatformCalls for ActorBackend {
             recognition: each_once(speech.recognition.all().map(|provider| provider.description())),
             recognises_words: speech.recognition.first().recognises_words(),
             synthesis: each_once(voices.iter().map(|provider| provider.description())),
-            people: call.as_ref().map(|call| call.people()).unwrap_or_default(),
+            people: call.as_ref().map(|call| call.read(|call| call.people().collect())).unwrap_or_default(),
             troubles: call.map(|call| self.troubles(&call, &voices)).unwrap_or_default(),
         }
     }
@@ -122,14 +125,14 @@ impl PlatformCalls for ActorBackend {
 
 impl ActorBackend {
     /// What of the services does not work in a call now.
-    fn troubles(&self, call: &Call, voices: &[&VoiceProvider]) -> Vec<Trouble> {
+    fn troubles(&self, call: &SharedCall, voices: &[&VoiceProvider]) -> Vec<Trouble> {
         let (context, now) = (&self.context, self.context.clock.now());
         let (recognition, guild) = (&context.speech.recognition, &call.channel_ref().guild);
         let is_used_up = |service| context.calls.allowances().is_used_up(&context.settings.speech, guild, service, now);
         let is_paid = |name: &str| name != BUILT_IN;
         let is_deaf = is_paid(recognition.first().provider()) && is_used_up(Service::SpeechRecognition);
         let is_mute = voices.iter().any(|voice| is_paid(voice.service().provider())) && is_used_up(Service::SpeechSynthesis);
-        let is_failing = call.voices_fail() || voices.iter().any(|voice| voice.fails(now));
+        let is_failing = call.read(|call| call.voices_fail()) || voices.iter().any(|voice| voice.fails(now));
         [
             (Trouble::RecognitionFailed, recognition.fail(now)),
             (Trouble::RecognitionUsedUp, is_deaf),

@@ -2,7 +2,7 @@
 
 use super::opus::{CodecError, Decoder, Encoder, HEARD_FRAME, PacketError};
 use super::vad::Detector;
-use crate::ports::audio::{self, Audio, CodecFailed, Ear, Heard, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::audio::{self, Audio, CodecFailed, Decoded, Ear, Hop, PacketRefused, SPOKEN_FRAME};
 
 /// Opus, and the detector of speech.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +37,7 @@ struct OpusEar {
 }
 
 impl Ear for OpusEar {
-    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Heard<'_>, PacketRefused> {
+    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         let decoded = self.decoder.decode(number, packet)?;
         let from = u64::from(decoded.first) * HEARD_FRAME as u64;
         if self.end != Some(from) {
@@ -50,7 +50,7 @@ impl Ear for OpusEar {
         self.hops.clear();
         let (begun, hops) = (self.begun, &mut self.hops);
         self.detector.score(decoded.samples, |scored| hops.push(Hop { from: begun + scored.from, score: scored.score }));
-        Ok(Heard { from, samples: &self.samples, hops: &self.hops, concealed: decoded.concealed })
+        Ok(Decoded { from, samples: &self.samples, hops: &self.hops, concealed: decoded.concealed })
     }
 }
 

@@ -27,7 +27,7 @@ use super::problem::Problem;
 use super::validation;
 use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
-use crate::ports::call_room::{self, Entrance, Line, Told};
+use crate::ports::call_room::{self, Entrance, Line, PersonAction};
 use outbox::{Out, Outbox};
 use protocol::{
     Close, Description, MAX_FRAME_BYTES, MAX_FRAMES_PER_SECOND, MAX_MESSAGES_PER_SECOND, MicrophoneFrame, PageMessage, Refused,
@@ -191,7 +191,7 @@ impl Session {
                     Err(too_often("binary frames", MAX_FRAMES_PER_SECOND))
                 }
                 Some(Ok(Message::Binary(frame))) => MicrophoneFrame::read(&frame)
-                    .map(|MicrophoneFrame { number, packet }| self.line.hear(number, packet))
+                    .map(|MicrophoneFrame { number, packet }| self.line.push_packet(number, packet))
                     .map_err(|refused| refused.reason()),
                 Some(Ok(Message::Text(_))) if messages.take(now).is_err() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
                 Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
@@ -216,20 +216,20 @@ impl Session {
 
     fn take(&self, message: PageMessage) {
         let told = match message {
-            PageMessage::Mute { on } => Told::Muted(on),
-            PageMessage::Ignore { on } => Told::Ignored(on),
+            PageMessage::Mute { on } => PersonAction::Muted(on),
+            PageMessage::Ignore { on } => PersonAction::Ignored(on),
             PageMessage::Played { reply, samples } => {
                 let micros = samples.saturating_mul(1_000_000) / u64::from(SAMPLE_RATE);
-                Told::Played { reply, position: Duration::from_micros(micros) }
+                PersonAction::Played { reply, position: Duration::from_micros(micros) }
             }
-            PageMessage::Stop { reply } => Told::Stop { reply },
+            PageMessage::Stop { reply } => PersonAction::Stop { reply },
             PageMessage::Say { text } => match validation::text("text", &text, self.console.settings.max_text_chars) {
-                Ok(text) => Told::Say(text),
+                Ok(text) => PersonAction::Say(text),
                 Err(problem) => return self.refuse_words(problem.detail()),
             },
-            PageMessage::Leave {} => Told::Leave,
+            PageMessage::Leave {} => PersonAction::Leave,
         };
-        self.line.tell(told);
+        self.line.report(told);
     }
 
     /// Refuses words to say. `problem` begins with a verb.

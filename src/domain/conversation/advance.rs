@@ -37,7 +37,7 @@ impl Conversation {
         }
         self.end_unwanted_reply(&recorded.event, step);
         let first = step.out.len();
-        let heard = voice::heard(&recorded);
+        let heard = voice::call_event(&recorded);
         let (mut refused, mut is_late) = (None, false);
         let (mut when_said, mut stops) = (None, Stops::default());
         let changed = match &recorded.event {
@@ -74,7 +74,7 @@ impl Conversation {
             self.decline_address(seq, used_up, step);
         }
         if let Some(heard) = heard {
-            self.hear_on_record(heard, step);
+            self.handle_call_event(heard, step);
         }
         let said = self.window.get(seq).map(|entry| entry.message.clone());
         self.settle_backchannel(step);

@@ -7,7 +7,7 @@ use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
 use super::super::settlement::are_all_deleted;
 use super::super::voice::echo::PlayedWords;
-use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
+use super::super::voice::interruption::{self, Interruption, Outcome, Said, Words, tolerance};
 use super::super::voice::pronounced::Pronounced;
 use super::super::voice::spoken_sentences::SpokenSentences;
 use super::super::voice::utterance;
@@ -24,26 +24,18 @@ pub const UNVOICED: &str = "unvoiced";
 /// What is added to the time limit of the main model until audio must be there (docs/design/voice.md A-24).
 const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 
-/// Something to do for a spoken reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Aloud {
     /// A reply is being prepared: its companion thinks.
     Prepare { companion: CompanionId },
-    /// Make audio of a sentence. Tell its words and its audio as [`Notice::Reply`].
-    Say {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-        text: Arc<str>,
-    },
+    /// Make audio of a sentence, of which the first is 0. Report its words and its audio as [`Notice::Reply`].
+    Say { sentence: usize, text: Arc<str> },
     /// No more sentences follow.
     SaidAll,
     /// Audio of this sentence may be played from now on: that it starts is on record.
-    Start {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-    },
+    Start { sentence: usize },
     /// Play, duck, pause, resume, or stop because the reply has ended.
-    Play(Effect),
+    Play(interruption::Effect),
 }
 
 /// What was heard of a statement that was spoken.
@@ -55,7 +47,6 @@ pub struct SpokenStatement {
     pub cut: Option<Box<Cut>>,
 }
 
-/// A reply that is being prepared or spoken.
 #[derive(Clone, Debug)]
 pub(super) struct LiveReply {
     ticket: Ticket,
@@ -75,12 +66,11 @@ pub(super) struct LiveReply {
     started: Vec<u32>,
     /// The turn delay: nothing is played before.
     speaks_from: Moment,
-    /// The first audio is there.
     has_audio: bool,
     /// The turn delay was not over when it came.
     awaits_delay: bool,
     /// What was told before the first frame, and waits for it.
-    early: Vec<Told>,
+    early: Vec<interruption::Input>,
     /// The reply that it was extended from.
     replaced: Option<Ticket>,
     /// The buffer is being handed over, and then the reply is made again. What is told of it until then belongs to the one that was stopped.
@@ -114,7 +104,6 @@ impl LiveReply {
 }
 
 impl LiveCall {
-    /// The next deadline of the reply.
     pub(super) fn reply_deadline(&self) -> Option<Moment> {
         self.reply.as_ref().and_then(|reply| reply.deadline())
     }
@@ -296,17 +285,17 @@ impl Conversation {
     }
 
     /// Takes in what happened in the call and is not on record.
-    pub(super) fn notice(&mut self, notice: Notice, step: &mut Step<'_, '_>) {
+    pub(super) fn handle_notice(&mut self, notice: Notice, step: &mut Step<'_, '_>) {
         match notice {
-            Notice::Call(heard) => self.hear(heard, step),
+            Notice::Call(heard) => self.handle_call_input(heard, step),
             Notice::Voiced { user, .. } | Notice::Partial { user, .. } if !self.hears(&user) => {}
-            Notice::Voiced { user, from, to } => self.tell_reply(Told::Voiced { user, from, to }, step),
+            Notice::Voiced { user, from, to } => self.tell_reply(interruption::Input::Voiced { user, from, to }, step),
             Notice::Partial { user, started, words } => {
                 let words = self.to_those_present(words);
-                self.tell_reply(Told::Words { user: user.clone(), started, is_final: false, words }, step);
-                self.hear(utterance::Input::Partial { user }, step);
+                self.tell_reply(interruption::Input::Words { user: user.clone(), started, is_final: false, words }, step);
+                self.handle_call_input(utterance::Input::Partial { user }, step);
             }
-            Notice::Reply { ticket, told } => self.hear_mouth(ticket, told, step),
+            Notice::Reply { ticket, told } => self.handle_playback(ticket, told, step),
             Notice::Silenced(is_silenced) => self.silence_call(is_silenced, step),
             Notice::PlayerRestarted => self.begin_playback_anew(step),
         }
@@ -320,7 +309,7 @@ impl Conversation {
         // One that is being extended is written after that.
         let reply = self.live.reply_mut().filter(|reply| is_silenced && !reply.is_extending);
         if reply.is_some() {
-            self.tell_reply(Told::Silenced, step);
+            self.tell_reply(interruption::Input::Silenced, step);
         }
     }
 
@@ -329,7 +318,7 @@ impl Conversation {
         let Some(reply) = self.live.reply_mut() else { return };
         reply.early.clear();
         (reply.has_audio, reply.awaits_delay) = (false, false);
-        self.tell_reply(Told::PlayerRestarted, step);
+        self.tell_reply(interruption::Input::PlayerRestarted, step);
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.machine.is_preparing()) else { return };
         let ticket = reply.ticket;
         let mut tell = |aloud| step.out.push(Output::Aloud { ticket, aloud });
@@ -344,33 +333,34 @@ impl Conversation {
     }
 
     /// Takes in what the mouth tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
-    fn hear_mouth(&mut self, ticket: Ticket, told: Told, step: &mut Step<'_, '_>) {
+    fn handle_playback(&mut self, ticket: Ticket, told: interruption::Input, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
-        let is_stop = told == Told::StopPressed;
+        let is_stop = told == interruption::Input::StopPressed;
         let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending && !reply.sentences.is_empty());
         if !(is_of_it || is_stop && reply.replaced == Some(ticket)) {
             return;
         }
-        if told == Told::FirstAudio && !reply.has_audio {
+        if told == interruption::Input::FirstAudio && !reply.has_audio {
             (reply.has_audio, reply.awaits_delay) = (true, now < reply.speaks_from);
             if reply.awaits_delay {
                 return;
             }
         }
-        let has_audio =
-            |whole: usize| reply.early.iter().any(|told| matches!(told, Told::Audio { sentence, .. } if *sentence == whole));
+        let has_audio = |whole: usize| {
+            reply.early.iter().any(|told| matches!(told, interruption::Input::Audio { sentence, .. } if *sentence == whole))
+        };
         let is_early = match &told {
-            Told::Audio { .. } => true,
+            interruption::Input::Audio { .. } => true,
             // A sentence without audio is over before the reply begins.
-            Told::Whole { sentence } => has_audio(*sentence),
-            Told::Finished => reply.has_audio,
+            interruption::Input::Whole { sentence } => has_audio(*sentence),
+            interruption::Input::Finished => reply.has_audio,
             _ => false,
         };
         if reply.machine.is_preparing() && is_early {
             return reply.early.push(told);
         }
-        if let Told::Audio { sentence, .. } = &told
+        if let interruption::Input::Audio { sentence, .. } = &told
             && !reply.machine.is_preparing()
             && *sentence >= reply.started.len()
         {
@@ -380,24 +370,25 @@ impl Conversation {
         self.tell_reply(told, step);
     }
 
-    /// Tells the reply in progress what happened.
-    pub(super) fn tell_reply(&mut self, told: Told, step: &mut Step<'_, '_>) {
+    pub(super) fn tell_reply(&mut self, told: interruption::Input, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
         if reply.awaits_rest() {
             return match told {
-                Told::ShutDown => self.conclude_rest(step),
-                Told::StopPressed | Told::Cancelled => self.end_reply(Outcome::Cut { by: None }, step),
+                interruption::Input::ShutDown => self.conclude_rest(step),
+                interruption::Input::StopPressed | interruption::Input::Cancelled => {
+                    self.end_reply(Outcome::Cut { by: None }, step)
+                }
                 _ => {}
             };
         }
-        let is_last = told == Told::ShutDown;
-        let is_position = matches!(told, Told::Played { .. });
+        let is_last = told == interruption::Input::ShutDown;
+        let is_position = matches!(told, interruption::Input::Played { .. });
         let effects = reply.machine.handle(now, told, step.world.roll);
         if is_position {
-            self.note_heard(false, step);
+            self.journal_heard(false, step);
         }
-        self.follow_reply(effects, step);
+        self.carry_out_reply(effects, step);
         if is_last && self.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
             // Nobody writes it to its end.
             self.conclude_rest(step);
@@ -414,33 +405,35 @@ impl Conversation {
         if is_deaf_to {
             return;
         }
-        use utterance::Input as Heard;
         let told = match heard {
-            Heard::Started { user, started } => Told::Started { user: user.clone(), started: *started },
-            Heard::Ended { user, ended } => Told::Ended { user: user.clone(), ended: *ended },
-            Heard::Left { user } | Heard::SocketLost { user } | Heard::Muted { user } | Heard::OptedOut { user } => {
-                Told::PersonGone { user: user.clone() }
+            utterance::Input::Started { user, started } => interruption::Input::Started { user: user.clone(), started: *started },
+            utterance::Input::Ended { user, ended } => interruption::Input::Ended { user: user.clone(), ended: *ended },
+            utterance::Input::Left { user }
+            | utterance::Input::SocketLost { user }
+            | utterance::Input::Muted { user }
+            | utterance::Input::OptedOut { user } => interruption::Input::PersonGone { user: user.clone() },
+            utterance::Input::Final { user, segment: None, .. } => {
+                interruption::Input::Words { user: user.clone(), started: self.clock, is_final: true, words: Words::default() }
             }
-            Heard::Final { user, segment: None, .. } => {
-                Told::Words { user: user.clone(), started: self.clock, is_final: true, words: Words::default() }
-            }
-            Heard::CallEnded => Told::CallEnded,
-            Heard::Final { segment: Some(_), .. }
-            | Heard::Joined { .. }
-            | Heard::OptedIn { .. }
-            | Heard::RecogniserStarted { .. }
-            | Heard::Partial { .. }
-            | Heard::Finalized { .. }
-            | Heard::Replied { .. }
-            | Heard::LeftUnsettled => return,
+            utterance::Input::CallEnded => interruption::Input::CallEnded,
+            utterance::Input::Final { segment: Some(_), .. }
+            | utterance::Input::Joined { .. }
+            | utterance::Input::OptedIn { .. }
+            | utterance::Input::RecogniserStarted { .. }
+            | utterance::Input::Partial { .. }
+            | utterance::Input::Finalized { .. }
+            | utterance::Input::Replied { .. }
+            | utterance::Input::LeftUnsettled => return,
         };
         self.tell_reply(told, step);
     }
 
-    /// The final words of a person.
     pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment, step: &mut Step<'_, '_>) {
         let words = self.to_those_present(Words::of_segment(segment));
-        self.tell_reply(Told::Words { user: segment.person(), started: segment.started, is_final: true, words }, step);
+        self.tell_reply(
+            interruption::Input::Words { user: segment.person(), started: segment.started, is_final: true, words },
+            step,
+        );
     }
 
     /// Whether a person in the call wants to be ignored.
@@ -464,10 +457,10 @@ impl Conversation {
         let Some(ticket) = self.spoken_reply() else { return };
         let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let told = match event {
-            event if event.cancels(&floor.companion) || event.pauses(&floor.companion) => Told::Cancelled,
-            Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages) => Told::Cancelled,
-            Event::Deleted { messages, .. } if self.call.is_emptied_by(messages) => Told::CallEnded,
-            Event::VoiceLeft { from } if self.call.is_only(&PersonId::from(&*from.id)) => Told::CallEnded,
+            event if event.cancels(&floor.companion) || event.pauses(&floor.companion) => interruption::Input::Cancelled,
+            Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages) => interruption::Input::Cancelled,
+            Event::Deleted { messages, .. } if self.call.is_emptied_by(messages) => interruption::Input::CallEnded,
+            Event::VoiceLeft { from } if self.call.is_only(&PersonId::from(&*from.id)) => interruption::Input::CallEnded,
             _ => return,
         };
         self.tell_reply(told, step);
@@ -482,50 +475,51 @@ impl Conversation {
             Due::Now => reply.machine.wake(now),
         };
         let is_due = now > reply.speaks_from || now == reply.speaks_from && due == Due::Now;
-        self.follow_reply(effects, step);
+        self.carry_out_reply(effects, step);
         // An extension or an end has dropped the audio.
         let waiting = self.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
         if let Some(reply) = waiting {
             reply.awaits_delay = false;
-            self.tell_reply(Told::FirstAudio, step);
+            self.tell_reply(interruption::Input::FirstAudio, step);
         }
     }
 
-    fn follow_reply(&mut self, effects: Vec<Effect>, step: &mut Step<'_, '_>) {
+    fn carry_out_reply(&mut self, effects: Vec<interruption::Effect>, step: &mut Step<'_, '_>) {
         for effect in effects {
             let Some(reply) = self.live.reply_mut() else { return };
             let (companion, ticket) = (reply.companion.clone(), reply.ticket);
             match effect {
-                Effect::Finalize { user } => {
+                interruption::Effect::Finalize { user } => {
                     step.out.push(Output::Voice(Box::new(utterance::Effect::Finalize { user: user.clone() })));
-                    self.tell(utterance::Input::Finalized { user }, step);
+                    self.tell_utterances(utterance::Input::Finalized { user }, step);
                 }
-                Effect::Extend => self.extend_reply(step),
-                Effect::Interrupted(mut interrupted) => {
+                interruption::Effect::Extend => self.extend_reply(step),
+                interruption::Effect::Interrupted(mut interrupted) => {
                     interrupted.who = interrupted.who.filter(|who| !self.live.has_forgotten(who));
                     self.record(Event::Interrupted { companion, ticket, interrupted }, step);
                 }
-                Effect::SentenceDropped { sentence } => {
-                    self.note_dropped(sentence, step);
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::SentenceDropped { sentence }) });
+                interruption::Effect::SentenceDropped { sentence } => {
+                    self.journal_dropped(sentence, step);
+                    step.out
+                        .push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::SentenceDropped { sentence }) });
                 }
-                Effect::Ended(outcome) => {
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(outcome.clone())) });
+                interruption::Effect::Ended(outcome) => {
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(outcome.clone())) });
                     self.end_reply(outcome, step);
                 }
-                Effect::Speak => {
+                interruption::Effect::Speak => {
                     let early = std::mem::take(&mut reply.early);
                     self.start_sentences(0, step);
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Speak) });
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Speak) });
                     for told in early {
-                        self.hear_mouth(ticket, told, step);
+                        self.handle_playback(ticket, told, step);
                     }
                 }
-                Effect::Pause => {
-                    self.note_heard(true, step);
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Pause) });
+                interruption::Effect::Pause => {
+                    self.journal_heard(true, step);
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Pause) });
                 }
-                Effect::Duck | Effect::Unduck | Effect::Resume { .. } => {
+                interruption::Effect::Duck | interruption::Effect::Unduck | interruption::Effect::Resume { .. } => {
                     step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(effect) });
                 }
             }
@@ -547,7 +541,7 @@ impl Conversation {
     }
 
     /// Journals how much of the sentences was heard: of those that were played to their end, or of all.
-    fn note_heard(&mut self, all: bool, step: &mut Step<'_, '_>) {
+    fn journal_heard(&mut self, all: bool, step: &mut Step<'_, '_>) {
         let Some(reply) = self.live.reply_mut() else { return };
         let (companion, ticket) = (reply.companion.clone(), reply.ticket);
         let mut events = Vec::new();
@@ -566,8 +560,7 @@ impl Conversation {
         }
     }
 
-    /// Journals that the synthesis of a sentence stalled.
-    fn note_dropped(&mut self, number: usize, step: &mut Step<'_, '_>) {
+    fn journal_dropped(&mut self, number: usize, step: &mut Step<'_, '_>) {
         if self.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
             return;
         }
@@ -614,13 +607,13 @@ impl Conversation {
         }
         self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.handled }, step);
         if is_silenced {
-            self.tell_reply(Told::Silenced, step);
+            self.tell_reply(interruption::Input::Silenced, step);
         }
     }
 
     /// The reply has ended: what was heard of it becomes the statement.
     fn end_reply(&mut self, outcome: Outcome, step: &mut Step<'_, '_>) {
-        self.note_heard(true, step);
+        self.journal_heard(true, step);
         if outcome == Outcome::RestInWriting {
             return self.post_rest(step);
         }
@@ -632,13 +625,13 @@ impl Conversation {
         let (ticket, heard) = (reply.ticket, reply.machine.heard());
         match outcome {
             Outcome::Done => {
-                self.note_reply(&reply.companion, ticket, None, step);
+                self.report_spoken_reply(&reply.companion, ticket, None, step);
                 let rest = reply.machine.script().unspoken_end() + &reply.rest;
                 let rest = (!rest.trim().is_empty()).then(|| rest.into());
                 self.conclude_spoken(ticket, heard, None, rest, step);
             }
             Outcome::Cut { by } => {
-                self.note_reply(&reply.companion, ticket, by.clone(), step);
+                self.report_spoken_reply(&reply.companion, ticket, by.clone(), step);
                 self.conclude_spoken(ticket, heard, Some((reply.full(), by)), None, step);
             }
             Outcome::Cancelled => {
@@ -672,14 +665,14 @@ impl Conversation {
         if let Some(call) = self.live.call_mut() {
             (call.played, call.replied_at) = (reply.machine.played_words().clone(), Some(self.clock));
         }
-        self.note_reply(&reply.companion, ticket, None, step);
+        self.report_spoken_reply(&reply.companion, ticket, None, step);
         // Its model may still write.
         step.out.push(Output::Cancel { ticket });
         self.conclude_spoken(ticket, heard, None, (!rest.trim().is_empty()).then(|| rest.into()), step);
     }
 
     /// A spoken reply is over: the person whom it answered, and the one who cut it, are heard sooner for a while.
-    fn note_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>, step: &mut Step<'_, '_>) {
+    fn report_spoken_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>, step: &mut Step<'_, '_>) {
         let message = self.turns.owed_reply(ticket).and_then(|floor| floor.message).and_then(|message| self.window.get(message));
         let author = message.filter(|entry| entry.message.from.role == Role::Person);
         let mut people: BTreeSet<_> = by.iter().cloned().collect();
@@ -688,7 +681,7 @@ impl Conversation {
             call.interrupter = by;
         }
         let (companion, last_frame) = (companion.clone(), self.clock);
-        self.tell(utterance::Input::Replied { companion, people, last_frame }, step);
+        self.tell_utterances(utterance::Input::Replied { companion, people, last_frame }, step);
     }
 
     /// What was heard becomes the statement. Without a word there is none, and nobody else takes the floor.
@@ -734,7 +727,7 @@ impl Conversation {
             && let Some(call) = self.live.call_mut()
         {
             call.reply = None;
-            out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(Outcome::Cancelled)) });
+            out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(Outcome::Cancelled)) });
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::gate::Check;
 use super::super::id::PersonId;
 use super::super::message::{Author, HandedOver, Message, Modality, Speech};
 use super::super::voice::echo::PlayedWords;
-use super::super::voice::utterance::{Cause as Handing, Effect, HandOver, Policy, Utterances};
+use super::super::voice::utterance::{self, HandOver, Policy, Utterances};
 use super::super::voice::{interruption, segment};
 use super::advance::{AnswerRecord, Due};
 use super::aloud::LiveReply;
@@ -31,7 +31,6 @@ impl Call {
         self.people.is_empty() && self.segments.is_empty()
     }
 
-    /// Whether anybody is in the call.
     pub(super) fn is_connected(&self) -> bool {
         !self.people.is_empty()
     }
@@ -46,7 +45,6 @@ impl Call {
         self.people.len() == 1 && self.people.contains_key(person)
     }
 
-    /// A person in the call.
     pub(super) fn author(&self, person: &PersonId) -> Option<Author> {
         self.people.get(person).map(|(_, author)| author.clone())
     }
@@ -162,7 +160,6 @@ pub(super) struct LiveCall {
     pub(super) reply: Option<Box<LiveReply>>,
     /// The words that the reply before it has played.
     pub(super) played: PlayedWords,
-    /// When that reply ended.
     pub(super) replied_at: Option<Moment>,
     /// The person who cut it, if a person did.
     pub(super) interrupter: Option<PersonId>,
@@ -207,7 +204,7 @@ impl Live {
         self.0.as_ref().and_then(|live| live.deadline)
     }
 
-    pub(super) fn note_deadline(&mut self, gates: &Gates, world: &World<'_>) {
+    pub(super) fn update_deadline(&mut self, gates: &Gates, world: &World<'_>) {
         if let Some(live) = &mut self.0 {
             let of_words = live.utterances.deadline(&policy(gates, world)).map(|deadline| deadline.at);
             live.deadline = of_words.into_iter().chain(live.reply_deadline()).min();
@@ -216,7 +213,7 @@ impl Live {
 }
 
 /// What an event of the record tells a call, before the event is applied.
-pub(super) enum Heard {
+pub(super) enum CallEvent {
     Input(utterance::Input),
     Segment(utterance::Input, Box<Segment>),
     Deleted(Vec<Seq>),
@@ -224,18 +221,18 @@ pub(super) enum Heard {
 }
 
 /// What an inbound event tells the call.
-pub(super) fn heard(recorded: &Recorded) -> Option<Heard> {
+pub(super) fn call_event(recorded: &Recorded) -> Option<CallEvent> {
     let user = |from: &Author| PersonId::from(&*from.id);
     Some(match &recorded.event {
-        Event::VoiceJoined { from } => Heard::Input(utterance::Input::Joined { user: user(from) }),
-        Event::VoiceLeft { from } => Heard::Input(utterance::Input::Left { user: user(from) }),
+        Event::VoiceJoined { from } => CallEvent::Input(utterance::Input::Joined { user: user(from) }),
+        Event::VoiceLeft { from } => CallEvent::Input(utterance::Input::Left { user: user(from) }),
         Event::Segment(segment) => {
             let (user, is_last) = (segment.person(), segment.is_last);
             let heard = utterance::Input::Final { user, is_last, segment: Some(buffered(recorded.seq, segment)) };
-            Heard::Segment(heard, segment.clone())
+            CallEvent::Segment(heard, segment.clone())
         }
-        Event::Deleted { messages, .. } => Heard::Deleted(messages.clone()),
-        Event::Cleared => Heard::Cleared,
+        Event::Deleted { messages, .. } => CallEvent::Deleted(messages.clone()),
+        Event::Cleared => CallEvent::Cleared,
         _ => return None,
     })
 }
@@ -268,29 +265,29 @@ impl Conversation {
     }
 
     /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
-    pub(super) fn hear(&mut self, heard: utterance::Input, step: &mut Step<'_, '_>) {
+    pub(super) fn handle_call_input(&mut self, heard: utterance::Input, step: &mut Step<'_, '_>) {
         self.tell_reply_of_call(&heard, step);
         if self.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
-            self.tell(heard, step);
+            self.tell_utterances(heard, step);
         }
     }
 
     /// Takes in what an inbound event tells the call.
-    pub(super) fn hear_on_record(&mut self, heard: Heard, step: &mut Step<'_, '_>) {
+    pub(super) fn handle_call_event(&mut self, heard: CallEvent, step: &mut Step<'_, '_>) {
         match heard {
-            Heard::Input(input) => {
+            CallEvent::Input(input) => {
                 self.tell_reply_of_call(&input, step);
-                self.tell(input, step);
+                self.tell_utterances(input, step);
             }
-            Heard::Segment(_, segment) if self.ignores(&segment.person()) => {
+            CallEvent::Segment(_, segment) if self.ignores(&segment.person()) => {
                 // It was on its way when the person opted out.
-                step.out.push(Output::Voice(Box::new(Effect::Redact { user: segment.person() })));
+                step.out.push(Output::Voice(Box::new(utterance::Effect::Redact { user: segment.person() })));
             }
-            Heard::Segment(input, segment) => {
+            CallEvent::Segment(input, segment) => {
                 self.tell_reply_of_segment(&segment, step);
-                self.tell(input, step);
+                self.tell_utterances(input, step);
             }
-            Heard::Deleted(segments) => {
+            CallEvent::Deleted(segments) => {
                 let people = &self.call.people;
                 let Some(live) = &mut self.live.0 else { return };
                 live.utterances.delete(&segments);
@@ -298,15 +295,15 @@ impl Conversation {
                 live.forgotten.extend(gone.iter().cloned());
                 for user in gone {
                     self.tell_reply(interruption::Input::PersonGone { user: user.clone() }, step);
-                    self.tell(utterance::Input::Left { user }, step);
+                    self.tell_utterances(utterance::Input::Left { user }, step);
                 }
             }
-            Heard::Cleared => self.live.0.iter_mut().for_each(|live| live.utterances.clear()),
+            CallEvent::Cleared => self.live.0.iter_mut().for_each(|live| live.utterances.clear()),
         }
     }
 
     /// The messages of a hand-over are on record: all of them are taken in before anything is decided.
-    pub(super) fn take_in(&mut self, batch: Vec<Recorded>, step: &mut Step<'_, '_>) {
+    pub(super) fn handle_hand_over(&mut self, batch: Vec<Recorded>, step: &mut Step<'_, '_>) {
         if let Some(live) = &mut self.live.0 {
             live.in_flight = live.in_flight.saturating_sub(1);
         }
@@ -316,7 +313,6 @@ impl Conversation {
         self.extended(step);
     }
 
-    /// Does what is due in the call.
     pub(super) fn advance_voice(&mut self, due: Due, step: &mut Step<'_, '_>) {
         // Words that extend a reply come before those that are handed over early at the same moment.
         self.advance_reply(due, step);
@@ -326,24 +322,24 @@ impl Conversation {
             Due::Before => live.utterances.advance_to(self.clock, &policy),
             Due::Now => live.utterances.wake(self.clock, &policy),
         };
-        self.follow_effects(effects, step);
+        self.carry_out_utterances(effects, step);
     }
 
-    pub(super) fn tell(&mut self, input: utterance::Input, step: &mut Step<'_, '_>) {
+    pub(super) fn tell_utterances(&mut self, input: utterance::Input, step: &mut Step<'_, '_>) {
         let policy = policy(&self.gates, step.world);
         let effects = self.live.call_or_default().utterances.handle(self.clock, input, &policy);
-        self.follow_effects(effects, step);
+        self.carry_out_utterances(effects, step);
     }
 
-    fn follow_effects(&mut self, effects: Vec<Effect>, step: &mut Step<'_, '_>) {
+    fn carry_out_utterances(&mut self, effects: Vec<utterance::Effect>, step: &mut Step<'_, '_>) {
         for effect in effects {
             match effect {
-                Effect::HandOver(hand_over) => self.hand_over(&hand_over, &mut step.out),
-                Effect::Quiet { companions } => self.fall_quiet(companions, step),
+                utterance::Effect::HandOver(hand_over) => self.hand_over(&hand_over, &mut step.out),
+                utterance::Effect::Quiet { companions } => self.fall_quiet(companions, step),
                 effect => {
                     let about_reply = match &effect {
-                        Effect::CountsAsNoise { user } => Some(interruption::Input::Noise { user: user.clone() }),
-                        Effect::Left { user } => Some(interruption::Input::PersonGone { user: user.clone() }),
+                        utterance::Effect::CountsAsNoise { user } => Some(interruption::Input::Noise { user: user.clone() }),
+                        utterance::Effect::Left { user } => Some(interruption::Input::PersonGone { user: user.clone() }),
                         _ => None,
                     };
                     step.out.push(Output::Voice(Box::new(effect)));
@@ -358,7 +354,7 @@ impl Conversation {
     pub(super) fn hand_over(&mut self, hand_over: &HandOver, out: &mut Vec<Output>) {
         let messages = self.call.messages(hand_over);
         let Some(live) = &mut self.live.0 else { return };
-        if matches!(hand_over.cause, Handing::LullEnded { .. } | Handing::Deserted { .. }) {
+        if matches!(hand_over.cause, utterance::Cause::LullEnded { .. } | utterance::Cause::Deserted { .. }) {
             (live.holds_interjections, live.holds_text_lulls) = (false, false);
         }
         if !messages.is_empty() {
@@ -400,7 +396,7 @@ impl Conversation {
             newest.is_some_and(|newest| newest.message.modality == Modality::Voice) && !live.utterances.awaits_lull(companion)
         };
         if self.gates.iter().any(is_left_over) {
-            self.tell(utterance::Input::LeftUnsettled, step);
+            self.tell_utterances(utterance::Input::LeftUnsettled, step);
         }
     }
 
@@ -459,13 +455,13 @@ fn buffered(seq: Seq, segment: &Segment) -> segment::Segment {
     }
 }
 
-const fn reason(cause: &Handing) -> HandedOver {
+const fn reason(cause: &utterance::Cause) -> HandedOver {
     match cause {
-        Handing::LullEnded { .. } => HandedOver::LullEnded,
-        Handing::Deserted { .. } => HandedOver::Deserted,
-        Handing::Addressed { .. } => HandedOver::Addressed,
-        Handing::OneToOne { .. } => HandedOver::OneToOne,
-        Handing::FollowUp { .. } => HandedOver::FollowUp,
-        Handing::Extension => HandedOver::Extension,
+        utterance::Cause::LullEnded { .. } => HandedOver::LullEnded,
+        utterance::Cause::Deserted { .. } => HandedOver::Deserted,
+        utterance::Cause::Addressed { .. } => HandedOver::Addressed,
+        utterance::Cause::OneToOne { .. } => HandedOver::OneToOne,
+        utterance::Cause::FollowUp { .. } => HandedOver::FollowUp,
+        utterance::Cause::Extension => HandedOver::Extension,
     }
 }

@@ -11,8 +11,6 @@ use super::words::words;
 
 /// For how long words that were played can come back.
 pub const ECHO_WINDOW: Duration = Duration::from_secs(5);
-/// The number of echoes after which the page advises headphones.
-pub const ECHOES_TO_ADVISE: u32 = 3;
 /// For how long words are kept. A segment is known some time after it was said.
 const KEPT: Duration = Duration::from_secs(30);
 /// A text is an echo if at least this share of its words was played, in percent.
@@ -26,7 +24,7 @@ pub struct PlayedWords {
 
 impl PlayedWords {
     /// Adds a text that was played up to `at`.
-    pub fn note(&mut self, at: Moment, text: &str) {
+    pub fn add(&mut self, at: Moment, text: &str) {
         self.played.extend(heard_words(text).into_iter().map(|word| (at, word)));
         while self.played.front().is_some_and(|(played, _)| at.since(*played) > KEPT) {
             self.played.pop_front();
@@ -75,8 +73,8 @@ mod tests {
     #[test]
     fn a_text_that_was_just_played_is_an_echo() {
         let mut played = PlayedWords::default();
-        played.note(at(10), "The weather is fine,");
-        played.note(at(11), " and so are we.");
+        played.add(at(10), "The weather is fine,");
+        played.add(at(11), " and so are we.");
 
         assert!(played.is_echo("weather is fine and", at(12)));
         assert!(played.is_echo("the weather was fine and", at(12)), "four of five words");
@@ -91,9 +89,9 @@ mod tests {
     #[test]
     fn in_scripts_without_spaces_a_part_of_a_sentence_is_an_echo() {
         let mut played = PlayedWords::default();
-        played.note(at(10), "今日は");
-        played.note(at(11), "静か");
-        played.note(at(11), "です。");
+        played.add(at(10), "今日は");
+        played.add(at(11), "静か");
+        played.add(at(11), "です。");
 
         assert!(played.is_echo("日は静かです", at(12)));
         assert!(!played.is_echo("明日は雨です", at(12)));
@@ -102,8 +100,8 @@ mod tests {
     #[test]
     fn old_words_are_forgotten() {
         let mut played = PlayedWords::default();
-        played.note(at(1), "one");
-        played.note(at(32), "two");
+        played.add(at(1), "one");
+        played.add(at(32), "two");
 
         assert_eq!(played.played.len(), 1);
     }

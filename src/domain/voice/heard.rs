@@ -38,7 +38,6 @@ struct Sentence {
     text: Arc<str>,
     /// The first words with their times, ascending. Empty if the provider tells none: then they are in proportion.
     words: Vec<WordTime>,
-    /// The audio that was sent.
     sent: Duration,
     progress: Progress,
 }
@@ -46,7 +45,6 @@ struct Sentence {
 /// How far a sentence was played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Played<'a> {
-    /// The audio of it that was played.
     pub played: Duration,
     pub heard: &'a str,
     /// Whether nothing of it will be played any more.
@@ -97,7 +95,6 @@ impl Script {
         }
     }
 
-    /// All audio of a sentence was sent.
     pub fn whole(&mut self, sentence: usize) {
         if let Some(sentence) = self.sentences.get_mut(sentence).filter(|sentence| sentence.progress == Progress::Open) {
             sentence.progress = Progress::Whole;
@@ -127,7 +124,6 @@ impl Script {
         self.heard().get(before..).unwrap_or_default().to_owned()
     }
 
-    /// The audio that was sent.
     pub fn sent(&self) -> Duration {
         self.sentences.iter().fold(Duration::ZERO, |sum, sentence| sum.saturating_add(sentence.sent))
     }
@@ -137,7 +133,6 @@ impl Script {
         self.played
     }
 
-    /// Whether everything that was sent was played.
     pub fn is_played(&self) -> bool {
         self.played == self.sent()
     }
@@ -206,7 +201,6 @@ impl Script {
         self.sentences.get(sentence).map(|sentence| &sentence.text)
     }
 
-    /// How far each sentence was played.
     pub fn progress(&self) -> impl Iterator<Item = Played<'_>> {
         self.with_starts().map(|(start, sentence)| {
             let played = self.played.saturating_sub(start).min(sentence.sent);

@@ -31,13 +31,10 @@ pub use verdict::{Interrupted, Verdict};
 /// Draws a number from 0 to 1 for an interruption.
 type Draw<'a> = &'a mut dyn FnMut() -> Option<f64>;
 
-/// The state of a spoken reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interruption {
     companion: CompanionId,
-    /// The probability that it pushes through.
     tolerance: f64,
-    /// The longest wait for audio.
     answer_timeout: Duration,
     /// The newest moment that is known here.
     now: Moment,
@@ -45,7 +42,6 @@ pub struct Interruption {
     /// The people who talk, or have since the last interruption ended.
     talkers: BTreeMap<PersonId, Talker>,
     script: Script,
-    /// Whether all audio was made.
     is_finished: bool,
     played_words: PlayedWords,
 }
@@ -67,21 +63,18 @@ enum Phase {
     Ended(Outcome),
 }
 
-/// The playback of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Playing {
     /// The reply's first frame. Words that were begun before are ignored.
     first_frame: Moment,
     /// When something was played last, or something to play arrived.
     progress_at: Moment,
-    /// The position that was reported last.
     reported: Duration,
 }
 
 /// Somebody talks into the reply (barge-in).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Barge {
-    /// The person who began.
     who: PersonId,
     draw: f64,
     is_tolerant: bool,
@@ -159,7 +152,6 @@ impl Interruption {
         out
     }
 
-    /// How the reply ended, once it has.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
@@ -177,7 +169,6 @@ impl Interruption {
         matches!(&self.phase, Phase::Preparing(preparing) if preparing.extension == preparing::Extension::Wanted)
     }
 
-    /// Whether it plays, quietly or not.
     pub fn is_playing(&self) -> bool {
         matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..))
     }
@@ -290,7 +281,7 @@ impl Interruption {
             (playing.reported, playing.progress_at) = (position, now);
         }
         let text = self.script.played(position);
-        self.played_words.note(now, &Pronounced::plain(&text).text);
+        self.played_words.add(now, &Pronounced::plain(&text).text);
     }
 
     fn playing_mut(&mut self) -> Option<&mut Playing> {
@@ -300,7 +291,6 @@ impl Interruption {
         }
     }
 
-    /// Begins to play.
     fn speak(&mut self, out: &mut Vec<Effect>) {
         let playing = Playing { first_frame: self.now, progress_at: self.now, reported: Duration::ZERO };
         self.phase = Phase::Speaking(playing);

@@ -58,7 +58,6 @@ impl Pronounced {
         Self::new(shown, &BTreeMap::new())
     }
 
-    /// Whether nothing is to be spoken.
     pub fn is_silent(&self) -> bool {
         !self.text.contains(char::is_alphanumeric)
     }

@@ -17,7 +17,6 @@ pub struct Pump {
 }
 
 impl Pump {
-    /// Audio was forwarded to the recogniser.
     pub fn forwarded(&mut self, at: Moment) {
         self.forwarded = self.forwarded.max(Some(at));
     }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-/// The words in a second.
 const WORDS_PER_SEC: f64 = 2.5;
-/// The time between two partial results.
 const PARTIAL_SECS: f64 = 0.4;
 /// The time from the end of speech to the final result.
 const FINAL_AFTER: Duration = Duration::from_millis(300);
@@ -12,11 +10,9 @@ const FINAL_AFTER: Duration = Duration::from_millis(300);
 /// A text that is said, with at most [`Said::MOST_WORDS`] words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// The words, with one space between them.
     text: String,
 }
 
-/// What happens while a text is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sound<'a> {
     /// The first voiced hop.
@@ -35,7 +31,6 @@ pub enum Sound<'a> {
 pub struct TooLong;
 
 impl Said {
-    /// The most words of one text.
     pub const MOST_WORDS: usize = 500;
 
     /// A text that is to be said. White space only stands between its words.

@@ -19,7 +19,6 @@ pub const MOST_NO_SPEECH: f64 = 0.6;
 /// What a person said, as a recogniser returned it: a final result that has words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// The number of its event.
     pub seq: Seq,
     pub from: PersonId,
     pub text: Arc<str>,
@@ -27,10 +26,8 @@ pub struct Segment {
     pub started: Moment,
     /// The end of its last voiced hop.
     pub ended: Moment,
-    /// The companions that it addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addressed: Vec<CompanionId>,
-    /// What it counts as.
     pub kind: Kind,
 }
 
@@ -122,7 +119,7 @@ mod tests {
         let mut played = PlayedWords::default();
 
         assert_eq!(kind_of(&Heard { is_during_reply: true, ..WORDS }, &lists, &played), Kind::Backchannel);
-        played.note(WORDS.ended, "mhm");
+        played.add(WORDS.ended, "mhm");
         assert_eq!(kind_of(&Heard { is_during_reply: true, ..WORDS }, &lists, &played), Kind::Echo);
         assert_eq!(kind_of(&WORDS, &lists, &played), Kind::Echo);
 

@@ -17,24 +17,13 @@ pub const HANGOVER: Duration = Duration::from_millis(300);
 /// The length at which speech is cut for recognisers without partial results (docs/design/voice.md A-2).
 pub const LONGEST_CUT: Duration = Duration::from_secs(15);
 
-/// What the detector found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "pulse", rename_all = "snake_case")]
 pub enum Pulse {
-    /// Speech began (onset). It is voiced from `started`, the beginning of its first voiced hop, up to `until`.
-    Started {
-        /// The beginning of the first voiced hop.
-        started: Moment,
-        /// The end of the newest voiced hop.
-        until: Moment,
-    },
+    /// Speech began (onset). It is voiced from `started`, the beginning of its first voiced hop, up to `until`, the end of the newest one.
+    Started { started: Moment, until: Moment },
     /// Speech continued: one more hop is voiced.
-    Voiced {
-        /// The beginning of the hop.
-        from: Moment,
-        /// The end of the hop.
-        to: Moment,
-    },
+    Voiced { from: Moment, to: Moment },
     /// The speech is long: what was said so far is one stretch, and the newest hop begins another one without a new onset.
     Cut(Stretch),
     /// Speech ended (offset).
@@ -52,11 +41,9 @@ pub struct Stretch {
     pub voiced: Duration,
 }
 
-/// The state of one person's speech.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
     state: State,
-    /// The end of the newest hop.
     heard_until: Moment,
     /// The length at which a stretch is cut. `None` for recognisers with partial results.
     longest: Option<Duration>,
@@ -149,7 +136,6 @@ impl Speech {
         }
     }
 
-    /// Whether the person talks: between onset and offset.
     pub fn is_talking(&self) -> bool {
         self.deadline().is_some()
     }

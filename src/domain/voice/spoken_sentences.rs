@@ -27,7 +27,6 @@ pub struct SpokenSentences {
 }
 
 impl SpokenSentences {
-    /// The sentences of a whole text.
     pub fn of(text: &str) -> Vec<Arc<str>> {
         let mut sentences = Self::default();
         let mut all = sentences.push(text);
@@ -38,19 +37,19 @@ impl SpokenSentences {
     /// Takes the next piece of the text. Returns the sentences that are whole now, each with the white space before it.
     pub fn push(&mut self, piece: &str) -> Vec<Arc<str>> {
         let sentences = self.sentences.push(piece);
-        sentences.iter().filter_map(|sentence| self.take(sentence)).collect()
+        sentences.iter().filter_map(|sentence| self.take_sentence(sentence)).collect()
     }
 
     /// The text has ended. Returns the rest.
     pub fn finish(mut self) -> Vec<Arc<str>> {
         let last = std::mem::take(&mut self.sentences).finish();
-        let mut out: Vec<_> = last.iter().filter_map(|sentence| self.take(sentence)).collect();
+        let mut out: Vec<_> = last.iter().filter_map(|sentence| self.take_sentence(sentence)).collect();
         out.extend(spoken(&self.held));
         out
     }
 
     /// Adds a sentence to what is held. Returns what is whole now.
-    fn take(&mut self, sentence: &str) -> Option<Arc<str>> {
+    fn take_sentence(&mut self, sentence: &str) -> Option<Arc<str>> {
         self.held.push_str(sentence);
         if has_open_link(&self.held) || has_open_address(&self.held) || ends_in_code(&self.held) || ends_in_direction(&self.held)
         {
@@ -68,7 +67,6 @@ impl SpokenSentences {
     }
 }
 
-/// Whether a text ends within an address.
 fn has_open_address(text: &str) -> bool {
     let last = text.split(char::is_whitespace).next_back().unwrap_or_default();
     last.contains("://") && !last.ends_with(['.', '!', '?', '…', '。', '！', '？']) && last.chars().count() <= 2 * MOST_HELD_CHARS

@@ -120,7 +120,6 @@ pub(super) fn ends_in_direction(text: &str) -> bool {
     })
 }
 
-/// Whether a sentence begins after a text.
 fn begins_sentence(before: &str) -> bool {
     let before = before.trim_end_matches(OPENING);
     before.is_empty()

@@ -65,26 +65,21 @@ pub struct Utterances {
     buffer: Vec<Segment>,
     people: BTreeMap<PersonId, Person>,
     lull: Lull,
-    /// The newest end of speech.
     ended: Moment,
-    /// The newest spoken reply.
     replied: Option<Reply>,
     /// Whether the last person has left, and nobody has come since.
     is_deserted: bool,
-    /// The people who want to be ignored.
     ignored: BTreeSet<PersonId>,
     /// The newest segment of before a restart. Those segments wait for the end of the voice lull.
     restored: Seq,
 }
 
-/// The voice lull timer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Lull {
     /// Nothing was said, or the lull has ended for all companions.
     #[default]
     Over,
-    /// Somebody talks.
     Stopped,
     Running {
         since: Moment,
@@ -101,7 +96,6 @@ impl Lull {
     }
 }
 
-/// A spoken reply that is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Reply {
     companion: CompanionId,
@@ -214,7 +208,6 @@ impl Utterances {
         self.people.iter().filter(|(_, person)| person.is_talking()).map(|(user, _)| user)
     }
 
-    /// Whether this person wants to be ignored.
     pub fn ignores(&self, user: &PersonId) -> bool {
         self.ignored.contains(user)
     }
@@ -256,7 +249,6 @@ impl Utterances {
         self.lull = Lull::Stopped;
     }
 
-    /// An offset that a detector found.
     fn offset(&mut self, user: &PersonId, ended: Moment, policy: &Policy, out: &mut Vec<Effect>) {
         let Some(person) = self.people.get_mut(user) else { return };
         match person.talk {

@@ -16,7 +16,6 @@ pub struct WordLists {
 }
 
 impl WordLists {
-    /// Lists without words.
     pub const fn empty() -> Self {
         Self { stop: Vec::new(), backchannel: BTreeSet::new() }
     }
@@ -36,7 +35,6 @@ impl WordLists {
         self.stop_at(&words).is_some()
     }
 
-    /// Whether a text is nothing but stop words.
     pub fn is_only_stop(&self, text: &str) -> bool {
         let words = words(text);
         let mut rest = &words[..];

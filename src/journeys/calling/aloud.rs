@@ -8,8 +8,8 @@ use super::{call, events, inbound, lobby, notice, says, user};
 use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
-use crate::domain::voice::interruption::Input as Told;
-use crate::domain::voice::utterance::Input as Heard;
+use crate::domain::voice::interruption;
+use crate::domain::voice::utterance;
 use crate::ports::backend::decisions::{Why, WhyAt};
 use crate::ports::backend::keeping::ExportForm;
 use crate::ports::voice_call::{CallEffect, CallEvents};
@@ -28,7 +28,7 @@ fn asked_to_say(world: &World) -> (Ticket, Vec<std::sync::Arc<str>>) {
     (newest, said.into_iter().filter(|(ticket, _)| *ticket == newest).map(|(_, text)| text).collect())
 }
 
-async fn tell(world: &World, ticket: Ticket, told: impl IntoIterator<Item = Told>) {
+async fn tell(world: &World, ticket: Ticket, told: impl IntoIterator<Item = interruption::Input>) {
     for told in told {
         assert!(inbound(world).noticed(&lobby().channel, Notice::Reply { ticket, told }));
     }
@@ -50,19 +50,19 @@ async fn speaking() -> (World, Ticket) {
     let world = asked().await;
     let (ticket, sentences) = asked_to_say(&world);
     assert_eq!(sentences.concat().trim(), ANSWER);
-    let sentences = sentences.into_iter().map(|text| Told::Sentence { text, words: Vec::new() });
-    tell(&world, ticket, sentences.chain([Told::FirstAudio])).await;
-    let audio = Told::Audio { sentence: 0, length: Duration::from_secs(4) };
-    tell(&world, ticket, [audio, Told::Whole { sentence: 0 }]).await;
+    let sentences = sentences.into_iter().map(|text| interruption::Input::Sentence { text, words: Vec::new() });
+    tell(&world, ticket, sentences.chain([interruption::Input::FirstAudio])).await;
+    let audio = interruption::Input::Audio { sentence: 0, length: Duration::from_secs(4) };
+    tell(&world, ticket, [audio, interruption::Input::Whole { sentence: 0 }]).await;
     world.pass(2.0).await;
-    tell(&world, ticket, [Told::Played { position: Duration::from_secs(2) }]).await;
+    tell(&world, ticket, [interruption::Input::Played { position: Duration::from_secs(2) }]).await;
     (world, ticket)
 }
 
 /// Zora says a stop word into it.
 async fn cut_by_zora() -> World {
     let (world, _) = speaking().await;
-    notice(&world, Heard::Started { user: user("Zora"), started: world.context.clock.now() });
+    notice(&world, utterance::Input::Started { user: user("Zora"), started: world.context.clock.now() });
     world.pass(1.2).await;
     says(&world, "Zora", "Stop that, please").await;
     world.pass(20.0).await;
@@ -118,7 +118,7 @@ async fn why_tells_that_nothing_was_heard() {
     let world = asked().await;
     let (ticket, _) = asked_to_say(&world);
 
-    tell(&world, ticket, [Told::StopPressed]).await;
+    tell(&world, ticket, [interruption::Input::StopPressed]).await;
     world.pass(5.0).await;
 
     let story = why(&world, WhyAt::Event(first_yes(&world).await)).await.story;
@@ -164,7 +164,7 @@ async fn who_was_answered_is_forgotten_with_the_sentences_of_the_reply() {
     for has_ended in [false, true] {
         let (world, ticket) = speaking().await;
         if has_ended {
-            tell(&world, ticket, [Told::StopPressed]).await;
+            tell(&world, ticket, [interruption::Input::StopPressed]).await;
             world.pass(5.0).await;
         }
         assert!(!sentences(&world).await.is_empty());

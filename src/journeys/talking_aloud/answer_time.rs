@@ -46,7 +46,7 @@ async fn an_answer_waits_for_services_and_settings_and_hardly_for_anything_else(
         let ended = world.context.clock.now();
         let heard = ana.page.packets.lock().len();
         while ana.page.packets.lock().len() == heard {
-            ana.line.hear(ana.next, &[0]);
+            ana.line.push_packet(ana.next, &[0]);
             ana.next += 1;
             for _ in 0..20 {
                 world.pass(0.001).await;

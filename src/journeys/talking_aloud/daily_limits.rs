@@ -73,7 +73,7 @@ async fn a_guild_that_has_used_its_characters_is_answered_in_writing() {
     let world = world_of(Arc::new(RehearsedSpeech), Mouth::new(|sentence| RehearsedSpeech.say(sentence)), limit).await;
     let ana = Caller::enter(&world, "ana").await;
     let ask = async |world: &World, ana: &Caller| {
-        ana.line.tell(Told::Say("Aria, how are you?".into()));
+        ana.line.report(PersonAction::Say("Aria, how are you?".into()));
         ana.listen(world, 15.0).await;
     };
 

@@ -16,7 +16,7 @@ fn attach(world: &World) -> Arc<dyn Line> {
 }
 
 async fn ask(world: &World, ana: &Caller) {
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     ana.listen(world, 12.0).await;
 }
 
@@ -25,7 +25,7 @@ async fn who_is_muted_answers_in_writing_until_that_is_over() {
     let mut world = world().await;
     let ana = Caller::enter(&world, "ana").await;
     let speaker = attach(&world);
-    speaker.tell(Told::Silenced(true));
+    speaker.report(PersonAction::Silenced(true));
     world.rest().await;
 
     ask(&world, &ana).await;
@@ -36,7 +36,7 @@ async fn who_is_muted_answers_in_writing_until_that_is_over() {
     ask(&world, &ana).await;
     assert_eq!((answers(&world).await, ana.page.packets.lock().len()), (vec![(TEXT.to_owned(), false); 3], 0));
 
-    speaker.tell(Told::Silenced(false));
+    speaker.report(PersonAction::Silenced(false));
     ask(&world, &ana).await;
 
     assert_eq!(answers(&world).await[3], (TEXT.to_owned(), true));
@@ -48,12 +48,12 @@ async fn who_is_muted_while_preparing_an_answer_writes_it() {
     world.main.write_at(Duration::from_millis(500), []);
     let ana = Caller::enter(&world, "ana").await;
     let speaker = attach(&world);
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     while !ana.page.has(|view| matches!(view, View::Thinking(_, true))) {
         world.pass(0.05).await;
     }
 
-    speaker.tell(Told::Silenced(true));
+    speaker.report(PersonAction::Silenced(true));
     ana.listen(&world, 12.0).await;
 
     assert_eq!((answers(&world).await, ana.page.packets.lock().len()), (vec![(TEXT.to_owned(), false)], 0));
@@ -69,7 +69,7 @@ async fn who_is_muted_in_the_middle_of_an_answer_writes_the_rest_once_it_is_writ
         let speaker = attach(&world);
         ana.hear_the_beginning(&world).await;
 
-        speaker.tell(Told::Silenced(true));
+        speaker.report(PersonAction::Silenced(true));
         world.rest().await;
         let played = ana.page.packets.lock().len();
         ana.listen(&world, 12.0).await;
@@ -89,7 +89,7 @@ async fn a_rest_that_is_not_wanted_any_more_is_not_written() {
     let speaker = attach(&world);
     ana.hear_the_beginning(&world).await;
 
-    speaker.tell(Told::Silenced(true));
+    speaker.report(PersonAction::Silenced(true));
     world.rest().await;
     world.say_with("lobby", json!({ "from": "ana", "text": "never mind" })).await;
     ana.listen(&world, 12.0).await;

@@ -53,7 +53,7 @@ async fn what_a_service_takes_and_never_answers_is_not_counted_when_the_person_l
 
     ana.talk(&world, 60, 1).await;
     assert_eq!(ears.open(), 1);
-    ana.line.tell(Told::Leave);
+    ana.line.report(PersonAction::Leave);
     world.pass(60.0).await;
 
     assert_eq!(ears.open(), 0);

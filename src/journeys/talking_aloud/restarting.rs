@@ -14,7 +14,7 @@ const AWAY_SECS: f64 = 1.2;
 async fn asked() -> (World, Caller) {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     while world.history("lobby").await.is_empty() {
         world.pass(0.1).await;
     }
@@ -121,7 +121,7 @@ async fn a_channel_that_is_restarted_while_a_reply_is_prepared_costs_no_answer()
 async fn an_answer_whose_playback_nobody_tells_of_is_written_and_can_be_deleted_for_good() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     world.pass(20.0).await;
     assert_eq!(answers(&world).await, [(TEXT.to_owned(), "text".to_owned())]);
     assert!(!world.recorded("lobby", "sentence").await.is_empty(), "it had begun");

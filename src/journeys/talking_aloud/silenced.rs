@@ -64,7 +64,7 @@ async fn who_waited_for_a_place_is_no_fault_of_the_service() {
     let world = world_with_speech(speech_of([ears], voices.clone()), json!({})).await;
     let ana = Caller::enter(&world, "ana").await;
 
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     ana.listen(&world, 7.0).await;
     drop(taken);
     ana.listen(&world, 15.0).await;
@@ -76,7 +76,7 @@ async fn who_waited_for_a_place_is_no_fault_of_the_service() {
 }
 
 async fn ask(world: &World, ana: &Caller) {
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     ana.listen(world, 20.0).await;
 }
 

@@ -16,7 +16,7 @@ async fn spoken(answer: &'static str) -> (Vec<String>, Vec<(String, bool)>) {
     world.main.answer_by(move |_| Some(Ok(answer.to_owned())));
     let ana = Caller::enter(&world, "ana").await;
 
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
     ana.listen(&world, 30.0).await;
 
     // The sentences of an answer are made at the same time.
@@ -65,7 +65,7 @@ async fn what_recognition_invents_is_on_record_and_no_message() {
     let ana = Caller::enter(&world, "ana").await;
 
     for text in ["Thank you for watching!", "(music)", "...", "Thank you."] {
-        ana.line.tell(Told::Say(text.into()));
+        ana.line.report(PersonAction::Say(text.into()));
         ana.listen(&world, 8.0).await;
     }
 

@@ -13,7 +13,7 @@ async fn asked(lost_after: impl IntoIterator<Item = usize>) -> (World, Caller) {
     world.main.answer_by(|_| Some(Ok(TEXT.to_owned())));
     world.main.write_at(PER_WORD, lost_after);
     let ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, may I come in?".into()));
+    ana.line.report(PersonAction::Say("Aria, may I come in?".into()));
     (world, ana)
 }
 
@@ -92,7 +92,7 @@ async fn a_reply_that_is_cut_while_it_is_written_keeps_what_was_heard() {
     ana.listen(&world, 0.4).await;
     let reply = ana.page.packets.lock().last().unwrap().reply;
 
-    ana.line.tell(Told::Stop { reply });
+    ana.line.report(PersonAction::Stop { reply });
     ana.listen(&world, 40.0).await;
 
     let [heard] = &statements(&world).await[..] else { panic!("{:?}", ana.page.seen()) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{CallRooms, End, Entrance, Line, Listener, Packet, Told, View};
+use super::{CallRooms, End, Entrance, Line, Listener, Packet, PersonAction, View};
 use crate::domain::id::PersonId;
 use crate::domain::samples::person;
 use crate::ports::backend::Refused;
@@ -79,7 +79,7 @@ pub(crate) async fn the_others_are_shown_who_enters_and_leaves(subject: impl Sub
     let ana = Caller::enter(&subject, "ana", true).await;
     let ben = Caller::enter(&subject, "ben", false).await;
 
-    ben.line.tell(Told::Leave);
+    ben.line.report(PersonAction::Leave);
     subject.wait(1.0).await;
 
     let shown = ana.page.seen();
@@ -131,13 +131,19 @@ pub(crate) async fn a_lost_connection_is_not_a_farewell(subject: impl Subject) {
 pub(crate) async fn what_comes_after_a_farewell_changes_nothing(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
     let ben = Caller::enter(&subject, "ben", true).await;
-    ben.line.tell(Told::Leave);
+    ben.line.report(PersonAction::Leave);
     subject.wait(10.0).await;
     let before = ana.page.seen();
 
-    ben.line.hear(1, &[0]);
-    for told in [Told::Muted(true), Told::Ignored(true), Told::Say("Hello?".into()), Told::Stop { reply: 1 }, Told::Leave] {
-        ben.line.tell(told);
+    ben.line.push_packet(1, &[0]);
+    for told in [
+        PersonAction::Muted(true),
+        PersonAction::Ignored(true),
+        PersonAction::Say("Hello?".into()),
+        PersonAction::Stop { reply: 1 },
+        PersonAction::Leave,
+    ] {
+        ben.line.report(told);
     }
     subject.wait(10.0).await;
 
@@ -147,7 +153,7 @@ pub(crate) async fn what_comes_after_a_farewell_changes_nothing(subject: impl Su
 pub(crate) async fn a_reply_is_shown_before_its_packets_and_ends_with_them(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
 
-    ana.line.tell(Told::Say(subject.question().into()));
+    ana.line.report(PersonAction::Say(subject.question().into()));
     ana.listen(&subject, |seen| matches!(seen, Seen::View(View::Done(_)))).await;
     subject.wait(1.0).await;
 
@@ -168,11 +174,11 @@ pub(crate) async fn a_reply_is_shown_before_its_packets_and_ends_with_them(subje
 
 pub(crate) async fn a_reply_that_is_stopped_is_cut_and_has_no_more_packets(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
-    ana.line.tell(Told::Say(subject.question().into()));
+    ana.line.report(PersonAction::Say(subject.question().into()));
     ana.listen(&subject, |seen| matches!(seen, Seen::Packet(packet) if packet.number == 30)).await;
     let reply = ana.page.packets()[0].reply;
 
-    ana.line.tell(Told::Stop { reply });
+    ana.line.report(PersonAction::Stop { reply });
     subject.wait(5.0).await;
 
     let seen = ana.page.seen();
@@ -240,7 +246,7 @@ impl Caller {
             subject.wait(0.1).await;
             if let Some(newest) = self.page.packets().last() {
                 let position = Duration::from_millis(20) * (newest.number + 1);
-                self.line.tell(Told::Played { reply: newest.reply, position });
+                self.line.report(PersonAction::Played { reply: newest.reply, position });
             }
         }
         panic!("it does not come: {:?}", self.page.seen());

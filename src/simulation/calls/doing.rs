@@ -13,8 +13,8 @@ use crate::actors::inbound::Inbound;
 use crate::domain::conversation::Notice;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::voice::echo::PlayedWords;
-use crate::domain::voice::interruption::{Input as Told, Said, Stop, Words};
-use crate::domain::voice::utterance::Input;
+use crate::domain::voice::interruption::{self, Said, Stop, Words};
+use crate::domain::voice::utterance;
 use crate::journeys::mouth::{self, Voice};
 use crate::ports::inbound_events::Acceptance;
 use crate::ports::speech_recognition::Segment;
@@ -71,7 +71,7 @@ impl Life {
     fn name_opted_out(&self, channel: &ChannelId) {
         let opted_out = lock(&self.props.calls.opted_out).clone();
         for (room, person) in opted_out.into_iter().filter(|(room, _)| self.room(*room).channel() == *channel) {
-            self.notice(room, Notice::Call(Input::OptedOut { user: person.into() }));
+            self.notice(room, Notice::Call(utterance::Input::OptedOut { user: person.into() }));
         }
     }
 
@@ -125,7 +125,7 @@ impl Life {
         lock(&calls.reporting).remove(&report);
         self.note_activity(room);
         if is_present && lock(&self.props.calls.opted_out).contains(&(room, person)) {
-            self.notice(room, Notice::Call(Input::OptedOut { user: person.into() }));
+            self.notice(room, Notice::Call(utterance::Input::OptedOut { user: person.into() }));
         }
     }
 
@@ -145,23 +145,23 @@ impl Life {
             }
             CallAct::Mute(person) => {
                 stage.reach("muted in a call");
-                self.notice(room, Notice::Call(Input::Muted { user: person.into() }));
+                self.notice(room, Notice::Call(utterance::Input::Muted { user: person.into() }));
             }
             CallAct::LoseSocket(person) => {
                 stage.reach("socket lost in a call");
-                self.notice(room, Notice::Call(Input::SocketLost { user: person.into() }));
+                self.notice(room, Notice::Call(utterance::Input::SocketLost { user: person.into() }));
             }
             CallAct::OptOut(person) => {
                 stage.reach("opted out of a call");
                 lock(&calls.opted_out).insert((room, person));
                 lock(&calls.opted_out_at).entry((room, person)).or_insert(stage.now());
-                self.notice(room, Notice::Call(Input::OptedOut { user: person.into() }));
+                self.notice(room, Notice::Call(utterance::Input::OptedOut { user: person.into() }));
             }
             CallAct::Stop => {
                 let ticket = lock(&calls.ledger).active.get(&self.room(room).channel()).copied();
                 if let Some(ticket) = ticket {
                     stage.reach("stop pressed");
-                    self.notice(room, Notice::Reply { ticket, told: Told::StopPressed });
+                    self.notice(room, Notice::Reply { ticket, told: interruption::Input::StopPressed });
                 }
             }
             CallAct::Talk(talk) => self.talk(room, talk).await,
@@ -208,7 +208,7 @@ impl Life {
         }
         let started = clock.now();
         let is_during_reply = lock(&self.props.calls.ledger).active.contains_key(&channel);
-        self.notice(room, Notice::Call(Input::Started { user: user.clone(), started }));
+        self.notice(room, Notice::Call(utterance::Input::Started { user: user.clone(), started }));
         let mut ended = started;
         for hop in 0..talk.hops {
             stage.pass(HOP).await;
@@ -228,7 +228,7 @@ impl Life {
                 self.notice(room, Notice::Partial { user: user.clone(), started, words });
             }
         }
-        self.notice(room, Notice::Call(Input::Ended { user: user.clone(), ended }));
+        self.notice(room, Notice::Call(utterance::Input::Ended { user: user.clone(), ended }));
         stage.pass(talk.late_by).await;
         self.note_activity(room);
         if lock(&self.props.calls.opted_out).contains(&(room, person)) && !talk.outlives_opt_out {
@@ -243,7 +243,7 @@ impl Life {
             FinalResult::Never => stage.reach("final result never comes"),
             FinalResult::Empty => {
                 stage.reach("empty final result");
-                self.notice(room, Notice::Call(Input::Final { user, is_last: true, segment: None }));
+                self.notice(room, Notice::Call(utterance::Input::Final { user, is_last: true, segment: None }));
             }
             FinalResult::Comes | FinalResult::ComesTwice => {
                 let segment = Segment {
@@ -288,7 +288,7 @@ impl Life {
         let performance = ledger.performance(channel, *ledger.active.get(channel)?)?;
         let first = performance.sentences.first().filter(|_| !performance.played.is_zero())?;
         let mut played = PlayedWords::default();
-        played.note(self.context.clock.now(), first);
+        played.add(self.context.clock.now(), first);
         Some((first.trim().into(), played))
     }
 

@@ -10,7 +10,7 @@ use tertulia::domain::moment::Moment;
 use tertulia::domain::voice::echo::PlayedWords;
 use tertulia::domain::voice::pump::Pump;
 use tertulia::domain::voice::segment::{Heard, Kind, Segment, kind_of};
-use tertulia::domain::voice::utterance::{Cause, Effect, HandOver, Input, Policy, Utterances};
+use tertulia::domain::voice::utterance::{self, Cause, HandOver, Policy, Utterances};
 
 use super::{Event, Log, Names, lists};
 
@@ -87,7 +87,7 @@ impl Call {
                     if let Some(listener) = self.listeners.get_mut(&user) {
                         listener.pump.wake(at, IDLE_FINALIZE);
                     }
-                    self.tell(at.as_micros(), Input::Finalized { user: user.as_str().into() });
+                    self.tell(at.as_micros(), utterance::Input::Finalized { user: user.as_str().into() });
                 }
                 (_, Some(at)) if at.as_micros() < end => {
                     let effects = self.utterances.wake(at, &self.policy);
@@ -100,7 +100,7 @@ impl Call {
         assert!(effects.is_empty() || end == u64::MAX, "all that was due was handled");
     }
 
-    fn tell(&mut self, at: u64, input: Input) {
+    fn tell(&mut self, at: u64, input: utterance::Input) {
         let effects = self.utterances.handle(Moment::from_micros(at), input, &self.policy);
         self.follow(at, effects);
     }
@@ -123,23 +123,23 @@ impl Call {
                 if !self.is_present(name) {
                     let listener = self.listeners.entry(name.to_owned()).or_default();
                     (listener.is_muted, listener.is_lost) = (false, false);
-                    self.tell(at, Input::Joined { user });
+                    self.tell(at, utterance::Input::Joined { user });
                 }
             }
             "socket_back" => {
                 self.listener(name).is_lost = false;
                 if self.is_present(name) {
-                    self.tell(at, Input::Joined { user });
+                    self.tell(at, utterance::Input::Joined { user });
                 }
             }
-            "left" => self.tell(at, Input::Left { user }),
+            "left" => self.tell(at, utterance::Input::Left { user }),
             "muted" if self.is_present(name) => {
-                self.tell(at, Input::Muted { user });
+                self.tell(at, utterance::Input::Muted { user });
                 self.listener(name).is_muted = true;
             }
             "unmuted" => self.listener(name).is_muted = false,
             "socket_lost" if self.is_present(name) => {
-                self.tell(at, Input::SocketLost { user });
+                self.tell(at, utterance::Input::SocketLost { user });
                 self.listener(name).is_lost = true;
             }
             "opt_out" => {
@@ -148,14 +148,14 @@ impl Call {
                 listener.hops.clear();
                 let segments: Vec<_> =
                     self.utterances.buffered().iter().filter(|one| one.from == user).map(|one| one.seq.0).collect();
-                self.tell(at, Input::OptedOut { user });
+                self.tell(at, utterance::Input::OptedOut { user });
                 if !segments.is_empty() {
                     self.note(at, format!("redact {name} {segments:?}"));
                 }
             }
             "opt_in" => {
                 self.listener(name).is_ignored = false;
-                self.tell(at, Input::OptedIn { user });
+                self.tell(at, utterance::Input::OptedIn { user });
             }
             "companion_joined" => {
                 let timeout = event.number("lull_us").map_or(self.policy.default_timeout, Duration::from_micros);
@@ -173,17 +173,17 @@ impl Call {
             "started" if self.has_detector && self.is_heard(name) => {
                 self.listener(name).pump.finalized();
                 let started = event.moment("started").unwrap_or(Moment::from_micros(at));
-                self.tell(at, Input::Started { user, started });
+                self.tell(at, utterance::Input::Started { user, started });
             }
             "speech_started" if !self.has_detector && self.is_heard(name) => {
                 self.listener(name).pump.finalized();
-                self.tell(at, Input::RecogniserStarted { user });
+                self.tell(at, utterance::Input::RecogniserStarted { user });
             }
             "ended" if self.has_detector => {
                 self.listener(name).pump.forwarded(Moment::from_micros(at));
-                self.tell(at, Input::Ended { user, ended: event.moment("ended").unwrap_or(Moment::from_micros(at)) });
+                self.tell(at, utterance::Input::Ended { user, ended: event.moment("ended").unwrap_or(Moment::from_micros(at)) });
             }
-            "partial" if !event.text("text").trim().is_empty() => self.tell(at, Input::Partial { user }),
+            "partial" if !event.text("text").trim().is_empty() => self.tell(at, utterance::Input::Partial { user }),
             "final" => self.take_final(event),
             "text_lull" => {
                 if self.utterances.holds_text_lull() {
@@ -199,7 +199,7 @@ impl Call {
                 let people = [event.text("author"), event.text("interrupter")];
                 let people = people.into_iter().filter(|user| !user.is_empty()).map(PersonId::from).collect();
                 let companion = event.text("companion").into();
-                self.tell(at, Input::Replied { companion, people, last_frame: Moment::from_micros(last_frame) });
+                self.tell(at, utterance::Input::Replied { companion, people, last_frame: Moment::from_micros(last_frame) });
             }
             "extend" => {
                 if let Some(hand_over) = self.utterances.hand_over_now() {
@@ -212,9 +212,9 @@ impl Call {
                 let settled = event.numbers("messages");
                 self.unsettled.retain(|message| !settled.contains(message));
             }
-            "round_ended" if !self.unsettled.is_empty() && !self.is_over => self.tell(at, Input::LeftUnsettled),
+            "round_ended" if !self.unsettled.is_empty() && !self.is_over => self.tell(at, utterance::Input::LeftUnsettled),
             "call_ended" => {
-                self.tell(at, Input::CallEnded);
+                self.tell(at, utterance::Input::CallEnded);
                 self.is_over = true;
             }
             "restart" => {
@@ -250,7 +250,7 @@ impl Call {
         let is_last = event.is("speech_final").unwrap_or(true) || event.is("from_finalize").unwrap_or(false);
         let user = PersonId::from(name);
         if text.is_empty() {
-            return self.tell(at, Input::Final { user, is_last, segment: None });
+            return self.tell(at, utterance::Input::Final { user, is_last, segment: None });
         }
         if !listener.finals.insert((started, ended)) {
             return self.note(at, format!("duplicate {name} {text}"));
@@ -276,18 +276,18 @@ impl Call {
         let addressed = self.names.in_text(text).iter().map(|companion| CompanionId::from(companion.as_str())).collect();
         let seq = Seq(self.segments);
         let segment = Segment { seq, from: user.clone(), text: text.into(), started, ended, addressed, kind };
-        self.tell(at, Input::Final { user, is_last, segment: Some(segment) });
+        self.tell(at, utterance::Input::Final { user, is_last, segment: Some(segment) });
     }
 
-    fn follow(&mut self, at: u64, effects: Vec<Effect>) {
+    fn follow(&mut self, at: u64, effects: Vec<utterance::Effect>) {
         for effect in effects {
             match effect {
-                Effect::Finalize { user } => {
+                utterance::Effect::Finalize { user } => {
                     self.listener(user.as_str()).pump.finalized();
                     self.note(at, format!("finalize {user}"));
                 }
-                Effect::HandOver(hand_over) => self.hand_over(at, &hand_over),
-                Effect::Quiet { companions } if !self.is_over => {
+                utterance::Effect::HandOver(hand_over) => self.hand_over(at, &hand_over),
+                utterance::Effect::Quiet { companions } if !self.is_over => {
                     if std::mem::take(&mut self.holds_text_lull) {
                         self.note(at, "text_lull".to_owned());
                     } else if !self.unsettled.is_empty() {
@@ -296,11 +296,11 @@ impl Call {
                         }
                     }
                 }
-                Effect::CountsAsNoise { user } => {
+                utterance::Effect::CountsAsNoise { user } => {
                     self.listener(user.as_str()).pump.forwarded(Moment::from_micros(at));
                     self.note(at, format!("noise {user}"));
                 }
-                Effect::Quiet { .. } | Effect::Left { .. } | Effect::Redact { .. } => {}
+                utterance::Effect::Quiet { .. } | utterance::Effect::Left { .. } | utterance::Effect::Redact { .. } => {}
             }
         }
     }

@@ -7,7 +7,7 @@ use tertulia::domain::id::{CompanionId, PersonId};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::voice::echo::PlayedWords;
 use tertulia::domain::voice::heard::WordTime;
-use tertulia::domain::voice::interruption::{Effect, Input, Interruption, Outcome, Verdict, Words, tolerance};
+use tertulia::domain::voice::interruption::{self, Interruption, Outcome, Verdict, Words, tolerance};
 use tertulia::domain::voice::segment::Kind;
 
 use super::{Event, Log, Names, lists, onset};
@@ -51,7 +51,7 @@ impl Reply {
         }
     }
 
-    fn tell(&mut self, at: u64, input: Input, draw: Option<f64>) {
+    fn tell(&mut self, at: u64, input: interruption::Input, draw: Option<f64>) {
         let effects = self.machine.handle(Moment::from_micros(at), input, &mut || draw);
         self.follow(at, effects);
     }
@@ -66,35 +66,39 @@ impl Reply {
             "started" => {
                 // As the detector reports it: the onset, and that it was voiced.
                 let started = event.moment("started").unwrap_or(Moment::from_micros(at - onset().min(at)));
-                self.tell(at, Input::Started { user: user.clone(), started }, draw);
-                Input::Voiced { user, from: started, to: now }
+                self.tell(at, interruption::Input::Started { user: user.clone(), started }, draw);
+                interruption::Input::Voiced { user, from: started, to: now }
             }
-            "voiced" => Input::Voiced { user, from: event.moment("from").unwrap_or(now), to: event.moment("to").unwrap_or(now) },
-            "ended" => Input::Ended { user, ended: event.moment("ended").unwrap_or(now) },
-            "person_gone" => Input::PersonGone { user },
-            "noise" => Input::Noise { user },
+            "voiced" => interruption::Input::Voiced {
+                user,
+                from: event.moment("from").unwrap_or(now),
+                to: event.moment("to").unwrap_or(now),
+            },
+            "ended" => interruption::Input::Ended { user, ended: event.moment("ended").unwrap_or(now) },
+            "person_gone" => interruption::Input::PersonGone { user },
+            "noise" => interruption::Input::Noise { user },
             "words" => self.words(event),
             "sentence" => {
                 self.sentences.push(event.number("sentence").unwrap_or_default());
                 let text = event.text("text");
-                Input::Sentence { text: text.into(), words: word_times(event, text) }
+                interruption::Input::Sentence { text: text.into(), words: word_times(event, text) }
             }
             "audio" => match sentence {
-                Some(sentence) => Input::Audio { sentence, length: millis("ms") },
+                Some(sentence) => interruption::Input::Audio { sentence, length: millis("ms") },
                 None => return,
             },
             "whole" => match sentence {
-                Some(sentence) => Input::Whole { sentence },
+                Some(sentence) => interruption::Input::Whole { sentence },
                 None => return,
             },
-            "first_audio" => Input::FirstAudio,
-            "finished" => Input::Finished,
-            "stall" => Input::Stall,
-            "played" => Input::Played { position: millis("ms") },
-            "stop_pressed" => Input::StopPressed,
-            "typed" if lists().is_only_stop(event.text("text")) => Input::StopPressed,
-            "call_ended" => Input::CallEnded,
-            "cancelled" => Input::Cancelled,
+            "first_audio" => interruption::Input::FirstAudio,
+            "finished" => interruption::Input::Finished,
+            "stall" => interruption::Input::Stall,
+            "played" => interruption::Input::Played { position: millis("ms") },
+            "stop_pressed" => interruption::Input::StopPressed,
+            "typed" if lists().is_only_stop(event.text("text")) => interruption::Input::StopPressed,
+            "call_ended" => interruption::Input::CallEnded,
+            "cancelled" => interruption::Input::Cancelled,
             "companion_joined" => return self.names.join(event.text("companion"), &event.texts("names")),
             "companion_left" => return self.names.leave(event.text("companion")),
             _ => return,
@@ -102,7 +106,7 @@ impl Reply {
         self.tell(at, input, draw);
     }
 
-    fn words(&self, event: &Event) -> Input {
+    fn words(&self, event: &Event) -> interruption::Input {
         let (text, is_final) = (event.text("text"), event.is("is_final").unwrap_or(false));
         let started = event.moment("started").unwrap_or(Moment::from_micros(event.at()));
         let kind = match () {
@@ -112,32 +116,32 @@ impl Reply {
         };
         let addressed = self.names.in_text(text).iter().map(|companion| CompanionId::from(companion.as_str())).collect();
         let words = Words::of(text, kind, addressed, &lists(), |name| self.names.contain(name));
-        Input::Words { user: event.text("user").into(), started, is_final, words }
+        interruption::Input::Words { user: event.text("user").into(), started, is_final, words }
     }
 
-    fn follow(&mut self, at: u64, effects: Vec<Effect>) {
+    fn follow(&mut self, at: u64, effects: Vec<interruption::Effect>) {
         let mut verdict = None;
         for effect in effects {
             let line = match effect {
-                Effect::Speak => "speak".to_owned(),
-                Effect::Duck => "duck".to_owned(),
-                Effect::Unduck => "unduck".to_owned(),
-                Effect::Pause => "pause".to_owned(),
-                Effect::Resume { from } => format!("resume from {}", from.as_millis()),
-                Effect::Finalize { .. } => continue,
-                Effect::Extend => {
+                interruption::Effect::Speak => "speak".to_owned(),
+                interruption::Effect::Duck => "duck".to_owned(),
+                interruption::Effect::Unduck => "unduck".to_owned(),
+                interruption::Effect::Pause => "pause".to_owned(),
+                interruption::Effect::Resume { from } => format!("resume from {}", from.as_millis()),
+                interruption::Effect::Finalize { .. } => continue,
+                interruption::Effect::Extend => {
                     self.sentences.clear();
                     "extend".to_owned()
                 }
-                Effect::SentenceDropped { sentence } => format!("dropped {}", self.sentences[sentence]),
-                Effect::Interrupted(record) => {
+                interruption::Effect::SentenceDropped { sentence } => format!("dropped {}", self.sentences[sentence]),
+                interruption::Effect::Interrupted(record) => {
                     verdict = Some(record.verdict);
                     let is_cut = matches!(self.machine.outcome(), Some(Outcome::Cut { .. }));
                     let Some(verdict) = going_on(record.verdict).filter(|_| !is_cut) else { continue };
                     let who = record.who.as_ref().map_or("nobody", PersonId::as_str);
                     format!("interrupted by {who} at {}: {verdict}", record.at_ms)
                 }
-                Effect::Ended(outcome) => {
+                interruption::Effect::Ended(outcome) => {
                     let heard = self.machine.heard();
                     let heard = heard.trim();
                     match outcome {

@@ -196,19 +196,19 @@ fn without_position(message: PageMessage) -> PageMessage {
 struct RecordingLine(Mutex<Vec<Taken>>);
 
 impl Line for RecordingLine {
-    fn hear(&self, number: u32, packet: &[u8]) {
+    fn push_packet(&self, number: u32, packet: &[u8]) {
         self.0.lock().push(Taken::Heard(number, packet.to_vec()));
     }
 
-    fn tell(&self, told: Told) {
-        let message = match told {
-            Told::Muted(on) => PageMessage::Mute { on },
-            Told::Ignored(on) => PageMessage::Ignore { on },
-            Told::Played { reply, .. } => PageMessage::Played { reply, samples: 0 },
-            Told::Stop { reply } => PageMessage::Stop { reply },
-            Told::Say(text) => return assert!(!text.trim().is_empty()),
-            Told::Leave => PageMessage::Leave {},
-            Told::Silenced(_) => unreachable!("no page says that"),
+    fn report(&self, action: PersonAction) {
+        let message = match action {
+            PersonAction::Muted(on) => PageMessage::Mute { on },
+            PersonAction::Ignored(on) => PageMessage::Ignore { on },
+            PersonAction::Played { reply, .. } => PageMessage::Played { reply, samples: 0 },
+            PersonAction::Stop { reply } => PageMessage::Stop { reply },
+            PersonAction::Say(text) => return assert!(!text.trim().is_empty()),
+            PersonAction::Leave => PageMessage::Leave {},
+            PersonAction::Silenced(_) => unreachable!("no page says that"),
         };
         self.0.lock().push(Taken::Told(message));
     }

@@ -19,7 +19,7 @@ use super::speaker::Speaker;
 use super::{Numbers, Shared};
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::Refused;
-use crate::ports::call_room::{Line, Told};
+use crate::ports::call_room::{Line, PersonAction};
 use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
 
 /// How long Discord may take to let the bot in. It does not answer at all if the bot may not enter.
@@ -256,7 +256,7 @@ impl Connection {
                     people.follow(self.shared.people(self.guild, self.channel));
                     let is_silenced = self.shared.is_silenced(self.guild, self.channel);
                     if silenced.replace(is_silenced) != Some(is_silenced) {
-                        line.tell(Told::Silenced(is_silenced));
+                        line.report(PersonAction::Silenced(is_silenced));
                     }
                     if matches!(self.shared.way(self.guild, self.channel), Way::Gone) {
                         return Next::AnotherServer;
@@ -273,7 +273,7 @@ impl Connection {
                     }
                 }
                 () = sleep_until(heard_at.unwrap_or_else(Instant::now)), if heard_at.is_some() => {
-                    speaker.heard(Instant::now()).into_iter().for_each(|told| line.tell(told));
+                    speaker.heard(Instant::now()).into_iter().for_each(|told| line.report(told));
                 }
                 () = sleep_until(alone_until.unwrap_or_else(Instant::now)), if alone_until.is_some() => {
                     // Looks at the time by itself.
@@ -353,7 +353,7 @@ impl People {
         self.here.retain(|user, person| {
             let is_here = present.contains_key(user);
             if !is_here {
-                person.line.tell(Told::Leave);
+                person.line.report(PersonAction::Leave);
             }
             is_here
         });
@@ -366,7 +366,7 @@ impl People {
             if let Some(person) = self.here.get_mut(&user) {
                 if person.is_muted != present.is_muted {
                     person.is_muted = present.is_muted;
-                    person.line.tell(Told::Muted(present.is_muted));
+                    person.line.report(PersonAction::Muted(present.is_muted));
                 }
             } else if !self.refused.contains(&user) {
                 if self.reported.insert(user) {
@@ -387,10 +387,10 @@ impl People {
         };
         let Some(present) = present else {
             // Gone meanwhile.
-            return line.tell(Told::Leave);
+            return line.report(PersonAction::Leave);
         };
         if present.is_muted {
-            line.tell(Told::Muted(true));
+            line.report(PersonAction::Muted(true));
         }
         self.here.insert(user, Person { line, is_muted: present.is_muted, numbers: Numbers::default() });
     }
@@ -398,7 +398,7 @@ impl People {
     fn hear(&mut self, heard: &Heard) {
         let Some(person) = Snowflake::new(heard.user).and_then(|user| self.here.get_mut(&user)) else { return };
         let number = person.numbers.of(heard.line, heard.number, Instant::now());
-        person.line.hear(number, &heard.opus);
+        person.line.push_packet(number, &heard.opus);
     }
 
     /// There is another connection to a voice server.
@@ -408,7 +408,7 @@ impl People {
 
     fn leave_all(&mut self) {
         for person in std::mem::take(&mut self.here).into_values() {
-            person.line.tell(Told::Leave);
+            person.line.report(PersonAction::Leave);
         }
     }
 }

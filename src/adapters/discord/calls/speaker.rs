@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::super::voice::{Sent, VoiceConnection};
 use crate::ports::audio::SPOKEN_FRAME;
-use crate::ports::call_room::{End, Listener, Packet, Told, Trouble, View};
+use crate::ports::call_room::{End, Listener, Packet, PersonAction, Trouble, View};
 
 /// From when a frame leaves this machine to when people hear it.
 const HEARD_AFTER: Duration = Duration::from_millis(200);
@@ -39,7 +39,7 @@ struct Playing {
     /// The frames of the reply that were not sent yet, oldest first. The next connection sends them if this one ends.
     unsent: VecDeque<Box<[i16; SPOKEN_FRAME]>>,
     /// The positions that will have been heard, oldest first.
-    positions: VecDeque<(Instant, Told)>,
+    positions: VecDeque<(Instant, PersonAction)>,
 }
 
 impl Speaker {
@@ -72,7 +72,7 @@ impl Speaker {
         playing.unsent.drain(..newly_sent);
         playing.sent = sent.frames;
         let position = playing.position();
-        playing.positions.push_back((now + HEARD_AFTER, Told::Played { reply, position }));
+        playing.positions.push_back((now + HEARD_AFTER, PersonAction::Played { reply, position }));
     }
 
     /// When a position will have been heard.
@@ -81,7 +81,7 @@ impl Speaker {
     }
 
     /// The positions that have been heard.
-    pub fn heard(&self, now: Instant) -> Vec<Told> {
+    pub fn heard(&self, now: Instant) -> Vec<PersonAction> {
         let positions = &mut self.playing.lock().positions;
         let heard = positions.iter().take_while(|(at, _)| *at <= now).count();
         positions.drain(..heard).map(|(_, told)| told).collect()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::stream::{Output, Protocol};
-use super::utterances::{Cause, MAX_TEXT_BYTES, Result as Heard, Utterances, Word};
+use super::utterances::{self, Cause, MAX_TEXT_BYTES, Utterances, Word};
 use crate::adapters::endpoint::failure::Broken;
 use crate::domain::text::first_bytes;
 use crate::ports::audio::HEARD_RATE;
@@ -106,7 +106,7 @@ impl Protocol for Listening {
     }
 }
 
-fn heard(message: &Value) -> Heard {
+fn heard(message: &Value) -> utterances::Result {
     let from = offset(&message["start"]).unwrap_or_default();
     let upto = offset(&message["duration"]).map_or(from, |duration| from.saturating_add(duration));
     let best = &message["channel"]["alternatives"][0];
@@ -123,7 +123,12 @@ fn heard(message: &Value) -> Heard {
         words = vec![Word { text: text.clone(), start: from, end: upto }];
     }
     let confidence = best["confidence"].as_f64().filter(|_| !words.is_empty());
-    Heard { upto, words, text, confidence: confidence.map(|confidence| (confidence.clamp(0.0, 1.0) * 1_000.0).round() as u16) }
+    utterances::Result {
+        upto,
+        words,
+        text,
+        confidence: confidence.map(|confidence| (confidence.clamp(0.0, 1.0) * 1_000.0).round() as u16),
+    }
 }
 
 /// The words of a result, and their times if they have them. The first field that there is has the text.

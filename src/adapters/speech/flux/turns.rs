@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::speech::deepgram::results::{self, CLOSE_STREAM, offset};
 use crate::adapters::speech::deepgram::stream::{Output, Protocol};
-use crate::adapters::speech::deepgram::utterances::{Cause, Result as Heard, Utterances, Word, joined};
+use crate::adapters::speech::deepgram::utterances::{self, Cause, Utterances, Word, joined};
 use crate::ports::speech_recognition::{Recognised, Sound};
 
 /// The audio of one message, in samples: 80 ms, as the service recommends.
@@ -68,7 +68,7 @@ impl Listening {
     }
 
     /// What a message says of a turn. Its words without times are spread over the audio that is not final.
-    fn heard(&mut self, message: &Value) -> Heard {
+    fn heard(&mut self, message: &Value) -> utterances::Result {
         let index = message["turn_index"].as_u64().unwrap_or_default();
         let from = offset(&message["audio_window_start"]).unwrap_or_default();
         let upto = offset(&message["audio_window_end"]).unwrap_or(from).min(self.utterances.table.sent());
@@ -94,7 +94,7 @@ impl Listening {
                 Word { text: text.to_owned(), start, end }
             })
             .collect();
-        Heard { upto, text: joined(&words), words, confidence: confidence(&message["words"]) }
+        utterances::Result { upto, text: joined(&words), words, confidence: confidence(&message["words"]) }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::super::voice::interruption::{Effect, Input as Told};
+use super::super::super::voice::interruption;
 use super::super::*;
 
 /// The mouth of all companions.
@@ -70,14 +70,14 @@ impl Mouth {
             }
             Aloud::Start { .. } => {}
             Aloud::Play(effect) => match effect {
-                Effect::Speak | Effect::Resume { .. } => {
+                interruption::Effect::Speak | interruption::Effect::Resume { .. } => {
                     assert!(self.started.contains(&ticket), "a reply is heard before its first sentence is on record");
                     assert!(!self.is_playing, "two voices at once");
                     assert_eq!(self.ticket, Some(ticket), "a reply is heard that nobody said");
                     self.is_playing = true;
                 }
-                Effect::Pause => self.is_playing = false,
-                Effect::Ended(_) if self.ticket == Some(ticket) => self.is_playing = false,
+                interruption::Effect::Pause => self.is_playing = false,
+                interruption::Effect::Ended(_) if self.ticket == Some(ticket) => self.is_playing = false,
                 _ => {}
             },
         }
@@ -113,27 +113,27 @@ impl Mouth {
     }
 
     /// What the mouth tells when it does something now.
-    pub(super) fn tell(&mut self, act: MouthAct) -> Vec<(Ticket, Told)> {
+    pub(super) fn tell(&mut self, act: MouthAct) -> Vec<(Ticket, interruption::Input)> {
         let Some(ticket) = self.ticket else { return Vec::new() };
         let mut told: Vec<_> = self.sentences[self.told..]
             .iter()
-            .map(|sentence| Told::Sentence { text: sentence.text.clone(), words: Vec::new() })
+            .map(|sentence| interruption::Input::Sentence { text: sentence.text.clone(), words: Vec::new() })
             .collect();
         self.told = self.sentences.len();
         let open = self.sentences.iter().position(|sentence| !sentence.is_whole);
         match act {
-            MouthAct::FirstAudio => told.push(Told::FirstAudio),
+            MouthAct::FirstAudio => told.push(interruption::Input::FirstAudio),
             MouthAct::Send(ms) if self.is_playing => {
                 let length = Duration::from_millis(ms.into());
                 if let Some(open) = open {
                     self.sentences[open].sent += length;
-                    told.push(Told::Audio { sentence: open, length });
+                    told.push(interruption::Input::Audio { sentence: open, length });
                 }
             }
             MouthAct::Whole if self.is_playing => {
                 if let Some(open) = open.filter(|open| !self.sentences[*open].sent.is_zero()) {
                     self.sentences[open].is_whole = true;
-                    told.push(Told::Whole { sentence: open });
+                    told.push(interruption::Input::Whole { sentence: open });
                 }
             }
             MouthAct::Play(ms) => {
@@ -141,22 +141,22 @@ impl Mouth {
                 if self.is_playing {
                     self.position = (self.position + Duration::from_millis(ms.into())).min(sent);
                 }
-                told.push(Told::Played { position: self.position });
+                told.push(interruption::Input::Played { position: self.position });
             }
             MouthAct::Finish if self.is_all => {
                 // No audio follows.
                 self.sentences.iter_mut().for_each(|sentence| sentence.is_whole = true);
-                told.push(Told::Finished);
+                told.push(interruption::Input::Finished);
             }
             MouthAct::Stall => {
                 if let Some(open) = open.filter(|_| self.is_playing) {
                     self.sentences[open].is_whole = true;
                 }
                 self.has_stalled = true;
-                told.push(Told::Stall);
+                told.push(interruption::Input::Stall);
             }
-            MouthAct::Stop => told.push(Told::StopPressed),
-            MouthAct::ShutDown => told.push(Told::ShutDown),
+            MouthAct::Stop => told.push(interruption::Input::StopPressed),
+            MouthAct::ShutDown => told.push(interruption::Input::ShutDown),
             MouthAct::Send(_) | MouthAct::Whole | MouthAct::Finish => {}
         }
         told.into_iter().map(|told| (ticket, told)).collect()

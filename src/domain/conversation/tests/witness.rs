@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::event::Evaluated;
 use super::super::super::id::PersonId;
-use super::super::super::voice::interruption::{Effect, Interrupted, Outcome, Said, Verdict};
+use super::super::super::voice::interruption::{self, Interrupted, Outcome, Said, Verdict};
 use super::super::super::voice::utterance;
 use super::super::*;
 use super::mouth::Mouth;
@@ -130,21 +130,22 @@ impl Witness {
     }
 
     fn hear(&mut self, heard: &utterance::Input, now: Moment) {
-        use utterance::Input as Heard;
         match heard {
-            Heard::Started { user, started } => {
+            utterance::Input::Started { user, started } => {
                 let talk = self.talkers.entry(user.clone()).or_insert_with(|| Talk::new(*started));
                 let last_voiced = talk.last_voiced.max(*started);
                 *talk = Talk { final_at: talk.final_at, ..Talk::new(last_voiced) };
             }
-            Heard::Ended { user, ended } => self.end(user, *ended, now),
-            Heard::Muted { user } | Heard::SocketLost { user } | Heard::Left { user } => self.end(user, Moment::ZERO, now),
-            Heard::OptedOut { user } => {
+            utterance::Input::Ended { user, ended } => self.end(user, *ended, now),
+            utterance::Input::Muted { user } | utterance::Input::SocketLost { user } | utterance::Input::Left { user } => {
+                self.end(user, Moment::ZERO, now)
+            }
+            utterance::Input::OptedOut { user } => {
                 self.end(user, Moment::ZERO, now);
                 self.ignored.insert(user.clone());
             }
-            Heard::OptedIn { user } => drop(self.ignored.remove(user)),
-            Heard::Final { user, .. } => self.hear_final(user, now),
+            utterance::Input::OptedIn { user } => drop(self.ignored.remove(user)),
+            utterance::Input::Final { user, .. } => self.hear_final(user, now),
             _ => {}
         }
     }
@@ -190,29 +191,29 @@ impl Witness {
         }
     }
 
-    fn check_effect(&mut self, effect: &Effect, rolls: &[f64], now: Moment) {
+    fn check_effect(&mut self, effect: &interruption::Effect, rolls: &[f64], now: Moment) {
         match effect {
-            Effect::Speak => {
+            interruption::Effect::Speak => {
                 (self.level, self.began_at) = (Level::Full, now);
                 self.go_on();
             }
-            Effect::Duck => {
+            interruption::Effect::Duck => {
                 assert_eq!(self.level, Level::Full, "a reply is ducked that does not play at full level");
                 self.level = Level::Quiet;
                 self.begin(rolls);
             }
-            Effect::Pause => {
+            interruption::Effect::Pause => {
                 if self.level == Level::Full {
                     self.begin(rolls);
                 }
                 (self.level, self.paused_at) = (Level::Paused, now);
             }
-            Effect::Unduck | Effect::Resume { .. } => {
+            interruption::Effect::Unduck | interruption::Effect::Resume { .. } => {
                 assert_eq!(self.barge, None, "an interruption is not on record");
                 self.level = Level::Full;
                 self.go_on();
             }
-            Effect::Ended(outcome) => {
+            interruption::Effect::Ended(outcome) => {
                 self.seen.insert(match outcome {
                     Outcome::Done => "done",
                     Outcome::Cut { by: None } => "cut",
@@ -230,7 +231,10 @@ impl Witness {
                 self.cut_by = if let Outcome::Cut { by } = outcome { by.clone() } else { None };
                 (self.level, self.barge) = (Level::Silent, None);
             }
-            Effect::Finalize { .. } | Effect::Extend | Effect::SentenceDropped { .. } | Effect::Interrupted(_) => {}
+            interruption::Effect::Finalize { .. }
+            | interruption::Effect::Extend
+            | interruption::Effect::SentenceDropped { .. }
+            | interruption::Effect::Interrupted(_) => {}
         }
     }
 

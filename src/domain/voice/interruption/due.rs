@@ -34,9 +34,7 @@ pub struct Deadline {
 pub enum Why {
     /// Nobody holds the reply back any longer.
     Release,
-    /// People have held it back for too long.
     HeldTooLong,
-    /// No audio came.
     NoAudio,
     /// Everybody is silent: it plays at full level again.
     Unduck,
@@ -77,7 +75,6 @@ impl Interruption {
         all.min_by_key(|deadline| (deadline.at, deadline.why))
     }
 
-    /// Does what is due now.
     pub fn wake(&mut self, now: Moment) -> Vec<Effect> {
         let out = self.run(|due| due <= now);
         self.now = self.now.max(now);
@@ -123,7 +120,6 @@ impl Interruption {
         self.talking().filter_map(|talker| talker.last_voiced).max()
     }
 
-    /// The people whose voice counts.
     fn talking(&self) -> impl Iterator<Item = &Talker> {
         self.talkers.values().filter(|talker| !talker.is_noise)
     }

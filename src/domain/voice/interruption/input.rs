@@ -12,78 +12,34 @@ use super::super::segment::Kind;
 use super::super::words::WordLists;
 use super::Interrupted;
 
-/// What happened around a spoken reply.
+/// What happened around a spoken reply. Bots are no people here. Positions count from the reply's first sample, and sentences from 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
-    /// A person began to talk.
-    Started {
-        /// The person. Bots are no people here.
-        user: PersonId,
-        /// The beginning of the first voiced hop.
-        started: Moment,
-    },
-    /// A person's voice was heard for a while.
-    Voiced {
-        user: PersonId,
-        /// The beginning of the first hop.
-        from: Moment,
-        /// The end of the last hop.
-        to: Moment,
-    },
-    /// A person stopped talking.
-    Ended {
-        user: PersonId,
-        /// The end of the last voiced hop.
-        ended: Moment,
-    },
+    /// A person began to talk, with this voiced hop.
+    Started { user: PersonId, started: Moment },
+    /// A person's voice was heard for a while: from the beginning of a hop to the end of one.
+    Voiced { user: PersonId, from: Moment, to: Moment },
+    /// A person stopped talking, with the end of this voiced hop.
+    Ended { user: PersonId, ended: Moment },
     /// A person talks without words for so long that it counts as noise (docs/design/voice.md A-5).
-    Noise {
-        user: PersonId,
-    },
+    Noise { user: PersonId },
     /// A person left, was muted or ignored, or lost the socket.
-    PersonGone {
-        user: PersonId,
-    },
-    /// Words were recognised.
-    Words {
-        user: PersonId,
-        /// When they were begun.
-        started: Moment,
-        is_final: bool,
-        /// What they count as.
-        words: Words,
-    },
-    /// The next sentence of the reply is known.
-    Sentence {
-        text: Arc<str>,
-        /// The times of its first words, as far as the provider has told them.
-        words: Vec<WordTime>,
-    },
+    PersonGone { user: PersonId },
+    /// Words were recognised that were begun then.
+    Words { user: PersonId, started: Moment, is_final: bool, words: Words },
+    /// The next sentence of the reply is known, with the times of its first words, as far as the provider has told them.
+    Sentence { text: Arc<str>, words: Vec<WordTime> },
     /// The times of the next words of a sentence are known.
-    WordTimes {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-        words: Vec<WordTime>,
-    },
+    WordTimes { sentence: usize, words: Vec<WordTime> },
     /// Audio of a sentence was sent to be played.
-    Audio {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-        length: Duration,
-    },
+    Audio { sentence: usize, length: Duration },
     /// All audio of a sentence was sent.
-    Whole {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-    },
+    Whole { sentence: usize },
     /// The first audio of the reply is ready.
     FirstAudio,
     /// Playback has reached a position.
-    Played {
-        /// The position from the reply's first sample.
-        position: Duration,
-    },
+    Played { position: Duration },
     /// All audio of the reply was made.
     Finished,
     /// The synthesis of a sentence stalls.
@@ -98,6 +54,7 @@ pub enum Input {
     Silenced,
     /// What makes and plays the audio was restarted: it has nothing of the reply.
     PlayerRestarted,
+    /// The call is over.
     CallEnded,
 }
 
@@ -106,7 +63,6 @@ pub enum Input {
 pub struct Words {
     /// Whether they are words at all.
     pub said: Said,
-    /// Whether they begin with a stop word.
     pub stop: Stop,
     /// The companions present that they address; in a partial result, those that they name.
     pub addressed: Vec<CompanionId>,
@@ -116,12 +72,9 @@ pub struct Words {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
-    /// No words.
     #[default]
     Nothing,
-    /// Only backchannel.
     Backchannel,
-    /// Other words.
     Words,
 }
 
@@ -129,12 +82,10 @@ pub enum Said {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// They do not.
     #[default]
     None,
     /// They do, and more follows or a name comes before.
     First,
-    /// There is nothing else.
     Alone,
 }
 
@@ -184,20 +135,14 @@ pub enum Effect {
     Unduck,
     /// Pause: empty the player's buffer, and report what was played.
     Pause,
-    /// Continue to play.
-    Resume {
-        /// The position from the reply's first sample.
-        from: Duration,
-    },
+    /// Continue to play from a position.
+    Resume { from: Duration },
     /// Tell the recogniser of this person to finish its segment.
     Finalize { user: PersonId },
     /// Hand over everything that is buffered, settle it for the speaker (`ReplyExtended`), and make the reply again from the beginning.
     Extend,
     /// This sentence's synthesis stalled: journal that, and synthesise the next.
-    SentenceDropped {
-        /// The number of the sentence, from 0.
-        sentence: usize,
-    },
+    SentenceDropped { sentence: usize },
     /// Journal how an interruption came out.
     Interrupted(Interrupted),
     /// The reply has ended. What was heard of it is [`Interruption::heard`](super::Interruption::heard).
@@ -210,11 +155,8 @@ pub enum Effect {
 pub enum Outcome {
     /// It was played to its end.
     Done,
-    /// It was cut. The statement is what was heard.
-    Cut {
-        /// The person who cut it, if it was a person.
-        by: Option<PersonId>,
-    },
+    /// It was cut, perhaps by a person. The statement is what was heard.
+    Cut { by: Option<PersonId> },
     /// It was cancelled before anything was heard.
     Cancelled,
     /// People talked for too long: post it as text where there is a text channel, else it has failed.

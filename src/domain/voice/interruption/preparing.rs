@@ -10,9 +10,7 @@ use super::{Effect, Interruption, Outcome, Phase, Said, Stop, Words};
 /// The state of a reply that is being prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Preparing {
-    /// Until when audio must be there.
     pub(super) answer_by: Moment,
-    /// Since when people hold it back.
     pub(super) held_since: Option<Moment>,
     /// Whether the first audio is there, and is kept.
     pub(super) is_ready: bool,
@@ -34,7 +32,6 @@ impl Preparing {
         Self { answer_by, held_since, is_ready: false, extension: Extension::None }
     }
 
-    /// Somebody talks.
     pub(super) fn hold(&mut self, now: Moment) {
         self.held_since.get_or_insert(now);
     }
@@ -89,7 +86,6 @@ impl Interruption {
         (self.script, self.is_finished) = (Script::default(), false);
     }
 
-    /// Nobody holds the reply back any longer.
     pub(super) fn release(&mut self, out: &mut Vec<Effect>) {
         let answer_by = self.now + self.answer_timeout;
         let Phase::Preparing(preparing) = &mut self.phase else { return };

@@ -19,14 +19,11 @@ struct Share {
     within: Duration,
 }
 
-/// One person who talks, or has talked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Talker {
-    /// Whether the person talks: between onset and offset.
     pub(super) is_talking: bool,
     /// Whether the talk counts as noise, until its offset.
     pub(super) is_noise: bool,
-    /// Whether a final is outstanding.
     pub(super) awaits_final: bool,
     /// The end of the last voiced hop, if the person's voice is known.
     pub(super) last_voiced: Option<Moment>,
@@ -51,7 +48,6 @@ struct Partial {
 }
 
 impl Talker {
-    /// A person who begins to talk.
     pub(super) fn started(at: Moment) -> Self {
         Self { is_talking: true, awaits_final: true, last_voiced: Some(at), ..Self::default() }
     }
@@ -61,7 +57,6 @@ impl Talker {
         Self { awaits_final: true, offset_at: Some(at), ..Self::default() }
     }
 
-    /// A new onset.
     pub(super) fn begin(&mut self, started: Moment) {
         (self.is_talking, self.is_noise, self.awaits_final) = (true, false, true);
         // A final that came before is not the one of this talk.

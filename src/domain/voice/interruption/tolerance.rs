@@ -3,7 +3,6 @@
 use crate::domain::policy::interjection::Interjection;
 use crate::domain::vote::MOST_MOOD;
 
-/// The highest probability.
 const MOST: f64 = 0.9;
 /// What is added for a reply that nobody asked for.
 const UNSOLICITED: f64 = 0.35;

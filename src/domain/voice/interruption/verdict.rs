@@ -11,7 +11,6 @@ use super::{Effect, Interruption, Outcome, Phase, Said};
 /// A person who has talked for less does not cut a reply with words alone.
 const LEAST_TO_CUT: Duration = Duration::from_secs(4);
 
-/// The record of an interruption.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
     /// The person who interrupted, if it was a person.
@@ -22,9 +21,7 @@ pub struct Interrupted {
     pub draw: Option<f64>,
     /// The probability that the companion pushes through, from 0 to 0.9. It does if the draw is smaller.
     pub tolerance: f64,
-    /// How it came out.
     pub verdict: Verdict,
-    /// The position in the reply, in milliseconds.
     pub at_ms: u64,
 }
 
@@ -43,9 +40,7 @@ named! {
         FewWords = "few_words",
         /// It paused for too long without words: it goes on, and the voice counts as noise.
         Noise = "noise",
-        /// A stop word cut it.
         StopWord = "stop_word",
-        /// Words that address a companion cut it.
         Addressed = "addressed",
         /// Somebody talked for long, and cut it.
         ManyWords = "many_words",
@@ -54,11 +49,9 @@ named! {
         StopPressed = "stop_pressed",
         CallEnded = "call_ended",
         PlaybackLost = "playback_lost",
-        /// The server was stopping.
         ServerStopping = "server_stopping",
         /// Nobody heard the companions in the call any more, or they heard nobody.
         Silenced = "silenced",
-        /// The reply was not wanted any more.
         Cancelled = "cancelled",
     }
 }
@@ -112,7 +105,6 @@ impl Interruption {
         }
     }
 
-    /// Ends the reply where it is.
     pub(super) fn cut(&mut self, by: Option<PersonId>, verdict: Verdict, out: &mut Vec<Effect>) {
         self.conclude(Some(by.clone()), verdict, out);
         self.end(Outcome::Cut { by }, out);
@@ -155,7 +147,6 @@ impl Interruption {
         out.push(Effect::Interrupted(Interrupted { who, draw, tolerance: self.tolerance, verdict, at_ms }));
     }
 
-    /// What all talkers together said.
     fn said(&self) -> Said {
         self.talkers.values().map(super::Talker::said).max().unwrap_or_default()
     }

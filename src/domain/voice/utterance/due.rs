@@ -147,7 +147,6 @@ impl Utterances {
         }
     }
 
-    /// The people whose finals are outstanding.
     fn awaited(&self) -> impl Iterator<Item = &PersonId> {
         self.people.iter().filter(|(_, person)| person.finals != Finals::In).map(|(user, _)| user)
     }
@@ -186,7 +185,6 @@ impl Utterances {
         (self.is_deserted && !self.buffer.is_empty()).then(|| self.finals_in_at().unwrap_or(self.now))
     }
 
-    /// The next early hand-over (docs/design/voice.md A-8).
     fn early(&self, policy: &Policy) -> Option<(Moment, PersonId, Cause)> {
         if !policy.hands_over_early() {
             return None;

@@ -19,20 +19,13 @@ pub struct HandOver {
     pub somebody_talks: bool,
 }
 
-/// Why segments are handed over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum Cause {
-    /// The voice lull has ended.
-    LullEnded {
-        /// The companions whose timeout has run, by id.
-        companions: Vec<CompanionId>,
-    },
-    /// The last person has left the call.
-    Deserted {
-        /// The companions in the call, by id.
-        companions: Vec<CompanionId>,
-    },
+    /// The voice lull has ended for these companions, by id.
+    LullEnded { companions: Vec<CompanionId> },
+    /// The last person has left the call. All companions in it are named, by id.
+    Deserted { companions: Vec<CompanionId> },
     /// Early: the speaker addressed a companion.
     Addressed { by: PersonId },
     /// Early: the speaker and the companion are alone in the call.
@@ -49,9 +42,7 @@ pub struct Spoken {
     pub from: PersonId,
     /// The texts of the segments, joined by one space.
     pub text: Arc<str>,
-    /// The beginning of the first segment.
     pub started: Moment,
-    /// The end of the last segment.
     pub ended: Moment,
     /// The numbers of the segments' events, by their beginning.
     pub segments: Vec<Seq>,
@@ -72,7 +63,6 @@ impl HandOver {
 }
 
 impl Utterances {
-    /// Hands over everything that is buffered.
     pub(super) fn hand_over(&mut self, cause: Cause) -> HandOver {
         let messages = runs(std::mem::take(&mut self.buffer));
         HandOver { cause, messages, somebody_talks: self.somebody_talks() }

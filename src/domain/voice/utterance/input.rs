@@ -9,76 +9,40 @@ use super::super::super::moment::Moment;
 use super::super::segment::Segment;
 use super::HandOver;
 
-/// What happened in the call.
+/// What happened in the call. Onsets are the beginning of the first voiced hop, offsets the end of the last one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
     /// A person entered the call, or the person's socket is back.
-    Joined {
-        user: PersonId,
-    },
+    Joined { user: PersonId },
     /// A person left the call.
-    Left {
-        user: PersonId,
-    },
-    /// A person's socket was lost.
-    SocketLost {
-        user: PersonId,
-    },
+    Left { user: PersonId },
+    /// The connection of a person was lost.
+    SocketLost { user: PersonId },
     /// A person was muted.
-    Muted {
-        user: PersonId,
-    },
+    Muted { user: PersonId },
     /// A person wants to be ignored from now on.
-    OptedOut {
-        user: PersonId,
-    },
+    OptedOut { user: PersonId },
     /// A person is no longer ignored.
-    OptedIn {
-        user: PersonId,
-    },
+    OptedIn { user: PersonId },
     /// The own detector found an onset.
-    Started {
-        user: PersonId,
-        /// The beginning of the first voiced hop.
-        started: Moment,
-    },
+    Started { user: PersonId, started: Moment },
     /// The recogniser found an onset. Only for people without a detector of our own.
-    RecogniserStarted {
-        user: PersonId,
-    },
+    RecogniserStarted { user: PersonId },
     /// The own detector found an offset.
-    Ended {
-        user: PersonId,
-        /// The end of the last voiced hop.
-        ended: Moment,
-    },
+    Ended { user: PersonId, ended: Moment },
     /// A partial result has words.
-    Partial {
-        user: PersonId,
-    },
-    /// The recogniser returned a final result.
-    Final {
-        user: PersonId,
-        /// Whether the recogniser has returned all of the utterance (Deepgram: `speech_final` or `from_finalize`).
-        is_last: bool,
-        /// What was said, as journaled. `None`: the result is empty.
-        segment: Option<Segment>,
-    },
+    Partial { user: PersonId },
+    /// The recogniser returned a final result, with which it has returned all of the utterance (Deepgram: `speech_final` or `from_finalize`) or not.
+    /// Without a segment, it is empty.
+    Final { user: PersonId, is_last: bool, segment: Option<Segment> },
     /// `Finalize` was sent by the audio pump (docs/design/voice.md A-13).
-    Finalized {
-        user: PersonId,
-    },
-    /// A companion has finished a spoken reply, or was cut.
-    Replied {
-        companion: CompanionId,
-        /// The author of the message that it answered, and who cut it.
-        people: BTreeSet<PersonId>,
-        /// The reply's last frame.
-        last_frame: Moment,
-    },
+    Finalized { user: PersonId },
+    /// A companion has finished a spoken reply, or was cut. The people are the author of the message that it answered, and who cut it.
+    Replied { companion: CompanionId, people: BTreeSet<PersonId>, last_frame: Moment },
     /// After a round, voice messages are still unsettled (docs/design/voice.md A-12).
     LeftUnsettled,
+    /// The call is over.
     CallEnded,
 }
 
@@ -91,10 +55,7 @@ pub enum Effect {
     /// Journal these messages, and handle them as one input.
     HandOver(HandOver),
     /// The voice lull has ended without new messages for these companions. If any voice message is unsettled, journal `VoiceQuiet` and fire `lull`.
-    Quiet {
-        /// The companions whose lull has ended, by id.
-        companions: Vec<CompanionId>,
-    },
+    Quiet { companions: Vec<CompanionId> },
     /// The person talks without words, and counts as noise until the next offset or word.
     CountsAsNoise { user: PersonId },
     /// The person's socket was lost for too long: the person has left.

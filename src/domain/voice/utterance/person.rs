@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::super::super::moment::Moment;
 use super::super::speech::HOP;
 
-/// One person in a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Person {
     pub(super) presence: Presence,
@@ -13,7 +12,6 @@ pub(super) struct Person {
     pub(super) finals: Finals,
 }
 
-/// Whether a person is in the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Presence {
@@ -26,7 +24,6 @@ pub(super) enum Presence {
     Gone,
 }
 
-/// Whether a person talks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Talk {
@@ -44,7 +41,6 @@ pub(super) enum Talk {
     Noise { ended: Moment, ear: Ear },
 }
 
-/// Who found the onset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ear {
@@ -54,7 +50,6 @@ pub(super) enum Ear {
     Recogniser,
 }
 
-/// Whether finals are outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Finals {
@@ -98,7 +93,6 @@ impl Person {
         self.talk = Talk::Silent { ended: Some(ended) };
     }
 
-    /// The end of the last talk.
     pub(super) fn ended(&self) -> Option<Moment> {
         match self.talk {
             Talk::Silent { ended } => ended,

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::voice::heard::{Script, WordTime};
-use crate::ports::audio::{SPOKEN_FRAME, SPOKEN_RATE};
-use crate::ports::speech_synthesis::Piece;
+use crate::domain::voice::interruption;
 
+/// The sample rate of what companions say, in Hz. It is mono.
+pub const SPOKEN_RATE: u32 = 24_000;
+/// The number of samples of what companions say in one packet of 20 ms.
+pub const SPOKEN_FRAME: usize = 480;
+/// The duration of a packet, and how often late audio is looked for while a reply plays.
+pub const FRAME: Duration = Duration::from_millis(20);
 /// How far sent audio is ahead of its playback.
 const AHEAD: Duration = Duration::from_millis(100);
 /// How many sentences are made ahead of the one that plays.
@@ -17,16 +20,24 @@ const MADE_AHEAD: usize = 2;
 /// How much audio of a sentence is read ahead of its playback, in samples: ten seconds.
 pub const READ_AHEAD: usize = 10 * SPOKEN_RATE as usize;
 
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// The next samples: mono at [`SPOKEN_RATE`].
+    Audio(Vec<i16>),
+    /// The times of the next words, ascending. They come before the audio that they belong to where the provider knows them by then.
+    /// One that knows no times of words returns none.
+    Words(Vec<WordTime>),
+}
+
 /// How long audio is waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// For the first audio of a sentence.
     pub first_audio: Duration,
-    /// For more of it.
     pub more: Duration,
 }
 
-/// A reply that is prepared or played.
+#[derive(Debug)]
 pub struct Playback {
     pub ticket: Ticket,
     pub companion: CompanionId,
@@ -38,7 +49,6 @@ pub struct Playback {
     state: State,
     /// The position of the next packet, in samples since the reply's first one. It is at the beginning of a frame.
     next: usize,
-    /// The number of packets that were sent.
     packets: u32,
     /// The number of sentences that have begun.
     begun: usize,
@@ -48,16 +58,15 @@ pub struct Playback {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// Nothing was played yet.
     Preparing,
     /// The sample at `from` was due at `since`.
-    Playing {
-        since: Instant,
-        from: usize,
-    },
+    Playing { since: Duration, from: usize },
+    /// It waits to be resumed.
     Paused,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Sentence {
     text: Arc<str>,
     words: Vec<WordTime>,
@@ -69,7 +78,7 @@ struct Sentence {
     /// The number of samples that the channel was told of.
     told: usize,
     /// When its audio was asked for, or the newest piece of it came.
-    awaited_since: Option<Instant>,
+    awaited_since: Option<Duration>,
     has_failed: bool,
     is_whole: bool,
     is_told: bool,
@@ -84,19 +93,6 @@ impl Sentence {
     }
 }
 
-/// What the channel is to be told.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
-    Sentence(Arc<str>, Vec<WordTime>),
-    WordTimes(usize, Vec<WordTime>),
-    FirstAudio,
-    Audio(usize, Duration),
-    Whole(usize),
-    Stall,
-    Finished,
-}
-
-/// A packet to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Next {
     pub number: u32,
@@ -123,18 +119,17 @@ impl Playback {
         }
     }
 
-    /// Adds a sentence.
-    pub fn say(&mut self, text: Arc<str>) {
+    pub fn add_sentence(&mut self, text: Arc<str>) {
         self.sentences.push(Sentence { text, ..Sentence::default() });
     }
 
     /// No more sentences follow.
-    pub fn said_all(&mut self) {
+    pub fn end_text(&mut self) {
         self.is_all = true;
     }
 
     /// The sentences whose audio has to be made now.
-    pub fn next_sentences(&mut self, now: Instant) -> Vec<(usize, Arc<str>)> {
+    pub fn next_sentences(&mut self, now: Duration) -> Vec<(usize, Arc<str>)> {
         let upto = self.current() + MADE_AHEAD;
         let mut new = Vec::new();
         for (number, sentence) in self.sentences.iter_mut().enumerate().take(upto + 1) {
@@ -147,7 +142,7 @@ impl Playback {
     }
 
     /// Takes audio of a sentence. None: it has all of it.
-    pub fn take(&mut self, number: usize, piece: Option<Piece>, now: Instant) {
+    pub fn add_piece(&mut self, number: usize, piece: Option<Piece>, now: Duration) {
         let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole && !sentence.is_stalled) else {
             return;
         };
@@ -165,11 +160,10 @@ impl Playback {
         sentence.length = sentence.samples.len();
     }
 
-    /// No more audio of a sentence can be made.
-    pub fn fail(&mut self, number: usize) {
-        if let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole) {
-            sentence.has_failed = true;
-        }
+    /// No more audio of a sentence can be made. Returns whether that is news.
+    pub fn fail_sentence(&mut self, number: usize) -> bool {
+        let sentence = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole);
+        sentence.is_some_and(|sentence| !std::mem::replace(&mut sentence.has_failed, true))
     }
 
     /// What is not there yet of a sentence will not come.
@@ -180,20 +174,18 @@ impl Playback {
         (sentence.is_whole, sentence.is_told_whole, sentence.is_told) = (true, true, true);
     }
 
-    /// Audio of a sentence may be played.
-    pub fn start(&mut self, number: usize) {
+    pub fn allow(&mut self, number: usize) {
         if let Some(sentence) = self.sentences.get_mut(number) {
             sentence.may_start = true;
         }
     }
 
-    /// Plays from where it stands.
-    pub fn play(&mut self, now: Instant) {
+    pub fn play(&mut self, now: Duration) {
         self.state = State::Playing { since: now, from: self.next };
     }
 
     /// Plays on from a position, which is moved to the beginning of a packet. Returns that position.
-    pub fn resume(&mut self, from: Duration, now: Instant) -> Duration {
+    pub fn resume(&mut self, from: Duration, now: Duration) -> Duration {
         self.next = samples(from).min(self.next) / SPOKEN_FRAME * SPOKEN_FRAME;
         self.play(now);
         duration(self.next)
@@ -203,7 +195,6 @@ impl Playback {
         self.state = State::Paused;
     }
 
-    /// Whether it was heard, or is being played.
     pub fn has_begun(&self) -> bool {
         self.state != State::Preparing
     }
@@ -212,7 +203,6 @@ impl Playback {
         matches!(self.state, State::Playing { .. })
     }
 
-    /// The position of the next packet.
     pub fn position(&self) -> Duration {
         duration(self.next)
     }
@@ -239,7 +229,7 @@ impl Playback {
     }
 
     /// What the channel is to be told now.
-    pub fn progress(&mut self, now: Instant) -> Vec<Progress> {
+    pub fn progress(&mut self, now: Duration) -> Vec<interruption::Input> {
         let mut out = Vec::new();
         let (has_begun, upto) = (self.has_begun(), self.current() + usize::from(self.has_begun()));
         for number in 0..self.sentences.len().min(upto + 1) {
@@ -251,16 +241,16 @@ impl Playback {
             if !sentence.is_told && (sentence.has_audio() || sentence.is_whole || is_stalling) {
                 sentence.is_told = true;
                 self.script.sentence(sentence.text.clone(), sentence.words.clone());
-                out.push(Progress::Sentence(sentence.text.clone(), sentence.words.clone()));
+                out.push(interruption::Input::Sentence { text: sentence.text.clone(), words: sentence.words.clone() });
             } else if sentence.is_told && sentence.words.len() > sentence.words_told {
                 let words = sentence.words[sentence.words_told..].to_vec();
                 self.script.words(number, &words);
-                out.push(Progress::WordTimes(number, words));
+                out.push(interruption::Input::WordTimes { sentence: number, words });
             }
             sentence.words_told = if sentence.is_told { sentence.words.len() } else { 0 };
             if !self.has_first_audio && sentence.has_audio() {
                 self.has_first_audio = true;
-                out.push(Progress::FirstAudio);
+                out.push(interruption::Input::FirstAudio);
             }
             // Whole packets, of which a sentence consists in the end.
             let tellable = sentence.length / SPOKEN_FRAME * SPOKEN_FRAME;
@@ -268,18 +258,18 @@ impl Playback {
                 let length = duration(tellable - sentence.told);
                 sentence.told = tellable;
                 self.script.audio(number, length);
-                out.push(Progress::Audio(number, length));
+                out.push(interruption::Input::Audio { sentence: number, length });
             }
             if sentence.is_whole && !sentence.is_told_whole && (has_begun || !sentence.has_audio()) {
                 sentence.is_told_whole = true;
                 self.script.whole(number);
-                out.push(Progress::Whole(number));
+                out.push(interruption::Input::Whole { sentence: number });
             }
             // The channel has to know of all audio before.
             if is_stalling && !sentence.is_stalled && (has_begun || !sentence.has_audio()) {
                 sentence.is_stalled = true;
                 self.script.drop_stalled();
-                out.push(Progress::Stall);
+                out.push(interruption::Input::Stall);
             }
             if !sentence.is_whole {
                 break;
@@ -288,23 +278,23 @@ impl Playback {
         let is_made = self.is_all && self.sentences.iter().all(|sentence| sentence.is_told_whole);
         if is_made && !self.has_finished {
             self.has_finished = true;
-            out.push(Progress::Finished);
+            out.push(interruption::Input::Finished);
         }
         out
     }
 
     /// Whether the audio of a sentence is waited for in vain.
-    fn stalls(&self, number: usize, now: Instant) -> bool {
+    fn stalls(&self, number: usize, now: Duration) -> bool {
         let Some(sentence) = self.sentences.get(number).filter(|sentence| !sentence.is_whole) else { return false };
         let patience = if sentence.has_audio() { self.patience.more } else { self.patience.first_audio };
-        sentence.has_failed || sentence.awaited_since.is_some_and(|since| now.saturating_duration_since(since) >= patience)
+        sentence.has_failed || sentence.awaited_since.is_some_and(|since| now.saturating_sub(since) >= patience)
     }
 
     /// The packets that are due. Their playback is some time ahead.
-    pub fn packets(&mut self, now: Instant) -> Vec<Next> {
+    pub fn packets(&mut self, now: Duration) -> Vec<Next> {
         let mut packets = Vec::new();
         while let State::Playing { since, from } = self.state {
-            let due = from + samples(now.saturating_duration_since(since) + AHEAD);
+            let due = from + samples(now.saturating_sub(since) + AHEAD);
             if self.next + SPOKEN_FRAME > due {
                 break;
             }
@@ -336,7 +326,7 @@ impl Playback {
     }
 
     /// When the next packet is due. It is past if its audio is late. None: nothing plays.
-    pub fn due(&self) -> Option<Instant> {
+    pub fn due(&self) -> Option<Duration> {
         let State::Playing { since, from } = self.state else { return None };
         Some(since + duration(self.next + SPOKEN_FRAME - from).saturating_sub(AHEAD))
     }
