@@ -472,7 +472,7 @@ impl Conversation {
         }
     }
 
-    /// Continues after a restart: computes again what the record leaves open. [`open_questions`](Self::open_questions) and [`floor`](Self::floor)
+    /// Continues after a restart: computes again what the record leaves open. [`open_questions`](Self::open_questions) and [`turns`](Self::turns)
     /// give the questions in flight and the reply that is owed; the caller starts them again.
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut step = Step { world, out: Vec::new() };
