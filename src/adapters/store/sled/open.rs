@@ -266,6 +266,8 @@ fn open_sled(
             files::remove_snapshots(data).map_err(|error| OpenError::of(data, error))?;
             config.open()
         }
+        // A damaged snapshot can be made again, without a backup.
+        Err(error @ sled::Error::Corruption { .. }) => return Err(OpenError::doubtful(data, super::message_of(&error))),
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
