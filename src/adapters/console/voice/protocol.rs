@@ -33,10 +33,6 @@ pub const MAX_MESSAGES_PER_SECOND: u32 = 30;
 pub const MAX_UNSENT_FRAMES: usize = 25;
 /// How long sending may make no progress until the connection is closed as [`Close::TooSlow`].
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
-/// How long a person whose connection was lost keeps the place in the call.
-pub const KEPT_FOR: Duration = Duration::from_secs(10);
-/// How far sent audio may be ahead of its playback, in milliseconds.
-pub const MAX_AHEAD_MS: u32 = 120;
 /// How often the page tells what it has played.
 pub const PLAYED_EVERY: Duration = Duration::from_millis(100);
 /// The longest name of a person in characters.
