@@ -29,10 +29,10 @@ use tertulia::actors::runtime::actor_keys::{
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::directory::{ActorKey, Directory};
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::actors::service;
-use tertulia::actors::service::loading::load_rooms;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
+use tertulia::backend;
+use tertulia::backend::loading::load_rooms;
 use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::live::{LiveStream, Watched};
 use tertulia::telemetry::instruments::Instruments;

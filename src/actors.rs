@@ -10,7 +10,6 @@
 //! * [`membership`]: which companions are members of which channel, and who has opted out.
 //! * [`erasure`]: deletions, redactions and retention.
 //! * [`inbound`]: accepts inbound events.
-//! * [`service`]: serves the requests of the console and the platforms.
 
 pub mod calls;
 pub mod channel;
@@ -21,5 +20,4 @@ pub mod membership;
 pub mod messages;
 pub mod models;
 pub mod runtime;
-pub mod service;
 pub mod writer;

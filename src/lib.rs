@@ -2,6 +2,7 @@
 
 pub mod actors;
 pub mod adapters;
+pub mod backend;
 pub mod cli;
 pub mod domain;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, purpose};
 use crate::actors::companion::brief_writing;
-use crate::actors::service::loading;
+use crate::backend::loading;
 use crate::domain::question_context::Purpose;
 use crate::journal::key;
 use crate::ports::backend::usage::UsageQuery;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{World, asking_companion, ballot, channel_key, lines, newest, room};
-use crate::actors::service;
+use crate::backend;
 use crate::domain::id::Seq;
 use crate::ports::backend::decisions::{Outcome, Why, WhyAt};
 use crate::ports::backend::state::Doing;
@@ -166,7 +166,7 @@ async fn why_tells_that_nothing_was_said_when_answer_and_deletion_cross() {
     let (world, seq) = asked().await;
     world.store.hold();
     let (context, store) = (world.context.clone(), world.store.clone());
-    let deletion = tokio::spawn(async move { service::backend(context, store).messages.delete(&room(LOBBY), seq).await });
+    let deletion = tokio::spawn(async move { backend::backend(context, store).messages.delete(&room(LOBBY), seq).await });
     world.pass(0.1).await;
     assert!(world.store.commit_next(), "the start of the deletion is noted");
     // The answer arrives before the channel receives the deletion that is being committed.

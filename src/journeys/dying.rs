@@ -10,7 +10,7 @@ use super::keeping::one_turn;
 use super::world::{World, channel_key, lines, room};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, GuildKey, PoolKey};
-use crate::actors::service;
+use crate::backend;
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
 use crate::journal::key;
@@ -130,7 +130,7 @@ async fn a_message_that_kills_a_channel_that_reads_it_is_found_among_many() {
     let mut world = World::with_lobby().await;
     world.expect_deaths();
     world.store.hold();
-    let backend = service::backend(world.context.clone(), world.store.clone());
+    let backend = backend::backend(world.context.clone(), world.store.clone());
     for at in 0..9 {
         let text = if at == 4 { format!("Ari, {}", poison::TAKEN_IN) } else { format!("Ari, {at}") };
         let backend = backend.clone();

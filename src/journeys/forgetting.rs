@@ -11,8 +11,8 @@ use super::world::{World, channel_key, lines, purpose, room};
 use crate::actors::erasure::deletion::{append_deletion, redact_traces, traces_of};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
-use crate::actors::service;
 use crate::actors::writer::requests::{drained, look, write_meta};
+use crate::backend;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::question_context::Purpose;
 use crate::journal::key;
@@ -183,7 +183,7 @@ async fn an_interrupted_long_forgetting_leaves_no_word_once_it_is_repeated() {
     let (context, store) = (world.context.clone(), world.store.clone());
     store.hold();
     let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };
-    let forgetting = tokio::spawn(async move { drop(service::backend(context, store).maintenance.forget(forget).await) });
+    let forgetting = tokio::spawn(async move { drop(backend::backend(context, store).maintenance.forget(forget).await) });
     // Until a part of it is written.
     while left_of("zebra", &world).await == all {
         world.pass(0.001).await;
@@ -225,7 +225,7 @@ async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_mess
         world.say_then_pass("lobby", "news", 1_000.0).await;
         let (context, store) = (world.context.clone(), world.store.clone());
         store.hold();
-        let deletion = tokio::spawn(async move { service::backend(context, store).messages.delete(&room("lobby"), seq).await });
+        let deletion = tokio::spawn(async move { backend::backend(context, store).messages.delete(&room("lobby"), seq).await });
         world.commit_groups(steps, &deletion).await;
         let is_over = deletion.is_finished();
         deletion.abort();

@@ -2,7 +2,7 @@
 
 use super::world::{World, room};
 use crate::actors::runtime::actor_keys::WriterKey;
-use crate::actors::service::notes::StoredNotes;
+use crate::backend::notes::StoredNotes;
 use crate::domain::id::GuildId;
 use crate::ports::notes::Notes;
 

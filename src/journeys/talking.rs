@@ -5,7 +5,7 @@ use serde_json::json;
 use super::delivering::put_owed;
 use super::world::{World, channel_key, lines, on_record, refusal, room};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
-use crate::actors::service;
+use crate::backend;
 use crate::domain::event::Event;
 use crate::domain::id::Ticket;
 use crate::domain::trigger::Trigger;
@@ -168,7 +168,7 @@ async fn owed(world: &World) -> Vec<Ticket> {
 async fn a_message_sent_again_is_answered_once_it_is_durable() {
     let world = World::with_lobby().await;
     world.pass(1.0).await;
-    let backend = service::backend(world.context.clone(), world.store.clone());
+    let backend = backend::backend(world.context.clone(), world.store.clone());
     let say = || {
         let (backend, message) = (backend.clone(), json!({ "from": "Ana", "text": "one", "id": "a" }));
         tokio::spawn(async move { backend.messages.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })

@@ -23,9 +23,9 @@ use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::directory::{ActorKey as Address, Directory, Registration};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
-use crate::actors::service::{self, loading};
 use crate::actors::writer::requests::write_meta;
 use crate::adapters::store::memory::MemoryStore;
+use crate::backend::{self, loading};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ward};
 use crate::domain::moment::Moment;
@@ -316,7 +316,7 @@ impl World {
         startup_log::note(&context).await;
         cleanup::clean_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
-        let backend = service::backend(context.clone(), store.clone());
+        let backend = backend::backend(context.clone(), store.clone());
         Self { context, backend, store, side, main, root, spans, killed: 0, overlay, surviving }
     }
 

@@ -8,8 +8,6 @@ use tokio_websockets::Connector;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::service;
-use crate::actors::service::notes::StoredNotes;
 use crate::adapters::discord::calls::{self, Calls};
 use crate::adapters::discord::commands::Commands;
 use crate::adapters::discord::dispatch::{Dispatch, Intake as TakesEvents};
@@ -18,6 +16,8 @@ use crate::adapters::discord::intake::{Dependencies, Intake, SharedIntake};
 use crate::adapters::discord::platform::Discord;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::voice;
+use crate::backend;
+use crate::backend::notes::StoredNotes;
 use crate::ports::gateway::Gateway as GatewayPort;
 use crate::ports::notes::Notes;
 use crate::ports::store::maintenance::StoreMaintenance;
@@ -39,7 +39,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let discord = Arc::new(Discord::new(settings, token.clone(), context.clock.clone())?.measured(instruments.clone()));
     context.platforms = context.platforms.with(discord.clone());
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
-    let backend = service::backend(context.clone(), maintenance.clone());
+    let backend = backend::backend(context.clone(), maintenance.clone());
     let opt_outs = Arc::new(OptOutService::new(context.clone()));
     let inbound_events = Arc::new(Inbound::new(context.clone()));
     let connector =
@@ -48,7 +48,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         })?);
     let calls = Calls::new(calls::Dependencies {
         discord: discord.clone(),
-        calls: service::platform_calls(context.clone(), maintenance.clone()),
+        calls: backend::platform_calls(context.clone(), maintenance.clone()),
         backend: backend.clone(),
         audio: context.speech.audio.clone(),
         notes: notes.clone(),

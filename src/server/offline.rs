@@ -11,12 +11,12 @@ use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
-use crate::actors::service;
-use crate::actors::service::loading::load_rooms;
 use crate::actors::writer::{self, Writer};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemClock, SystemRng};
+use crate::backend;
+use crate::backend::loading::load_rooms;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::backend::{Backend, Refused};
@@ -64,7 +64,7 @@ pub enum Age {
 pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
     with_backend(loaded, async |_, context| {
         if let Some(guild) = &guild {
-            service::check_guild(context, guild).await?;
+            backend::check_guild(context, guild).await?;
         }
         let now = context.clock.now();
         let kept_from = |asked: &GuildId| match (&guild, age) {
@@ -95,7 +95,7 @@ async fn run<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&B
     let registration = context.directory.register(&WriterKey(), &writer);
     // The rooms of the settings are not created here: only stored rooms exist.
     load_rooms(&context, &[]).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be read"))?;
-    let backend = service::backend(context.clone(), store);
+    let backend = backend::backend(context.clone(), store);
     let outcome = work(&backend, &context).await;
     drop((backend, context, registration));
     writer.stop(None);

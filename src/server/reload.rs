@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::actors::companion::brief_writing;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::service::loading::reload_companions;
+use crate::backend::loading::reload_companions;
 use crate::domain::id::CompanionId;
 use crate::ports::backend::keeping::SkippedCompanion;
 use crate::settings::companion::Companion;

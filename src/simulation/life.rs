@@ -24,7 +24,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
-use crate::actors::service::{self, loading};
+use crate::backend::{self, loading};
 use crate::domain::id::CompanionId;
 use crate::ports::backend::Backend;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
@@ -151,7 +151,7 @@ impl Life {
         if has_calls {
             context.voice_calls = voice_calls;
         }
-        let backend = service::backend(context.clone(), props.store.inner.clone());
+        let backend = backend::backend(context.clone(), props.store.inner.clone());
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await.map_err(|error| error.to_string())?;
         let inbound = Inbound::new(context.clone());
         let store = props.store.clone();

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::super::world::World;
 use super::lobby;
-use crate::actors::service::platform_calls;
+use crate::backend::platform_calls;
 use crate::ports::platform_call::{CallConnection, Ended, PlatformCall, PlatformCalls};
 
 /// A connection that ends at once, each time like this, and in the end stays.

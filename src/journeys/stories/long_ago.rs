@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::super::world::{World, channel_key, room};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::service;
 use crate::adapters::store::memory::MemoryStore;
+use crate::backend;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::backend::Backend;
@@ -63,7 +63,7 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     }
     let counted = Arc::new(Counted { store: world.store.clone(), read: AtomicUsize::new(0) });
     let context = ActorContext { store: counted.clone(), ..world.context.clone() };
-    let backend = service::backend(context, world.store.clone());
+    let backend = backend::backend(context, world.store.clone());
 
     let by_time = reads(&backend, &counted, WhyAt::Moment(beginning)).await;
     let by_number = reads(&backend, &counted, WhyAt::Event(first)).await;

@@ -37,7 +37,7 @@ const NEVER_SECS: f64 = 1e6;
 const FIRST_AUDIO: Duration = Duration::from_millis(400);
 
 /// The script of these events, which are all events that the journal still contains.
-pub(in crate::actors::service) fn of(
+pub(in crate::backend) fn of(
     channel_key: &ChannelKey,
     events: &[Recorded],
     memberships: &Memberships,

@@ -1,8 +1,8 @@
 //! What followed from a decision, in words.
 
 use super::{aloud, author, cut, failed, line, listed, messages_in_words, moved, name_of, secs};
-use crate::actors::service::why::Subject;
-use crate::actors::service::why::course::Consequence;
+use crate::backend::why::Subject;
+use crate::backend::why::course::Consequence;
 use crate::domain::conversation::DELETED;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::Message;
@@ -10,11 +10,7 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
 
 /// What an event meant for the companion.
-pub(in crate::actors::service::why) fn consequence(
-    recorded: &Recorded,
-    consequence: &Consequence,
-    who: &Subject,
-) -> Option<StoryLine> {
+pub(in crate::backend::why) fn consequence(recorded: &Recorded, consequence: &Consequence, who: &Subject) -> Option<StoryLine> {
     let name = &who.name;
     let (kind, text) = match (consequence, &recorded.event) {
         (Consequence::Moved, _) => return moved(recorded, who),

@@ -38,7 +38,7 @@ const MAX_CONCURRENT_CLEARS: usize = 16;
 #[async_trait]
 impl InboundEvents for Inbound {
     fn listens(&self, channel_ref: &ChannelRef) -> bool {
-        self.is_of_its_guild(channel_ref) && changes::would_open(&self.context, channel_ref)
+        self.is_of_its_guild(channel_ref) && changes::would_open(self.context(), channel_ref)
     }
 
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError> {
@@ -91,7 +91,7 @@ impl InboundEvents for Inbound {
         let is_editable = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
         if is_editable {
-            edit_message(&self.context, &channel_key, seq, text).await?;
+            edit_message(self.context(), &channel_key, seq, text).await?;
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl InboundEvents for Inbound {
             }
         }
         if !messages.is_empty() {
-            delete_messages(&self.context, &channel_key, &messages).await?;
+            delete_messages(self.context(), &channel_key, &messages).await?;
         }
         let may_be_recorded_soon = |part: &PartRecord| match part {
             PartRecord::Sent { id } => unknown.contains(&id),
@@ -130,7 +130,7 @@ impl InboundEvents for Inbound {
     }
 
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
-        let is_kept = self.is_of_its_guild(channel_ref) && self.context.memberships.get(&channel_ref.channel).is_some();
+        let is_kept = self.is_of_its_guild(channel_ref) && self.context().memberships.get(&channel_ref.channel).is_some();
         if !is_kept || (read == 0 && missed.is_none()) {
             return Ok(());
         }
@@ -142,11 +142,11 @@ impl InboundEvents for Inbound {
     }
 
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError> {
-        Ok(changes::gone(&self.context, guild, channel).await?)
+        Ok(changes::gone(self.context(), guild, channel).await?)
     }
 
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError> {
-        let all = self.context.memberships.all().into_iter();
+        let all = self.context().memberships.all().into_iter();
         let channel_keys: Vec<_> = all
             .filter(|(_, membership)| membership.guild == *guild)
             .map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel))
@@ -158,7 +158,7 @@ impl InboundEvents for Inbound {
     }
 
     fn guilds(&self, channels: Serves) -> Vec<GuildId> {
-        let memberships = &self.context.memberships;
+        let memberships = &self.context().memberships;
         let rooms = memberships.all().into_iter();
         let has_members = rooms.filter(|(channel, _)| channels(channel) && memberships.has_members(channel) == Some(true));
         has_members.map(|(_, membership)| membership.guild).collect::<BTreeSet<_>>().into_iter().collect()
@@ -167,12 +167,12 @@ impl InboundEvents for Inbound {
 
 impl Inbound {
     fn reader(&self) -> Reader<'_> {
-        Reader::new(&*self.context.store)
+        Reader::new(&*self.context().store)
     }
 
     /// Whether the channel belongs to the guild that the platform names. Events of one guild must never get into another.
     fn is_of_its_guild(&self, channel_ref: &ChannelRef) -> bool {
-        self.context.memberships.guild_of(&channel_ref.channel).is_none_or(|guild| guild == channel_ref.guild)
+        self.context().memberships.guild_of(&channel_ref.channel).is_none_or(|guild| guild == channel_ref.guild)
     }
 
     /// Whether a channel is a room. It becomes one now if companions would be its members. False: what happens there is ignored.
@@ -180,7 +180,7 @@ impl Inbound {
         if !self.is_of_its_guild(channel_ref) {
             return Ok(false);
         }
-        match changes::ensure_room(&self.context, channel_ref).await {
+        match changes::ensure_room(self.context(), channel_ref).await {
             Ok(is_room) => Ok(is_room),
             Err(MembershipError::SharedName(shared)) => {
                 let channel = Plain(channel_ref.channel.as_str());
@@ -196,18 +196,18 @@ impl Inbound {
     }
 
     pub(super) fn is_ignored(&self, channel_ref: &ChannelRef, author: &str) -> bool {
-        self.context.opt_outs.holds(&channel_ref.guild, &PersonId::from(author))
+        self.context().opt_outs.holds(&channel_ref.guild, &PersonId::from(author))
     }
 
     /// Since when the channel, or the parent channel that a thread inherits from, has members. A direct message that is no room yet has members
     /// from now on.
     fn since(&self, channel_ref: &ChannelRef) -> Option<Moment> {
-        let memberships = &self.context.memberships;
+        let memberships = &self.context().memberships;
         let own = memberships.get(&channel_ref.channel);
         let within = own.as_ref().map_or(channel_ref.parent.as_ref(), Membership::inherits_from);
         let parent = within.and_then(|parent| memberships.get(parent));
         let has_members = [&own, &parent].into_iter().flatten().map(Membership::members_since).max();
-        has_members.or_else(|| Some(changes::default_membership(&self.context, channel_ref)?.created_at))
+        has_members.or_else(|| Some(changes::default_membership(self.context(), channel_ref)?.created_at))
     }
 
     /// The platform's id of the newest inbound message. Redacted messages have no id. Statements of companions do not count: they are on record as
@@ -231,7 +231,7 @@ impl Inbound {
     /// The parts of statements that are being posted. They can be found by their ids once the whole statement is on record. Nothing is being
     /// posted if the channel is not running.
     async fn in_delivery(&self, channel_key: &ChannelKey) -> Result<Vec<PartRecord>, ReadError> {
-        if self.context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_none() {
+        if self.context().directory.find(&ChannelActorKey(channel_key.channel.clone())).is_none() {
             return Ok(Vec::new());
         }
         let owed = self.reader().outbox(channel_key).await?;
@@ -248,7 +248,7 @@ impl Inbound {
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
-        let names = self.context.memberships.names(&channel_key.guild);
+        let names = self.context().memberships.names(&channel_key.guild);
         Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), answers.by.as_ref(), names.as_deref()))
     }
 

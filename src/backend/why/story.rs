@@ -7,7 +7,7 @@ use super::rules::in_a_row;
 use super::sentences::{consequence, decision_sentence, failure, line, moved, repeated, round, secs, settled, stage_changed};
 use super::{Scene, Subject};
 use crate::actors::messages::channel::Inspection;
-use crate::actors::service::reading::record;
+use crate::backend::reading::record;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handling};
 use crate::domain::id::Seq;

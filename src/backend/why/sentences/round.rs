@@ -1,7 +1,7 @@
 //! A round in words: who was asked, who voted what, who was selected and why.
 
 use super::listed;
-use crate::actors::service::why::round::Ballot;
+use crate::backend::why::round::Ballot;
 use crate::domain::closing::Stage;
 use crate::domain::event::{RoundClosed, RoundOpened};
 use crate::domain::id::CompanionId;
@@ -10,7 +10,7 @@ use crate::domain::vote::{Stance, State};
 
 type Name<'a> = &'a dyn Fn(&CompanionId) -> String;
 
-pub(in crate::actors::service::why) fn opened(opened: &RoundOpened, name: Name<'_>) -> String {
+pub(in crate::backend::why) fn opened(opened: &RoundOpened, name: Name<'_>) -> String {
     let asked = listed(&opened.asked.iter().map(name).collect::<Vec<_>>());
     let was = if opened.asked.len() == 1 { "was" } else { "were" };
     let listening = listed(&opened.listening.iter().map(|state| name(&state.from)).collect::<Vec<_>>());
@@ -19,7 +19,7 @@ pub(in crate::actors::service::why) fn opened(opened: &RoundOpened, name: Name<'
 }
 
 /// The votes, and who got the floor and why.
-pub(in crate::actors::service::why) fn closed(ballot: &Ballot<'_>, closed: &RoundClosed, name: Name<'_>) -> String {
+pub(in crate::backend::why) fn closed(ballot: &Ballot<'_>, closed: &RoundClosed, name: Name<'_>) -> String {
     let votes: Vec<_> = closed.states.iter().map(|state| vote(ballot, state, &name(&state.from))).collect();
     let votes = votes.join(", ");
     match &closed.selected {
