@@ -24,7 +24,7 @@ impl Conversation {
     /// Begins statements again once nobody has said more for a moment, if this message adds to what they answer.
     pub(super) fn replan_for_message(&mut self, seq: Seq, message: &Message, said_at: Moment, step: &mut Step<'_, '_>) {
         let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
-        if !is_person || step.world.rules.words.is_backchannel(&message.text) {
+        if !is_person {
             return;
         }
         // A message that is too old is not answered.
@@ -33,8 +33,10 @@ impl Conversation {
             super::inbound::is_too_late(self.clock, said_at, is_address, &step.world.rules)
         };
         let is_affected = |floor: &&OwedReply| floor.upto < seq && self.adds_to(message, floor) && !is_too_late(floor);
-        for ticket in self.turns.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect::<Vec<_>>() {
-            self.stop_attempt(ticket, seq, said_at, step);
+        let affected: Vec<_> = self.turns.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect();
+        // Finding the words of a text takes longer than all the rest, so it comes last.
+        if !affected.is_empty() && !step.world.rules.words.is_backchannel(&message.text) {
+            affected.into_iter().for_each(|ticket| self.stop_attempt(ticket, seq, said_at, step));
         }
     }
 

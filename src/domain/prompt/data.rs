@@ -50,7 +50,7 @@ pub(super) fn escaped_weight(c: char) -> usize {
 
 /// The weight of a text: its size in quarters of a token. An ASCII character weighs one, any other two.
 pub(super) fn weight(text: &str) -> usize {
-    text.chars().map(char_weight).sum()
+    if text.is_ascii() { text.len() } else { text.chars().map(char_weight).sum() }
 }
 
 /// The weight of a character, in quarters of a token.
