@@ -20,6 +20,7 @@ mod replanning;
 mod retracting;
 mod rounds;
 mod silence;
+mod step;
 mod summary;
 mod turns;
 mod view;
@@ -40,8 +41,8 @@ pub use floor::CLOSED;
 use gates::Gates;
 use parts::RecentStatement;
 pub use parts::{Episode, Tally};
+use step::Step;
 pub use summary::{Summary, SummaryLimits};
-use turns::assign_first_turn;
 pub use view::{Doing, View};
 use voice::{Call as VoiceCall, Live};
 
@@ -65,9 +66,6 @@ use crate::domain::policy::repetition::Repetition;
 use crate::domain::policy::reply::Reply;
 use crate::domain::policy::turn_taking::TurnTaking;
 use crate::domain::policy::voice::Voice;
-
-/// The outputs of most steps: a cancelled and an armed timer, or a question, or a decision and what follows.
-const USUAL_OUTPUTS: usize = 4;
 
 /// An input of the conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -234,13 +232,6 @@ pub struct World<'a> {
     pub is_unpostable: bool,
 }
 
-/// A step of a conversation.
-struct Step<'s, 'w> {
-    world: &'s mut World<'w>,
-    /// What it leads to, in order.
-    out: Vec<Output>,
-}
-
 impl World<'_> {
     /// The used-up budget that forbids further statements in the guild, if there is one.
     fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
@@ -328,15 +319,6 @@ pub struct Conversation {
     /// What happens in the voice call. It is not on record.
     #[serde(skip)]
     live: Live,
-    /// The turn that began in this step and has no question yet.
-    #[serde(skip)]
-    turn_without_question: Option<TurnId>,
-    /// The turn of the question that a companion that is alone answered in this step.
-    #[serde(skip)]
-    answered_turn: Option<TurnId>,
-    /// The first turn that began in this step.
-    #[serde(skip)]
-    oldest_started: Option<TurnId>,
     /// The newest inbound event that was handled.
     handled: Seq,
     /// The newest moment seen. Time never goes back before it.
@@ -350,59 +332,7 @@ impl Conversation {
     ///
     /// `now` may be earlier than the newest moment seen; then that moment counts.
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
-        let mut step = Step { world, out: Vec::with_capacity(USUAL_OUTPUTS) };
-        let before = self.clock;
-        let now = self.clock.max(now);
-        let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
-        let mut ended_back_offs = Vec::new();
-        let inbound_at = match &input {
-            Input::Inbound(recorded) => Some(recorded.at),
-            Input::HandedOver(batch) => batch.first().map(|recorded| recorded.at),
-            _ => None,
-        };
-        self.advance_to(inbound_at.unwrap_or(now), &mut step);
-        self.collect_ended_back_offs(occasion, &mut ended_back_offs);
-        if let Input::Inbound(recorded) = &input {
-            occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
-        } else if inbound_at.is_none() {
-            // A round's own deadlines come before those of companions at the same moment.
-            self.begin_turn_due(occasion, &mut step);
-            self.close_rounds(occasion, &mut step);
-        }
-        match input {
-            Input::Inbound(recorded) => self.handle_inbound(*recorded, &mut step),
-            Input::HandedOver(batch) => self.handle_hand_over(batch, &mut step),
-            Input::Voice(notice) => self.handle_notice(notice, &mut step),
-            Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, &mut step),
-            Input::Voted(state) => self.accept_vote(state, &mut step),
-            Input::Judged { ticket, score, call } => {
-                occasion.after_statement = self.judge(ticket, score, call, &mut step);
-            }
-            Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, &mut step),
-            Input::SentenceWritten { ticket, text } => self.speak_sentence(ticket, text, &mut step),
-            Input::Written { ticket, text } => {
-                if let Some(text) = self.speak(ticket, text, &mut step) {
-                    self.accept_text(ticket, text, &mut step.out);
-                }
-            }
-            Input::ReplyFailed { ticket, error } => {
-                // The failure of an attempt that is being stopped does not count.
-                let is_stopped = self.turns.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
-                if !self.end_lost_answer(ticket, &mut step) && !self.keep_heard(ticket, &mut step) && !is_stopped {
-                    self.fail_reply(ticket, error, &mut step);
-                }
-            }
-            Input::StopPressed { companion } => self.stop_reply_of(&companion, &mut step),
-            Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, &mut step),
-            Input::ModelsReplaced => ended_back_offs = self.gates.companions_where(Gate::is_backing_off),
-            Input::Woken => self.wake(&mut step),
-        }
-        self.advance(occasion, ended_back_offs, &mut step);
-        if inbound_at.is_none() && !step.out.iter().any(|output| matches!(output, Output::Made(_))) {
-            // Only events move the time forward.
-            self.clock = before;
-        }
-        self.end_step(step)
+        Step::new(self, world).handle(now, input)
     }
 
     /// Applies an event of the journal. Nothing is decided, and nothing follows.
@@ -475,38 +405,7 @@ impl Conversation {
     /// Continues after a restart: computes again what the record leaves open. [`open_questions`](Self::open_questions) and [`turns`](Self::turns)
     /// give the questions in flight and the reply that is owed; the caller starts them again.
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
-        let mut step = Step { world, out: Vec::new() };
-        let before = self.clock;
-        self.live = self.call.restored(self.clock.max(now));
-        self.advance_to(now, &mut step);
-        self.extend_deadlines(&mut step);
-        self.record_reopened(&mut step);
-        self.settle_backchannel(&mut step);
-        self.resume_aloud(&mut step);
-        self.settle_stale_after_restart(&mut step);
-        self.settle_overflow_after_restart(&mut step);
-        self.count_addresses_after_restart(&mut step);
-        self.reconsider_replies_after_restart(&mut step);
-        self.wake(&mut step);
-        let after_statement = self.turns.posted.is_some();
-        self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), &mut step);
-        if !step.out.iter().any(|output| matches!(output, Output::Made(_))) {
-            self.clock = before;
-        }
-        self.end_step(step)
-    }
-
-    fn end_step(&mut self, step: Step<'_, '_>) -> Vec<Output> {
-        let Step { world, mut out } = step;
-        self.turn_without_question = None;
-        self.answered_turn = None;
-        self.drop_orphaned_reply(&mut out);
-        self.live.update_deadline(&self.gates, world);
-        if let Some(turn) = self.oldest_started.take() {
-            assign_first_turn(turn, &mut out);
-        }
-        world.ledger.promise_statements(world.channel, self.turns.expected_statements());
-        out
+        Step::new(self, world).resume(now)
     }
 
     /// The earliest deadline: when `Input::Woken` is due.
@@ -568,15 +467,6 @@ fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
     if matches!(recorded.event, Event::Said { reply: Some(_), .. }) {
         world.ledger.count(Use::Statement { channel: world.channel, message: recorded.seq }, recorded.at, world.rules.gate);
     }
-}
-
-/// The properties of a step's input that later decisions depend on.
-#[derive(Clone, Copy)]
-struct Occasion {
-    /// The input is a deadline, so all deadlines at this moment are due.
-    by_deadline: bool,
-    /// A statement was posted, and judged if necessary: the round that it opens is due.
-    after_statement: bool,
 }
 
 #[cfg(test)]

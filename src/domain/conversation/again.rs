@@ -87,21 +87,6 @@ impl Conversation {
         self.replaceable.as_ref().filter(|newest| newest.companion == *companion).map(|newest| newest.statement)
     }
 
-    /// If somebody wants another statement in the place of the newest one, its companion answers the same messages again once the floor is free,
-    /// and everything that it has not settled since.
-    pub(super) fn answer_again(&mut self, step: &mut Step<'_, '_>) {
-        let Some(newest) = self.replaceable.as_deref().filter(|newest| newest.is_due) else { return };
-        if self.is_busy() || self.check_replaceable(newest).is_err() {
-            return;
-        }
-        let companion = newest.companion.clone();
-        let (trigger, message, statement) = (newest.trigger, newest.message, newest.statement);
-        let mut messages = newest.messages.clone();
-        messages.extend(self.unsettled(&companion, &self.gates[&companion], self.handled));
-        let candidate = Candidate { companion, trigger, why: None, message, is_farewell: false };
-        self.owe_reply(&candidate, messages, Some(statement), step);
-    }
-
     /// The statement that is replaced does not count. Returns how many statements the new one takes the place of.
     pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) -> u32 {
         self.tally.streak = self.tally.streak.saturating_sub(1);
@@ -110,5 +95,22 @@ impl Conversation {
             gate.turns = gate.turns.saturating_sub(1);
         }
         self.replaceable.take().map_or(0, |replaced| replaced.tries.saturating_add(1))
+    }
+}
+
+impl Step<'_, '_> {
+    /// If somebody wants another statement in the place of the newest one, its companion answers the same messages again once the floor is free,
+    /// and everything that it has not settled since.
+    pub(super) fn answer_again(&mut self) {
+        let Some(newest) = self.state.replaceable.as_deref().filter(|newest| newest.is_due) else { return };
+        if self.state.is_busy() || self.state.check_replaceable(newest).is_err() {
+            return;
+        }
+        let companion = newest.companion.clone();
+        let (trigger, message, statement) = (newest.trigger, newest.message, newest.statement);
+        let mut messages = newest.messages.clone();
+        messages.extend(self.unsettled(&companion, &self.state.gates[&companion], self.state.handled));
+        let candidate = Candidate { companion, trigger, why: None, message, is_farewell: false };
+        self.owe_reply(&candidate, messages, Some(statement));
     }
 }

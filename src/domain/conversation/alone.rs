@@ -4,7 +4,7 @@ use super::super::gate::Evaluation;
 use super::advance::AnswerRecord;
 use super::*;
 
-impl Conversation {
+impl Step<'_, '_> {
     /// A companion that is alone answers. Its stage takes effect after the decision. If it ends the conversation when it was called, it says so
     /// first (docs/design/closing.md C-18).
     pub(super) fn conclude_alone(
@@ -14,14 +14,13 @@ impl Conversation {
         vote: &Vote,
         reason: Reason,
         mut answered: AnswerRecord,
-        step: &mut Step<'_, '_>,
     ) {
         let closing = self.at_least_minimum(&companion, vote).closing;
         let wants = vote.verdict == Verdict::Yes;
         let is_farewell = wants && closing == Stage::Terminal && evaluation.trigger == Trigger::DirectAddress;
         let withdraws = closing == Stage::Terminal && !is_farewell;
         if wants && !withdraws {
-            answered.used_up = step.world.exhausted_statement_budget(self.clock);
+            answered.used_up = self.world.exhausted_statement_budget(self.state.clock);
         }
         self.answered_turn = evaluation.turn;
         let (trigger, upto) = (evaluation.trigger, evaluation.upto);
@@ -29,11 +28,11 @@ impl Conversation {
             // The text of an answer that could not be read is no reason.
             let why = answered.why.clone().filter(|_| reason != Reason::Unreadable);
             let candidate = Candidate { companion, trigger, why, message: Some(evaluation.message), is_farewell };
-            self.agree(&candidate.companion, trigger, reason, answered, step);
-            self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto, step);
+            self.agree(&candidate.companion, trigger, reason, answered);
+            self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto);
             // Another companion may have joined and got the floor in the meantime.
-            if !self.turns.is_held(&candidate.companion) {
-                self.give_floor(&candidate, step);
+            if !self.state.turns.is_held(&candidate.companion) {
+                self.give_floor(&candidate);
             }
             return;
         }
@@ -42,7 +41,7 @@ impl Conversation {
             false if answered.used_up.is_some() => Reason::Budget,
             false => reason,
         };
-        self.decline(&companion, trigger, reason, upto, answered, step);
-        self.change_stage(&companion, closing, Cause::State, upto, step);
+        self.decline(&companion, trigger, reason, upto, answered);
+        self.change_stage(&companion, closing, Cause::State, upto);
     }
 }

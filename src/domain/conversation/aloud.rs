@@ -11,7 +11,7 @@ use super::super::voice::interruption::{self, Interruption, Outcome, Said, Words
 use super::super::voice::pronounced::Pronounced;
 use super::super::voice::spoken_sentences::SpokenSentences;
 use super::super::voice::utterance;
-use super::advance::Due;
+use super::step::Due;
 use super::voice::LiveCall;
 use super::*;
 use crate::domain::event::Segment;
@@ -110,29 +110,6 @@ impl LiveCall {
 }
 
 impl Conversation {
-    /// Whether a reply to this message is spoken: the message was spoken or everything is, and somebody is in the call who hears it.
-    pub(super) fn modality_of_reply(&self, message: Option<Seq>, world: &World<'_>) -> Modality {
-        let is_spoken = message.is_some_and(|message| self.is_spoken(message));
-        let is_heard = self.call.is_connected() && !self.live.call().is_some_and(|call| call.is_silenced);
-        match is_heard && (is_spoken || world.rules.voice.read_text_aloud) {
-            true => Modality::Voice,
-            false => Modality::Text,
-        }
-    }
-
-    /// The newest of these messages that is an event.
-    pub(super) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
-        let is_event = |seq: &&Seq| self.window.get(**seq).is_some_and(|entry| entry.message.kind.is_some());
-        messages.iter().rfind(is_event).copied()
-    }
-
-    /// Whether this message was spoken in the call, by a person or a companion, or is an event of the call.
-    pub(super) fn is_spoken(&self, message: Seq) -> bool {
-        let was_heard =
-            |message: &Message| message.speech.is_some() || message.kind.is_some() || message.from.role == Role::Companion;
-        self.window.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))
-    }
-
     /// The number of the reply that is being prepared or spoken aloud.
     pub fn spoken_reply(&self) -> Option<Ticket> {
         self.live.call()?.reply.as_ref().map(|reply| reply.ticket)
@@ -158,23 +135,65 @@ impl Conversation {
         reply.is_some_and(|reply| reply.ticket == ticket && reply.machine.is_playing())
     }
 
+    /// Whether sentences of this reply were given to be spoken. Then its model is not asked again.
+    pub fn has_said(&self, ticket: Ticket) -> bool {
+        let reply = self.live.call().and_then(|call| call.reply.as_ref());
+        reply.is_some_and(|reply| reply.ticket == ticket && !reply.sentences.is_empty())
+    }
+
+    /// A reply that nobody owes any more is not spoken on.
+    pub(super) fn drop_orphaned_reply(&mut self, out: &mut Vec<Output>) {
+        let Some(ticket) = self.spoken_reply() else { return };
+        if self.turns.floor.as_ref().is_none_or(|floor| floor.ticket != ticket)
+            && let Some(call) = self.live.call_mut()
+        {
+            call.reply = None;
+            out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(Outcome::Cancelled)) });
+        }
+    }
+}
+
+impl Step<'_, '_> {
+    /// Whether a reply to this message is spoken: the message was spoken or everything is, and somebody is in the call who hears it.
+    pub(super) fn modality_of_reply(&self, message: Option<Seq>) -> Modality {
+        let is_spoken = message.is_some_and(|message| self.is_spoken(message));
+        let is_heard = self.state.call.is_connected() && !self.state.live.call().is_some_and(|call| call.is_silenced);
+        match is_heard && (is_spoken || self.world.rules.voice.read_text_aloud) {
+            true => Modality::Voice,
+            false => Modality::Text,
+        }
+    }
+
+    /// The newest of these messages that is an event.
+    pub(super) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
+        let is_event = |seq: &&Seq| self.state.window.get(**seq).is_some_and(|entry| entry.message.kind.is_some());
+        messages.iter().rfind(is_event).copied()
+    }
+
+    /// Whether this message was spoken in the call, by a person or a companion, or is an event of the call.
+    pub(super) fn is_spoken(&self, message: Seq) -> bool {
+        let was_heard =
+            |message: &Message| message.speech.is_some() || message.kind.is_some() || message.from.role == Role::Companion;
+        self.state.window.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))
+    }
+
     /// Whether this reply is being prepared or spoken aloud.
     pub(super) fn is_aloud(&self, ticket: Ticket) -> bool {
-        self.spoken_reply() == Some(ticket)
+        self.state.spoken_reply() == Some(ticket)
     }
 
     /// A companion has got the floor for a spoken reply: people who talk hold it back from now on.
-    pub(super) fn begin_aloud(&mut self, delay: Duration, step: &mut Step<'_, '_>) {
-        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
-        let Some(policy) = step.world.policies.get(&floor.companion) else { return };
-        let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
+    pub(super) fn begin_aloud(&mut self, delay: Duration) {
+        let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
+        let Some(policy) = self.world.policies.get(&floor.companion) else { return };
+        let mood = self.state.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
-        let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
+        let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.state.clock);
         let prepare = Aloud::Prepare { companion: companion.clone() };
         let is_extended = floor.replans > 0;
-        let Some(call) = self.live.call_mut() else { return };
+        let Some(call) = self.state.live.call_mut() else { return };
         let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
-        let answer_timeout = step.world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
+        let answer_timeout = self.world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
         let machine = Interruption::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
         let machine = if is_extended { machine.extended_before() } else { machine };
         call.reply = Some(Box::new(LiveReply {
@@ -194,73 +213,68 @@ impl Conversation {
             replaced: None,
             is_extending: false,
         }));
-        step.out.push(Output::Aloud { ticket, aloud: prepare });
+        self.out.push(Output::Aloud { ticket, aloud: prepare });
     }
 
     /// After a restart: a reply of which something was heard is closed as cut. Any other one is made again, as text if the call is gone.
-    pub(super) fn resume_aloud(&mut self, step: &mut Step<'_, '_>) {
-        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting)
+    pub(super) fn resume_aloud(&mut self) {
+        let Some(floor) =
+            self.state.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting)
         else {
             return;
         };
         if floor.heard().trim().is_empty() {
             // With nobody in the call it is written.
-            if self.call.is_connected() {
-                self.begin_aloud(Duration::ZERO, step);
+            if self.state.call.is_connected() {
+                self.begin_aloud(Duration::ZERO);
             }
             return;
         }
         let (ticket, heard) = (floor.ticket, floor.heard());
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
         let cut = (heard != full).then_some((full, None));
-        self.conclude_spoken(ticket, heard, cut, None, step);
+        self.conclude_spoken(ticket, heard, cut, None);
     }
 
     /// A sentence of a spoken reply is written: it is spoken, as far as the reply is not too long. A reply that is going to be made again, or has
     /// ended, needs none.
-    pub(super) fn speak_sentence(&mut self, ticket: Ticket, text: Arc<str>, step: &mut Step<'_, '_>) {
-        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return };
+    pub(super) fn speak_sentence(&mut self, ticket: Ticket, text: Arc<str>) {
+        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return };
         if reply.is_extending || reply.is_all {
             return;
         }
         let spoken_chars = |text: &Arc<str>| Pronounced::plain(text).text.chars().count();
         let length = reply.sentences.iter().chain([&text]).map(spoken_chars).sum::<usize>();
-        let is_too_long = !reply.sentences.is_empty() && length > step.world.rules.voice.max_spoken_chars;
+        let is_too_long = !reply.sentences.is_empty() && length > self.world.rules.voice.max_spoken_chars;
         if !reply.rest.is_empty() || is_too_long || reply.awaits_rest() {
             return reply.rest.push_str(&text);
         }
-        step.out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.sentences.len(), text: text.clone() } });
+        self.out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.sentences.len(), text: text.clone() } });
         reply.sentences.push(text);
     }
 
     /// The text of a spoken reply is complete: its sentences are spoken, unless that was done while it was written. Returns the text if it is to be
     /// posted.
-    pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>, step: &mut Step<'_, '_>) -> Option<Arc<str>> {
-        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
+    pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>) -> Option<Arc<str>> {
+        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
         if reply.is_extending || reply.is_all {
             return None;
         }
         if reply.sentences.is_empty() {
             for sentence in SpokenSentences::of(&text) {
-                self.speak_sentence(ticket, sentence, step);
+                self.speak_sentence(ticket, sentence);
             }
         }
-        let reply = self.live.reply_mut()?;
+        let reply = self.state.live.reply_mut()?;
         (reply.text, reply.is_all) = (Some(text), true);
-        step.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
-        self.post_rest(step);
+        self.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+        self.post_rest();
         None
     }
 
-    /// Whether sentences of this reply were given to be spoken. Then its model is not asked again.
-    pub fn has_said(&self, ticket: Ticket) -> bool {
-        let reply = self.live.call().and_then(|call| call.reply.as_ref());
-        reply.is_some_and(|reply| reply.ticket == ticket && !reply.sentences.is_empty())
-    }
-
     /// The answer of the model was lost. That makes no difference to a reply that is going to be made again. After the first sentence was said, the reply ends there. Returns whether it did.
-    pub(super) fn end_lost_answer(&mut self, ticket: Ticket, step: &mut Step<'_, '_>) -> bool {
-        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
+    pub(super) fn end_lost_answer(&mut self, ticket: Ticket) -> bool {
+        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
         reply.is_lost = true;
         if reply.is_extending || reply.machine.will_extend() {
             return true;
@@ -268,60 +282,60 @@ impl Conversation {
         let was_said = !reply.sentences.is_empty();
         if was_said && !reply.is_all {
             reply.is_all = true;
-            step.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
-            self.post_rest(step);
+            self.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+            self.post_rest();
         }
         was_said
     }
 
     /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
-    pub(super) fn keep_heard(&mut self, ticket: Ticket, step: &mut Step<'_, '_>) -> bool {
+    pub(super) fn keep_heard(&mut self, ticket: Ticket) -> bool {
         let heard =
-            self.turns.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
+            self.state.turns.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
         if !heard.trim().is_empty() {
-            self.conclude_spoken(ticket, heard.clone(), None, None, step);
+            self.conclude_spoken(ticket, heard.clone(), None, None);
         }
         !heard.trim().is_empty()
     }
 
     /// Takes in what happened in the call and is not on record.
-    pub(super) fn handle_notice(&mut self, notice: Notice, step: &mut Step<'_, '_>) {
+    pub(super) fn handle_notice(&mut self, notice: Notice) {
         match notice {
-            Notice::Call(heard) => self.handle_call_input(heard, step),
+            Notice::Call(heard) => self.handle_call_input(heard),
             Notice::Voiced { user, .. } | Notice::Partial { user, .. } if !self.hears(&user) => {}
-            Notice::Voiced { user, from, to } => self.tell_reply(interruption::Input::Voiced { user, from, to }, step),
+            Notice::Voiced { user, from, to } => self.tell_reply(interruption::Input::Voiced { user, from, to }),
             Notice::Partial { user, started, words } => {
                 let words = self.to_those_present(words);
-                self.tell_reply(interruption::Input::Words { user: user.clone(), started, is_final: false, words }, step);
-                self.handle_call_input(utterance::Input::Partial { user }, step);
+                self.tell_reply(interruption::Input::Words { user: user.clone(), started, is_final: false, words });
+                self.handle_call_input(utterance::Input::Partial { user });
             }
-            Notice::Reply { ticket, told } => self.handle_playback(ticket, told, step),
-            Notice::Silenced(is_silenced) => self.silence_call(is_silenced, step),
-            Notice::PlayerRestarted => self.begin_playback_anew(step),
+            Notice::Reply { ticket, told } => self.handle_playback(ticket, told),
+            Notice::Silenced(is_silenced) => self.silence_call(is_silenced),
+            Notice::PlayerRestarted => self.begin_playback_anew(),
         }
     }
 
     /// The companions are not heard in the call any more, or are heard again.
-    fn silence_call(&mut self, is_silenced: bool, step: &mut Step<'_, '_>) {
-        if is_silenced || self.live.call().is_some() {
-            self.live.call_or_default().is_silenced = is_silenced;
+    fn silence_call(&mut self, is_silenced: bool) {
+        if is_silenced || self.state.live.call().is_some() {
+            self.state.live.call_or_default().is_silenced = is_silenced;
         }
         // One that is being extended is written after that.
-        let reply = self.live.reply_mut().filter(|reply| is_silenced && !reply.is_extending);
+        let reply = self.state.live.reply_mut().filter(|reply| is_silenced && !reply.is_extending);
         if reply.is_some() {
-            self.tell_reply(interruption::Input::Silenced, step);
+            self.tell_reply(interruption::Input::Silenced);
         }
     }
 
     /// What plays a reply has nothing of it. One that is being prepared goes on from its first sentence.
-    fn begin_playback_anew(&mut self, step: &mut Step<'_, '_>) {
-        let Some(reply) = self.live.reply_mut() else { return };
+    fn begin_playback_anew(&mut self) {
+        let Some(reply) = self.state.live.reply_mut() else { return };
         reply.early.clear();
         (reply.has_audio, reply.awaits_delay) = (false, false);
-        self.tell_reply(interruption::Input::PlayerRestarted, step);
-        let Some(reply) = self.live.reply_mut().filter(|reply| reply.machine.is_preparing()) else { return };
+        self.tell_reply(interruption::Input::PlayerRestarted);
+        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.machine.is_preparing()) else { return };
         let ticket = reply.ticket;
-        let mut tell = |aloud| step.out.push(Output::Aloud { ticket, aloud });
+        let mut tell = |aloud| self.out.push(Output::Aloud { ticket, aloud });
         tell(Aloud::Prepare { companion: reply.companion.clone() });
         if !reply.is_extending {
             let sentences = reply.sentences.iter().cloned().enumerate();
@@ -333,9 +347,9 @@ impl Conversation {
     }
 
     /// Takes in what the mouth tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
-    fn handle_playback(&mut self, ticket: Ticket, told: interruption::Input, step: &mut Step<'_, '_>) {
-        let now = self.clock;
-        let Some(reply) = self.live.reply_mut() else { return };
+    fn handle_playback(&mut self, ticket: Ticket, told: interruption::Input) {
+        let now = self.state.clock;
+        let Some(reply) = self.state.live.reply_mut() else { return };
         let is_stop = told == interruption::Input::StopPressed;
         let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending && !reply.sentences.is_empty());
         if !(is_of_it || is_stop && reply.replaced == Some(ticket)) {
@@ -365,38 +379,36 @@ impl Conversation {
             && *sentence >= reply.started.len()
         {
             let sentence = *sentence;
-            self.start_sentences(sentence, step);
+            self.start_sentences(sentence);
         }
-        self.tell_reply(told, step);
+        self.tell_reply(told);
     }
 
-    pub(super) fn tell_reply(&mut self, told: interruption::Input, step: &mut Step<'_, '_>) {
-        let now = self.clock;
-        let Some(reply) = self.live.reply_mut() else { return };
+    pub(super) fn tell_reply(&mut self, told: interruption::Input) {
+        let now = self.state.clock;
+        let Some(reply) = self.state.live.reply_mut() else { return };
         if reply.awaits_rest() {
             return match told {
-                interruption::Input::ShutDown => self.conclude_rest(step),
-                interruption::Input::StopPressed | interruption::Input::Cancelled => {
-                    self.end_reply(Outcome::Cut { by: None }, step)
-                }
+                interruption::Input::ShutDown => self.conclude_rest(),
+                interruption::Input::StopPressed | interruption::Input::Cancelled => self.end_reply(Outcome::Cut { by: None }),
                 _ => {}
             };
         }
         let is_last = told == interruption::Input::ShutDown;
         let is_position = matches!(told, interruption::Input::Played { .. });
-        let effects = reply.machine.handle(now, told, step.world.roll);
+        let effects = reply.machine.handle(now, told, self.world.roll);
         if is_position {
-            self.journal_heard(false, step);
+            self.journal_heard(false);
         }
-        self.carry_out_reply(effects, step);
-        if is_last && self.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
+        self.carry_out_reply(effects);
+        if is_last && self.state.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
             // Nobody writes it to its end.
-            self.conclude_rest(step);
+            self.conclude_rest();
         }
     }
 
     /// What people do in the call also concerns the reply in progress.
-    pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input, step: &mut Step<'_, '_>) {
+    pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input) {
         let is_deaf_to = match heard {
             utterance::Input::Started { user, .. } => !self.hears(user),
             utterance::Input::Final { user, .. } => self.ignores(user),
@@ -412,9 +424,12 @@ impl Conversation {
             | utterance::Input::SocketLost { user }
             | utterance::Input::Muted { user }
             | utterance::Input::OptedOut { user } => interruption::Input::PersonGone { user: user.clone() },
-            utterance::Input::Final { user, segment: None, .. } => {
-                interruption::Input::Words { user: user.clone(), started: self.clock, is_final: true, words: Words::default() }
-            }
+            utterance::Input::Final { user, segment: None, .. } => interruption::Input::Words {
+                user: user.clone(),
+                started: self.state.clock,
+                is_final: true,
+                words: Words::default(),
+            },
             utterance::Input::CallEnded => interruption::Input::CallEnded,
             utterance::Input::Final { segment: Some(_), .. }
             | utterance::Input::Joined { .. }
@@ -425,124 +440,121 @@ impl Conversation {
             | utterance::Input::Replied { .. }
             | utterance::Input::LeftUnsettled => return,
         };
-        self.tell_reply(told, step);
+        self.tell_reply(told);
     }
 
-    pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment, step: &mut Step<'_, '_>) {
+    pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment) {
         let words = self.to_those_present(Words::of_segment(segment));
-        self.tell_reply(
-            interruption::Input::Words { user: segment.person(), started: segment.started, is_final: true, words },
-            step,
-        );
+        self.tell_reply(interruption::Input::Words { user: segment.person(), started: segment.started, is_final: true, words });
     }
 
     /// Whether a person in the call wants to be ignored.
     pub(super) fn ignores(&self, user: &PersonId) -> bool {
-        self.live.call().is_some_and(|call| call.utterances.ignores(user))
+        self.state.live.call().is_some_and(|call| call.utterances.ignores(user))
     }
 
     /// Whether a person is in the call, and does not want to be ignored.
     fn hears(&self, user: &PersonId) -> bool {
-        self.call.author(user).is_some() && !self.ignores(user)
+        self.state.call.author(user).is_some() && !self.ignores(user)
     }
 
     /// Only companions that are present can be addressed.
     fn to_those_present(&self, mut words: Words) -> Words {
-        words.addressed.retain(|companion| self.gates.contains_key(companion));
+        words.addressed.retain(|companion| self.state.gates.contains_key(companion));
         words
     }
 
     /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.
-    pub(super) fn end_unwanted_reply(&mut self, event: &Event, step: &mut Step<'_, '_>) {
-        let Some(ticket) = self.spoken_reply() else { return };
-        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
+    pub(super) fn end_unwanted_reply(&mut self, event: &Event) {
+        let Some(ticket) = self.state.spoken_reply() else { return };
+        let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let told = match event {
             event if event.cancels(&floor.companion) || event.pauses(&floor.companion) => interruption::Input::Cancelled,
             Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages) => interruption::Input::Cancelled,
-            Event::Deleted { messages, .. } if self.call.is_emptied_by(messages) => interruption::Input::CallEnded,
-            Event::VoiceLeft { from } if self.call.is_only(&PersonId::from(&*from.id)) => interruption::Input::CallEnded,
+            Event::Deleted { messages, .. } if self.state.call.is_emptied_by(messages) => interruption::Input::CallEnded,
+            Event::VoiceLeft { from } if self.state.call.is_only(&PersonId::from(&*from.id)) => interruption::Input::CallEnded,
             _ => return,
         };
-        self.tell_reply(told, step);
+        self.tell_reply(told);
     }
 
     /// Does what is due for the reply in progress.
-    pub(super) fn advance_reply(&mut self, due: Due, step: &mut Step<'_, '_>) {
-        let now = self.clock;
-        let Some(reply) = self.live.reply_mut() else { return };
+    pub(super) fn advance_reply(&mut self, due: Due) {
+        let now = self.state.clock;
+        let Some(reply) = self.state.live.reply_mut() else { return };
         let effects = match due {
             Due::Before => reply.machine.advance_to(now),
             Due::Now => reply.machine.wake(now),
         };
         let is_due = now > reply.speaks_from || now == reply.speaks_from && due == Due::Now;
-        self.carry_out_reply(effects, step);
+        self.carry_out_reply(effects);
         // An extension or an end has dropped the audio.
-        let waiting = self.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
+        let waiting = self.state.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
         if let Some(reply) = waiting {
             reply.awaits_delay = false;
-            self.tell_reply(interruption::Input::FirstAudio, step);
+            self.tell_reply(interruption::Input::FirstAudio);
         }
     }
 
-    fn carry_out_reply(&mut self, effects: Vec<interruption::Effect>, step: &mut Step<'_, '_>) {
+    fn carry_out_reply(&mut self, effects: Vec<interruption::Effect>) {
         for effect in effects {
-            let Some(reply) = self.live.reply_mut() else { return };
+            let Some(reply) = self.state.live.reply_mut() else { return };
             let (companion, ticket) = (reply.companion.clone(), reply.ticket);
             match effect {
                 interruption::Effect::Finalize { user } => {
-                    step.out.push(Output::Voice(Box::new(utterance::Effect::Finalize { user: user.clone() })));
-                    self.tell_utterances(utterance::Input::Finalized { user }, step);
+                    self.out.push(Output::Voice(Box::new(utterance::Effect::Finalize { user: user.clone() })));
+                    self.tell_utterances(utterance::Input::Finalized { user });
                 }
-                interruption::Effect::Extend => self.extend_reply(step),
+                interruption::Effect::Extend => self.extend_reply(),
                 interruption::Effect::Interrupted(mut interrupted) => {
-                    interrupted.who = interrupted.who.filter(|who| !self.live.has_forgotten(who));
-                    self.record(Event::Interrupted { companion, ticket, interrupted }, step);
+                    interrupted.who = interrupted.who.filter(|who| !self.state.live.has_forgotten(who));
+                    self.record(Event::Interrupted { companion, ticket, interrupted });
                 }
                 interruption::Effect::SentenceDropped { sentence } => {
-                    self.journal_dropped(sentence, step);
-                    step.out
+                    self.journal_dropped(sentence);
+                    self.out
                         .push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::SentenceDropped { sentence }) });
                 }
                 interruption::Effect::Ended(outcome) => {
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(outcome.clone())) });
-                    self.end_reply(outcome, step);
+                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(outcome.clone())) });
+                    self.end_reply(outcome);
                 }
                 interruption::Effect::Speak => {
                     let early = std::mem::take(&mut reply.early);
-                    self.start_sentences(0, step);
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Speak) });
+                    self.start_sentences(0);
+                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Speak) });
                     for told in early {
-                        self.handle_playback(ticket, told, step);
+                        self.handle_playback(ticket, told);
                     }
                 }
                 interruption::Effect::Pause => {
-                    self.journal_heard(true, step);
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Pause) });
+                    self.journal_heard(true);
+                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Pause) });
                 }
                 interruption::Effect::Duck | interruption::Effect::Unduck | interruption::Effect::Resume { .. } => {
-                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(effect) });
+                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(effect) });
                 }
             }
         }
     }
 
     /// Journals that the sentences up to this one are about to be heard.
-    fn start_sentences(&mut self, upto: usize, step: &mut Step<'_, '_>) {
+    fn start_sentences(&mut self, upto: usize) {
         loop {
-            let Some(reply) = self.live.reply_mut() else { return };
+            let Some(reply) = self.state.live.reply_mut() else { return };
             let sentence = reply.started.len();
             let Some(text) = reply.machine.script().sentence_text(sentence).filter(|_| sentence <= upto) else { return };
             let (companion, ticket, text) = (reply.companion.clone(), reply.ticket, text.clone());
             reply.started.push(0);
             let number = sentence as u32;
-            self.record(Event::SentenceStarting { companion, ticket, sentence: number, text }, step);
-            step.out.push(Output::Aloud { ticket, aloud: Aloud::Start { sentence } });
+            self.record(Event::SentenceStarting { companion, ticket, sentence: number, text });
+            self.out.push(Output::Aloud { ticket, aloud: Aloud::Start { sentence } });
         }
     }
 
     /// Journals how much of the sentences was heard: of those that were played to their end, or of all.
-    fn journal_heard(&mut self, all: bool, step: &mut Step<'_, '_>) {
-        let Some(reply) = self.live.reply_mut() else { return };
+    fn journal_heard(&mut self, all: bool) {
+        let Some(reply) = self.state.live.reply_mut() else { return };
         let (companion, ticket) = (reply.companion.clone(), reply.ticket);
         let mut events = Vec::new();
         for (number, progress) in reply.machine.script().progress().enumerate() {
@@ -556,95 +568,95 @@ impl Conversation {
             }
         }
         for event in events {
-            self.record(event, step);
+            self.record(event);
         }
     }
 
-    fn journal_dropped(&mut self, number: usize, step: &mut Step<'_, '_>) {
-        if self.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
+    fn journal_dropped(&mut self, number: usize) {
+        if self.state.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
             return;
         }
-        self.start_sentences(number, step);
-        let Some(reply) = self.live.reply_mut() else { return };
+        self.start_sentences(number);
+        let Some(reply) = self.state.live.reply_mut() else { return };
         let Some(progress) = reply.machine.script().progress().nth(number) else { return };
         let (companion, ticket, sentence) = (reply.companion.clone(), reply.ticket, number as u32);
         let (heard, ms) = (progress.heard.chars().count() as u32, u64::try_from(progress.played.as_millis()).unwrap_or(u64::MAX));
-        self.record(Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped: true }, step);
+        self.record(Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped: true });
     }
 
     /// Everything that is buffered is handed over, and then the reply is made again.
-    fn extend_reply(&mut self, step: &mut Step<'_, '_>) {
-        let Some(call) = self.live.call_mut() else { return };
+    fn extend_reply(&mut self) {
+        let Some(call) = self.state.live.call_mut() else { return };
         if let Some(reply) = &mut call.reply {
             reply.is_extending = true;
             reply.early.clear();
             (reply.has_audio, reply.awaits_delay) = (false, false);
         }
         match call.utterances.hand_over_now() {
-            Some(hand_over) => self.hand_over(&hand_over, &mut step.out),
+            Some(hand_over) => self.state.hand_over(&hand_over, &mut self.out),
             // An early hand-over was first.
-            None if !call.is_handing_over() => self.extended(step),
+            None if !call.is_handing_over() => self.extended(),
             None => {}
         }
     }
 
     /// The words that extend a reply are messages by now.
-    pub(super) fn extended(&mut self, step: &mut Step<'_, '_>) {
-        let Some(call) = self.live.call_mut() else { return };
+    pub(super) fn extended(&mut self) {
+        let Some(call) = self.state.live.call_mut() else { return };
         let is_handing_over = call.is_handing_over();
         let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
-        let (ticket, next) = (reply.ticket, Ticket(self.tickets.0 + 1));
+        let (ticket, next) = (reply.ticket, Ticket(self.state.tickets.0 + 1));
         (reply.is_extending, reply.ticket, reply.replaced) = (false, next, Some(ticket));
         (reply.text, reply.is_all, reply.is_lost) = (None, false, false);
         reply.sentences.clear();
         reply.rest.clear();
         reply.started.clear();
         let is_silenced = call.is_silenced;
-        let Some(floor) = self.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let (companion, trigger, mut messages) = (floor.companion.clone(), floor.trigger, floor.messages.clone());
-        if let Some(gate) = self.gates.get(&companion) {
-            messages.extend(self.unsettled(&companion, gate, self.handled));
+        if let Some(gate) = self.state.gates.get(&companion) {
+            messages.extend(self.unsettled(&companion, gate, self.state.handled));
         }
-        self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.handled }, step);
+        self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.state.handled });
         if is_silenced {
-            self.tell_reply(interruption::Input::Silenced, step);
+            self.tell_reply(interruption::Input::Silenced);
         }
     }
 
     /// The reply has ended: what was heard of it becomes the statement.
-    fn end_reply(&mut self, outcome: Outcome, step: &mut Step<'_, '_>) {
-        self.journal_heard(true, step);
+    fn end_reply(&mut self, outcome: Outcome) {
+        self.journal_heard(true);
         if outcome == Outcome::RestInWriting {
-            return self.post_rest(step);
+            return self.post_rest();
         }
-        let now = self.clock;
-        let Some(call) = self.live.call_mut() else { return };
+        let now = self.state.clock;
+        let Some(call) = self.state.live.call_mut() else { return };
         let Some(reply) = call.reply.take() else { return };
         call.played = reply.machine.played_words().clone();
         call.replied_at = Some(now);
         let (ticket, heard) = (reply.ticket, reply.machine.heard());
         match outcome {
             Outcome::Done => {
-                self.report_spoken_reply(&reply.companion, ticket, None, step);
+                self.report_spoken_reply(&reply.companion, ticket, None);
                 let rest = reply.machine.script().unspoken_end() + &reply.rest;
                 let rest = (!rest.trim().is_empty()).then(|| rest.into());
-                self.conclude_spoken(ticket, heard, None, rest, step);
+                self.conclude_spoken(ticket, heard, None, rest);
             }
             Outcome::Cut { by } => {
-                self.report_spoken_reply(&reply.companion, ticket, by.clone(), step);
-                self.conclude_spoken(ticket, heard, Some((reply.full(), by)), None, step);
+                self.report_spoken_reply(&reply.companion, ticket, by.clone());
+                self.conclude_spoken(ticket, heard, Some((reply.full(), by)), None);
             }
             Outcome::Cancelled => {
-                self.fail_reply(ticket, INTERRUPTED.into(), step);
-                step.out.push(Output::Cancel { ticket });
+                self.fail_reply(ticket, INTERRUPTED.into());
+                self.out.push(Output::Cancel { ticket });
             }
             Outcome::AsText | Outcome::Failed => match reply.text {
-                Some(text) => self.post(text, &mut step.out),
+                Some(text) => self.state.post(text, &mut self.out),
                 // It is still being written, and is posted then.
                 None if outcome == Outcome::AsText && !reply.is_lost => {}
                 None => {
-                    self.fail_reply(ticket, UNVOICED.into(), step);
-                    step.out.push(Output::Cancel { ticket });
+                    self.fail_reply(ticket, UNVOICED.into());
+                    self.out.push(Output::Cancel { ticket });
                 }
             },
             Outcome::StaysOwed | Outcome::RestInWriting => {}
@@ -652,36 +664,41 @@ impl Conversation {
     }
 
     /// Posts what nobody has heard of a reply that is not spoken on, once all of it is written.
-    fn post_rest(&mut self, step: &mut Step<'_, '_>) {
-        if self.live.reply_mut().is_some_and(|reply| reply.awaits_rest() && reply.is_all) {
-            self.conclude_rest(step);
+    fn post_rest(&mut self) {
+        if self.state.live.reply_mut().is_some_and(|reply| reply.awaits_rest() && reply.is_all) {
+            self.conclude_rest();
         }
     }
 
     /// Posts what nobody has heard of a reply, as far as it is written.
-    fn conclude_rest(&mut self, step: &mut Step<'_, '_>) {
-        let Some(reply) = self.live.call_mut().and_then(|call| call.reply.take()) else { return };
+    fn conclude_rest(&mut self) {
+        let Some(reply) = self.state.live.call_mut().and_then(|call| call.reply.take()) else { return };
         let (ticket, heard, rest) = (reply.ticket, reply.machine.heard(), reply.unheard());
-        if let Some(call) = self.live.call_mut() {
-            (call.played, call.replied_at) = (reply.machine.played_words().clone(), Some(self.clock));
+        if let Some(call) = self.state.live.call_mut() {
+            (call.played, call.replied_at) = (reply.machine.played_words().clone(), Some(self.state.clock));
         }
-        self.report_spoken_reply(&reply.companion, ticket, None, step);
+        self.report_spoken_reply(&reply.companion, ticket, None);
         // Its model may still write.
-        step.out.push(Output::Cancel { ticket });
-        self.conclude_spoken(ticket, heard, None, (!rest.trim().is_empty()).then(|| rest.into()), step);
+        self.out.push(Output::Cancel { ticket });
+        self.conclude_spoken(ticket, heard, None, (!rest.trim().is_empty()).then(|| rest.into()));
     }
 
     /// A spoken reply is over: the person whom it answered, and the one who cut it, are heard sooner for a while.
-    fn report_spoken_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>, step: &mut Step<'_, '_>) {
-        let message = self.turns.owed_reply(ticket).and_then(|floor| floor.message).and_then(|message| self.window.get(message));
+    fn report_spoken_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>) {
+        let message = self
+            .state
+            .turns
+            .owed_reply(ticket)
+            .and_then(|floor| floor.message)
+            .and_then(|message| self.state.window.get(message));
         let author = message.filter(|entry| entry.message.from.role == Role::Person);
         let mut people: BTreeSet<_> = by.iter().cloned().collect();
         people.extend(author.map(|entry| PersonId::from(&*entry.message.from.id)));
-        if let Some(call) = self.live.call_mut() {
+        if let Some(call) = self.state.live.call_mut() {
             call.interrupter = by;
         }
-        let (companion, last_frame) = (companion.clone(), self.clock);
-        self.tell_utterances(utterance::Input::Replied { companion, people, last_frame }, step);
+        let (companion, last_frame) = (companion.clone(), self.state.clock);
+        self.tell_utterances(utterance::Input::Replied { companion, people, last_frame });
     }
 
     /// What was heard becomes the statement. Without a word there is none, and nobody else takes the floor.
@@ -691,16 +708,15 @@ impl Conversation {
         heard: String,
         cut: Option<(String, Option<PersonId>)>,
         rest: Option<Arc<str>>,
-        step: &mut Step<'_, '_>,
     ) {
         if heard.trim().is_empty() {
-            self.fail_reply(ticket, INTERRUPTED.into(), step);
-            return step.out.push(Output::Cancel { ticket });
+            self.fail_reply(ticket, INTERRUPTED.into());
+            return self.out.push(Output::Cancel { ticket });
         }
-        let Some(floor) = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
+        let Some(floor) = self.state.turns.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
         floor.is_posting = true;
         let cut = cut.map(|(full, by)| {
-            let by = by.and_then(|by| self.call.author(&by));
+            let by = by.and_then(|by| self.state.call.author(&by));
             Box::new(Cut { full: full.trim().into(), by })
         });
         let text = match &rest {
@@ -715,25 +731,14 @@ impl Conversation {
         };
         // Its model may still write.
         if posting.spoken.as_ref().is_some_and(|spoken| spoken.cut.is_some()) {
-            step.out.push(Output::Cancel { ticket });
+            self.out.push(Output::Cancel { ticket });
         }
-        step.out.push(Output::Post(Box::new(posting)));
-    }
-
-    /// A reply that nobody owes any more is not spoken on.
-    pub(super) fn drop_orphaned_reply(&mut self, out: &mut Vec<Output>) {
-        let Some(ticket) = self.spoken_reply() else { return };
-        if self.turns.floor.as_ref().is_none_or(|floor| floor.ticket != ticket)
-            && let Some(call) = self.live.call_mut()
-        {
-            call.reply = None;
-            out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(Outcome::Cancelled)) });
-        }
+        self.out.push(Output::Post(Box::new(posting)));
     }
 
     /// Whether turns wait for what somebody said who cut a statement (docs/design/voice.md A-47).
     pub(super) fn holds_turns(&self) -> bool {
-        let Some(call) = self.live.call() else { return false };
+        let Some(call) = self.state.live.call() else { return false };
         let is_awaited = |person: &PersonId| !call.utterances.is_lull_over() && call.utterances.awaits_words_of(person);
         call.interrupter.as_ref().is_some_and(|person| call.is_handing_over() || is_awaited(person))
     }

@@ -8,49 +8,6 @@ use super::*;
 use crate::domain::policy::repetition::Judge;
 
 impl Conversation {
-    /// Changes the stage of a companion, if it differs. See [`change_stages`](Self::change_stages).
-    pub(super) fn change_stage(
-        &mut self,
-        companion: &CompanionId,
-        to: Stage,
-        cause: Cause,
-        opened: Seq,
-        step: &mut Step<'_, '_>,
-    ) {
-        self.change_stages(vec![companion.clone()], to, cause, opened, step);
-    }
-
-    /// Changes the stage of companions where it differs: first all stages, then what follows from them. A companion that becomes terminal settles all
-    /// its unsettled messages. If a human addressed it after the round opened, or it is asked about such an address, it is opened again at once
-    /// instead.
-    pub(super) fn change_stages(
-        &mut self,
-        companions: Vec<CompanionId>,
-        to: Stage,
-        cause: Cause,
-        opened: Seq,
-        step: &mut Step<'_, '_>,
-    ) {
-        let mut changed = Vec::new();
-        for companion in companions {
-            if let Some(from) = self.gates.get(&companion).map(|gate| gate.stage).filter(|from| *from != to) {
-                self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, step);
-                changed.push(companion);
-            }
-        }
-        for companion in changed.into_iter().filter(|_| to == Stage::Terminal) {
-            let calls = |entry: &window::Entry| entry.seq > opened && is_call(&entry.message, &companion);
-            let is_called = self.is_asked_by_person(&companion) || self.buffer(&companion).any(calls);
-            if is_called || self.gates.get(&companion).is_some_and(Gate::owes_acknowledgement) {
-                let (from, to) = (Stage::Terminal, Stage::None);
-                let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
-                self.record(Event::StageChanged { companion, from, to, cause }, step);
-            } else if self.buffer(&companion).next().is_some() {
-                self.settle_all(vec![companion], Reason::Closed, step);
-            }
-        }
-    }
-
     /// Whether a question of this companion, in flight or answered with YES, is about a human's address.
     fn is_asked_by_person(&self, companion: &CompanionId) -> bool {
         let Some(gate) = self.gates.get(companion) else { return false };
@@ -59,125 +16,6 @@ impl Conversation {
         let about = asked.or(gate.wish.as_ref().map(|wish| (wish.trigger, wish.message)));
         let about = about.filter(|(trigger, _)| *trigger != Trigger::Silence).map(|(_, message)| message);
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
-    }
-
-    /// A vote whose stage is not below the companion's minimum.
-    pub(super) fn at_least_minimum(&self, companion: &CompanionId, vote: &Vote) -> Vote {
-        let minimum = self.gates.get(companion).map_or(Stage::None, |gate| gate.minimum_stage);
-        Vote { closing: vote.closing.max(minimum), ..vote.clone() }
-    }
-
-    /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
-    pub(super) fn begin_statement(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) {
-        let Some(gate) = self.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
-        // One that was selected before the conversation was opened again does not count. A late one that counts is the last.
-        let counts = self.turns.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.tally.opened);
-        let is_last = counts && self.tally.turns == self.turns_count();
-        if is_last && has_reached(step.world.rules.turn_taking.max_turns, self.tally.turns + 1)
-            || counts && has_reached(own_max_turns(companion, step.world), gate.turns + 1)
-        {
-            self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, step);
-        }
-    }
-
-    /// The companions that become terminal after a statement by `speaker`, and the cause.
-    fn ended_by(&self, speaker: &CompanionId, is_farewell: bool, world: &World<'_>) -> (Vec<CompanionId>, Cause) {
-        if has_reached(world.rules.turn_taking.max_turns, self.tally.turns) {
-            return (self.gates.keys().cloned().collect(), Cause::MaxTurns);
-        }
-        let turns = self.gates.get(speaker).map_or(0, |gate| gate.turns);
-        if has_reached(own_max_turns(speaker, world), turns) {
-            return (vec![speaker.clone()], Cause::MaxTurns);
-        }
-        (Vec::from_iter(is_farewell.then(|| speaker.clone())), Cause::State)
-    }
-
-    /// Whether the last statement that `max_turns` allows is being written late. It is waited for: nobody else is asked or selected until it is posted
-    /// or has failed.
-    pub(super) fn awaits_last_statement(&self, world: &World<'_>) -> bool {
-        !self.turns.late.is_empty() && has_reached(world.rules.turn_taking.max_turns, self.turns_count())
-    }
-
-    /// A statement was posted: ends the conversation of those for whom it was the last one, and judges the last statements for repetition.
-    pub(super) fn assess_statement(&mut self, step: &mut Step<'_, '_>) {
-        let Some(PostedStatement { companion, opened, message, judgement, is_farewell, is_unjudged, .. }) =
-            self.turns.posted.clone()
-        else {
-            return;
-        };
-        if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
-            return;
-        }
-        let (ended, cause) = self.ended_by(&companion, is_farewell, step.world);
-        self.change_stages(ended, Stage::Terminal, cause, opened, step);
-        if is_unjudged || !step.world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
-            return;
-        }
-        // While no tokens may be used, only the lexical judge runs.
-        let judge = step.world.exhausted_token_budget(self.clock).map_or(step.world.rules.repetition.judge, |_| Judge::Lexical);
-        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&self.recent_texts()) };
-        if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
-            self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, step);
-        } else {
-            self.record_judgement(message, opened, score, None, step);
-        }
-    }
-
-    /// Companions that join after the last statement that `max_turns` allows are terminal like the others, also if all others have left.
-    pub(super) fn close_newcomers(&mut self, step: &mut Step<'_, '_>) {
-        let has_ended = has_reached(step.world.rules.turn_taking.max_turns, self.tally.turns);
-        let have_others_left = || self.gates.values().all(|gate| gate.turns == 0);
-        if has_ended && (self.gates.values().any(Gate::is_closed) || have_others_left()) {
-            let newcomers = self.gates.companions_where(|gate| !gate.is_closed());
-            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.handled, step);
-        }
-    }
-
-    /// The side model has judged. Returns whether the judgement was awaited.
-    pub(super) fn judge(&mut self, ticket: Ticket, score: f64, mut call: Option<Box<Call>>, step: &mut Step<'_, '_>) -> bool {
-        let is_awaited = |spoken: &&PostedStatement| spoken.judgement == Judgement::Asked(ticket);
-        let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.turns.posted.as_ref().filter(is_awaited) else {
-            return false;
-        };
-        let (message, opened) = (*message, *opened);
-        // Words about a message that was deleted in the meantime are not stored.
-        if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
-            call.answer = Arc::from("");
-        }
-        step.world.count_tokens(call.as_deref(), self.clock);
-        self.record_judgement(message, opened, score, call, step);
-        true
-    }
-
-    fn record_judgement(&mut self, message: Seq, opened: Seq, score: f64, call: Option<Box<Call>>, step: &mut Step<'_, '_>) {
-        // While the side model judged, the conversation may have reopened. Then the statements before do not count.
-        let is_detection = score > repetition::THRESHOLD && !self.recent_statements.is_empty();
-        let detections = if is_detection { self.tally.detections.saturating_add(1) } else { 0 };
-        let is_by_model = self.turns.is_being_judged();
-        let most = if self.did_person_interrupt(is_by_model) { Stage::Closing } else { Stage::Terminal };
-        let last = self.tally.forced;
-        // A statement under the last forced stage comes first, so that a goodbye is said.
-        let is_next_allowed = last.is_none() || self.tally.is_next_allowed || detections == 0;
-        let forced = if is_next_allowed { Stage::forced_by(detections).min(last.next()).min(most) } else { last };
-        let is_exempt = |companion: &&CompanionId| step.world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
-        let (exempt, judged): (Vec<_>, Vec<_>) = self.gates.keys().partition(is_exempt);
-        let exempt: Vec<_> = exempt.into_iter().filter(|_| !forced.is_none()).cloned().collect();
-        let is_behind = |companion: &&CompanionId| self.gates[companion].stage < forced;
-        let behind = judged.into_iter().filter(is_behind).cloned().collect();
-        self.record(Event::RepetitionJudged { message, score, detections, forced, exempt, call }, step);
-        self.change_stages(behind, forced, Cause::Repetition, opened, step);
-    }
-
-    /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.
-    fn did_person_interrupt(&self, is_by_model: bool) -> bool {
-        let texts = self.recent_texts();
-        let window = if is_by_model { texts.len() } else { repetition::newest(&texts).window };
-        self.recent_statements.iter().rev().take(window.saturating_sub(1)).any(|statement| statement.follows_person)
-    }
-
-    /// The texts of the newest statements, oldest first.
-    fn recent_texts(&self) -> Vec<&str> {
-        self.recent_statements.iter().map(|statement| &*statement.message.text).filter(|text| !text.is_empty()).collect()
     }
 
     /// Adds a statement to those that the next judgement considers.
@@ -341,6 +179,157 @@ impl Conversation {
         for (_, gate) in self.gates.iter_mut().filter(|(companion, _)| !exempt.contains(companion)) {
             gate.minimum_stage = gate.minimum_stage.max(forced);
         }
+    }
+}
+
+impl Step<'_, '_> {
+    /// Whether the last statement that `max_turns` allows is being written late. It is waited for: nobody else is asked or selected until it is posted
+    /// or has failed.
+    pub(super) fn awaits_last_statement(&self) -> bool {
+        !self.state.turns.late.is_empty() && has_reached(self.world.rules.turn_taking.max_turns, self.state.turns_count())
+    }
+
+    /// Changes the stage of a companion, if it differs. See [`change_stages`](Self::change_stages).
+    pub(super) fn change_stage(&mut self, companion: &CompanionId, to: Stage, cause: Cause, opened: Seq) {
+        self.change_stages(vec![companion.clone()], to, cause, opened);
+    }
+
+    /// Changes the stage of companions where it differs: first all stages, then what follows from them. A companion that becomes terminal settles all
+    /// its unsettled messages. If a human addressed it after the round opened, or it is asked about such an address, it is opened again at once
+    /// instead.
+    pub(super) fn change_stages(&mut self, companions: Vec<CompanionId>, to: Stage, cause: Cause, opened: Seq) {
+        let mut changed = Vec::new();
+        for companion in companions {
+            if let Some(from) = self.state.gates.get(&companion).map(|gate| gate.stage).filter(|from| *from != to) {
+                self.record(Event::StageChanged { companion: companion.clone(), from, to, cause });
+                changed.push(companion);
+            }
+        }
+        for companion in changed.into_iter().filter(|_| to == Stage::Terminal) {
+            let calls = |entry: &window::Entry| entry.seq > opened && is_call(&entry.message, &companion);
+            let is_called = self.state.is_asked_by_person(&companion) || self.state.buffer(&companion).any(calls);
+            if is_called || self.state.gates.get(&companion).is_some_and(Gate::owes_acknowledgement) {
+                let (from, to) = (Stage::Terminal, Stage::None);
+                let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
+                self.record(Event::StageChanged { companion, from, to, cause });
+            } else if self.state.buffer(&companion).next().is_some() {
+                self.settle_all(vec![companion], Reason::Closed);
+            }
+        }
+    }
+
+    /// A vote whose stage is not below the companion's minimum.
+    pub(super) fn at_least_minimum(&self, companion: &CompanionId, vote: &Vote) -> Vote {
+        let minimum = self.state.gates.get(companion).map_or(Stage::None, |gate| gate.minimum_stage);
+        Vote { closing: vote.closing.max(minimum), ..vote.clone() }
+    }
+
+    /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
+    pub(super) fn begin_statement(&mut self, companion: &CompanionId) {
+        let Some(gate) = self.state.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
+        // One that was selected before the conversation was opened again does not count. A late one that counts is the last.
+        let counts = self.state.turns.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.state.tally.opened);
+        let is_last = counts && self.state.tally.turns == self.state.turns_count();
+        if is_last && has_reached(self.world.rules.turn_taking.max_turns, self.state.tally.turns + 1)
+            || counts && has_reached(own_max_turns(companion, self.world), gate.turns + 1)
+        {
+            self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.state.handled);
+        }
+    }
+
+    /// The companions that become terminal after a statement by `speaker`, and the cause.
+    fn ended_by(&self, speaker: &CompanionId, is_farewell: bool) -> (Vec<CompanionId>, Cause) {
+        if has_reached(self.world.rules.turn_taking.max_turns, self.state.tally.turns) {
+            return (self.state.gates.keys().cloned().collect(), Cause::MaxTurns);
+        }
+        let turns = self.state.gates.get(speaker).map_or(0, |gate| gate.turns);
+        if has_reached(own_max_turns(speaker, self.world), turns) {
+            return (vec![speaker.clone()], Cause::MaxTurns);
+        }
+        (Vec::from_iter(is_farewell.then(|| speaker.clone())), Cause::State)
+    }
+
+    /// A statement was posted: ends the conversation of those for whom it was the last one, and judges the last statements for repetition.
+    pub(super) fn assess_statement(&mut self) {
+        let Some(PostedStatement { companion, opened, message, judgement, is_farewell, is_unjudged, .. }) =
+            self.state.turns.posted.clone()
+        else {
+            return;
+        };
+        if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
+            return;
+        }
+        let (ended, cause) = self.ended_by(&companion, is_farewell);
+        self.change_stages(ended, Stage::Terminal, cause, opened);
+        if is_unjudged || !self.world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
+            return;
+        }
+        // While no tokens may be used, only the lexical judge runs.
+        let judge =
+            self.world.exhausted_token_budget(self.state.clock).map_or(self.world.rules.repetition.judge, |_| Judge::Lexical);
+        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&self.recent_texts()) };
+        if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
+            self.record(Event::RepetitionAsked { ticket: Ticket(self.state.tickets.0 + 1), message });
+        } else {
+            self.record_judgement(message, opened, score, None);
+        }
+    }
+
+    /// Companions that join after the last statement that `max_turns` allows are terminal like the others, also if all others have left.
+    pub(super) fn close_newcomers(&mut self) {
+        let has_ended = has_reached(self.world.rules.turn_taking.max_turns, self.state.tally.turns);
+        let have_others_left = || self.state.gates.values().all(|gate| gate.turns == 0);
+        if has_ended && (self.state.gates.values().any(Gate::is_closed) || have_others_left()) {
+            let newcomers = self.state.gates.companions_where(|gate| !gate.is_closed());
+            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.state.handled);
+        }
+    }
+
+    /// The side model has judged. Returns whether the judgement was awaited.
+    pub(super) fn judge(&mut self, ticket: Ticket, score: f64, mut call: Option<Box<Call>>) -> bool {
+        let is_awaited = |spoken: &&PostedStatement| spoken.judgement == Judgement::Asked(ticket);
+        let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.state.turns.posted.as_ref().filter(is_awaited) else {
+            return false;
+        };
+        let (message, opened) = (*message, *opened);
+        // Words about a message that was deleted in the meantime are not stored.
+        if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
+            call.answer = Arc::from("");
+        }
+        self.world.count_tokens(call.as_deref(), self.state.clock);
+        self.record_judgement(message, opened, score, call);
+        true
+    }
+
+    fn record_judgement(&mut self, message: Seq, opened: Seq, score: f64, call: Option<Box<Call>>) {
+        // While the side model judged, the conversation may have reopened. Then the statements before do not count.
+        let is_detection = score > repetition::THRESHOLD && !self.state.recent_statements.is_empty();
+        let detections = if is_detection { self.state.tally.detections.saturating_add(1) } else { 0 };
+        let is_by_model = self.state.turns.is_being_judged();
+        let most = if self.did_person_interrupt(is_by_model) { Stage::Closing } else { Stage::Terminal };
+        let last = self.state.tally.forced;
+        // A statement under the last forced stage comes first, so that a goodbye is said.
+        let is_next_allowed = last.is_none() || self.state.tally.is_next_allowed || detections == 0;
+        let forced = if is_next_allowed { Stage::forced_by(detections).min(last.next()).min(most) } else { last };
+        let is_exempt = |companion: &&CompanionId| self.world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
+        let (exempt, judged): (Vec<_>, Vec<_>) = self.state.gates.keys().partition(is_exempt);
+        let exempt: Vec<_> = exempt.into_iter().filter(|_| !forced.is_none()).cloned().collect();
+        let is_behind = |companion: &&CompanionId| self.state.gates[companion].stage < forced;
+        let behind = judged.into_iter().filter(is_behind).cloned().collect();
+        self.record(Event::RepetitionJudged { message, score, detections, forced, exempt, call });
+        self.change_stages(behind, forced, Cause::Repetition, opened);
+    }
+
+    /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.
+    fn did_person_interrupt(&self, is_by_model: bool) -> bool {
+        let texts = self.recent_texts();
+        let window = if is_by_model { texts.len() } else { repetition::newest(&texts).window };
+        self.state.recent_statements.iter().rev().take(window.saturating_sub(1)).any(|statement| statement.follows_person)
+    }
+
+    /// The texts of the newest statements, oldest first.
+    fn recent_texts(&self) -> Vec<&str> {
+        self.state.recent_statements.iter().map(|statement| &*statement.message.text).filter(|text| !text.is_empty()).collect()
     }
 }
 

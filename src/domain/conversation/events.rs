@@ -5,9 +5,10 @@ use super::super::event::Decided;
 use super::super::gate::{Check, Waiting};
 use super::super::message::Message;
 use super::super::window::Entry;
-use super::advance::{AnswerRecord, Due};
+use super::advance::AnswerRecord;
 use super::apply::cancel_lull;
 use super::ending::is_call;
+use super::step::Due;
 use super::*;
 
 /// The newest statement that events led to, and the end of the wait for the next one.
@@ -106,75 +107,9 @@ impl Conversation {
         }
     }
 
-    /// Selects without a question a companion that must acknowledge events, if the way is free. Over the budget, events wait, unless a person has
-    /// addressed the companion as well.
-    pub(super) fn acknowledge_events(&mut self, step: &mut Step<'_, '_>) {
-        while let Some((companion, is_called)) = self.next_acknowledger(step.world) {
-            step.world.ledger.promise_statements(step.world.channel, self.turns.expected_statements());
-            let reason = if step.world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
-            let used_up = || step.world.exhausted_statement_budget(self.clock).map(|used_up| (Reason::Budget, Some(used_up)));
-            if let Some((reason, used_up)) = reason.or_else(used_up) {
-                let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
-                self.decline(&companion, Trigger::Event, reason, self.handled, answered, step);
-                continue;
-            }
-            if !is_called && self.are_events_deferred(step) {
-                return;
-            }
-            let mut yes =
-                self.decided(&companion, Trigger::Event, Decision::Yes, Reason::Event, Seq::NONE, AnswerRecord::default());
-            yes.messages = self.unsettled(&companion, &self.gates[&companion], self.handled);
-            // A spoken reply has its own delay.
-            let is_spoken = !self.gates[&companion].external
-                && !self.modality_of_reply(self.newest_event(&yes.messages), step.world).is_text();
-            yes.speak_at = (self.holds_rounds() && !is_spoken).then(|| self.clock + step.world.rules.turn_taking.turn_delay());
-            self.record(Event::Decided(yes), step);
-            self.begin_turn_at_once(step);
-        }
-    }
-
-    /// The companion that acknowledges events next, and whether a person has addressed it as well.
-    fn next_acknowledger(&self, world: &World<'_>) -> Option<(CompanionId, bool)> {
-        if self.turns.is_floor_taken() || self.turns.is_being_judged() || self.awaits_last_statement(world) {
-            return None;
-        }
-        // A companion that is asked answers first. Its statement may acknowledge the event.
-        let is_next = |(companion, gate): &(&CompanionId, &Gate)| {
-            gate.owes_acknowledgement() && !gate.is_engaged() && self.is_ready(companion, gate, world)
-        };
-        let next = self.gates.iter().filter(is_next).map(|(companion, _)| (self.is_called_by_person(companion), companion));
-        let next = next.min_by_key(|(is_called, companion)| (!is_called, self.spoke.get(*companion).copied()))?;
-        Some((next.1.clone(), next.0))
-    }
-
-    fn is_called_by_person(&self, companion: &CompanionId) -> bool {
-        self.buffer(companion).any(|entry| is_call(&entry.message, companion))
-    }
-
     /// Until when events wait, because `gate.acknowledgements_per_minute` is used up.
     pub fn events_deferred_until(&self) -> Option<Moment> {
         self.acknowledgements.deferred_until
-    }
-
-    /// Whether events must wait. If the budget has just been used up, journals until when.
-    fn are_events_deferred(&mut self, step: &mut Step<'_, '_>) -> bool {
-        if self.acknowledgements.deferred_until.is_some() {
-            return true;
-        }
-        let free_at = self.acknowledgements.free_at(self.clock, step.world.rules.gate.acknowledgements_per_minute);
-        if let Some(until) = free_at {
-            self.record(Event::EventsDeferred { until }, step);
-        }
-        free_at.is_some()
-    }
-
-    /// Journals that events need not wait any more, if that is due.
-    pub(super) fn release_events(&mut self, due: Due, step: &mut Step<'_, '_>) {
-        let now = self.clock;
-        let is_due = |until: Moment| until < now || until == now && due == Due::Now;
-        if self.acknowledgements.deferred_until.is_some_and(is_due) {
-            self.record(Event::EventsReleased, step);
-        }
     }
 
     /// A companion was selected to acknowledge events. If events had to wait, its statement acknowledges those of the others, too.
@@ -221,6 +156,76 @@ impl Conversation {
             if let Some(seq) = remaining.map(|entry| entry.seq) {
                 self.fire_event(seq, notes);
             }
+        }
+    }
+}
+
+impl Step<'_, '_> {
+    /// Selects without a question a companion that must acknowledge events, if the way is free. Over the budget, events wait, unless a person has
+    /// addressed the companion as well.
+    pub(super) fn acknowledge_events(&mut self) {
+        while let Some((companion, is_called)) = self.next_acknowledger() {
+            self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements());
+            let reason = if self.world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
+            let used_up =
+                || self.world.exhausted_statement_budget(self.state.clock).map(|used_up| (Reason::Budget, Some(used_up)));
+            if let Some((reason, used_up)) = reason.or_else(used_up) {
+                let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
+                self.decline(&companion, Trigger::Event, reason, self.state.handled, answered);
+                continue;
+            }
+            if !is_called && self.are_events_deferred() {
+                return;
+            }
+            let mut yes =
+                self.decided(&companion, Trigger::Event, Decision::Yes, Reason::Event, Seq::NONE, AnswerRecord::default());
+            yes.messages = self.unsettled(&companion, &self.state.gates[&companion], self.state.handled);
+            // A spoken reply has its own delay.
+            let is_spoken =
+                !self.state.gates[&companion].external && !self.modality_of_reply(self.newest_event(&yes.messages)).is_text();
+            yes.speak_at =
+                (self.holds_rounds() && !is_spoken).then(|| self.state.clock + self.world.rules.turn_taking.turn_delay());
+            self.record(Event::Decided(yes));
+            self.begin_turn_at_once();
+        }
+    }
+
+    /// The companion that acknowledges events next, and whether a person has addressed it as well.
+    fn next_acknowledger(&self) -> Option<(CompanionId, bool)> {
+        if self.state.turns.is_floor_taken() || self.state.turns.is_being_judged() || self.awaits_last_statement() {
+            return None;
+        }
+        // A companion that is asked answers first. Its statement may acknowledge the event.
+        let is_next = |(companion, gate): &(&CompanionId, &Gate)| {
+            gate.owes_acknowledgement() && !gate.is_engaged() && self.is_ready(companion, gate)
+        };
+        let next = self.state.gates.iter().filter(is_next).map(|(companion, _)| (self.is_called_by_person(companion), companion));
+        let next = next.min_by_key(|(is_called, companion)| (!is_called, self.state.spoke.get(*companion).copied()))?;
+        Some((next.1.clone(), next.0))
+    }
+
+    fn is_called_by_person(&self, companion: &CompanionId) -> bool {
+        self.state.buffer(companion).any(|entry| is_call(&entry.message, companion))
+    }
+
+    /// Whether events must wait. If the budget has just been used up, journals until when.
+    fn are_events_deferred(&mut self) -> bool {
+        if self.state.acknowledgements.deferred_until.is_some() {
+            return true;
+        }
+        let free_at = self.state.acknowledgements.free_at(self.state.clock, self.world.rules.gate.acknowledgements_per_minute);
+        if let Some(until) = free_at {
+            self.record(Event::EventsDeferred { until });
+        }
+        free_at.is_some()
+    }
+
+    /// Journals that events need not wait any more, if that is due.
+    pub(super) fn release_events(&mut self, due: Due) {
+        let now = self.state.clock;
+        let is_due = |until: Moment| until < now || until == now && due == Due::Now;
+        if self.state.acknowledgements.deferred_until.is_some_and(is_due) {
+            self.record(Event::EventsReleased);
         }
     }
 }

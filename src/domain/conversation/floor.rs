@@ -11,12 +11,6 @@ use super::*;
 pub const CLOSED: &str = "closed";
 
 impl Conversation {
-    /// The number of statements that were selected after the newest human message. Late ones count from their selection.
-    pub(super) fn streak(&self) -> u32 {
-        let late = self.turns.late.iter().filter(|late| late.selection.selected_at >= self.tally.newest_human);
-        self.tally.streak.saturating_add(late.count() as u32)
-    }
-
     /// The number of statements since the conversation was opened. Late ones count from their selection.
     pub(super) fn turns_count(&self) -> u32 {
         let late = self.turns.late.iter().filter(|late| late.selection.selected_at >= self.tally.opened);
@@ -56,101 +50,6 @@ impl Conversation {
         }
     }
 
-    /// Takes the floor from a companion that has written for too long.
-    pub(super) fn expire_floor(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let has_expired = |floor: &&OwedReply| {
-            floor.is_being_made() && floor.expires_at.is_some_and(|expires_at| self.is_due(expires_at, occasion))
-        };
-        if let Some(floor) = self.turns.floor.as_deref().filter(has_expired) {
-            self.record(Event::FloorExpired { companion: floor.companion.clone(), ticket: floor.ticket }, step);
-        }
-    }
-
-    /// Drops late replies of companions that were closed or paused, or have left.
-    fn drop_silenced_late(&mut self, step: &mut Step<'_, '_>) {
-        let is_silenced = |late: &&OwedReply| self.gates.get(&late.companion).is_none_or(Gate::is_silent);
-        for ticket in self.turns.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
-            self.fail_reply(ticket, CLOSED.into(), step);
-            step.out.push(Output::Cancel { ticket });
-        }
-    }
-
-    /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
-    pub(super) fn use_free_floor(&mut self, step: &mut Step<'_, '_>) {
-        // A statement may have closed companions, and a paused one may have lost the floor.
-        self.drop_silenced_late(step);
-        while !self.turns.is_floor_taken() && !self.turns.is_being_judged() {
-            if let Some(late) = self.turns.late.iter_mut().find(|late| late.text.is_some()) {
-                let (companion, ticket, text) = (late.companion.clone(), late.ticket, late.text.take());
-                self.record(Event::FloorTaken { companion, ticket }, step);
-                if let Some(text) = text {
-                    self.post(text, &mut step.out);
-                }
-            } else if self.turns.held.is_empty() || self.awaits_last_statement(step.world) || !self.select_held(step) {
-                return;
-            }
-        }
-    }
-
-    /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted. Returns whether one was
-    /// selected.
-    fn select_held(&mut self, step: &mut Step<'_, '_>) -> bool {
-        // The statement of one of them is expected already.
-        step.world.ledger.promise_statements(step.world.channel, self.turns.expected_statements() - 1);
-        let used_up = step.world.exhausted_statement_budget(self.clock);
-        let refusal = if self.streak() >= step.world.rules.turn_taking.max_companion_streak {
-            Some(Reason::LoopGuard)
-        } else {
-            used_up.map(|_| Reason::Budget)
-        };
-        let ranking = self.held_ranking();
-        if let Some(reason) = refusal {
-            for companion in ranking {
-                let Some(wish) = self.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
-                let (trigger, upto) = (wish.trigger, wish.upto);
-                let answered = AnswerRecord { used_up: used_up.filter(|_| reason == Reason::Budget), ..AnswerRecord::default() };
-                // What was said since its question waits for the next one.
-                self.decline(&companion, trigger, reason, upto, answered, step);
-            }
-            return false;
-        }
-        let mut ranking = ranking.into_iter();
-        let Some(selected) = ranking.next() else { return false };
-        let others = self.outvoted(ranking, step.world);
-        self.record(Event::HeldSelected { selected, others }, step);
-        self.begin_turn_at_once(step);
-        true
-    }
-
-    /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
-    /// companions were addressed; within a round, and among all others, as at its end.
-    fn held_ranking(&self) -> Vec<CompanionId> {
-        let mut ranking =
-            ranked(self.turns.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
-        let mut addressed_at = BTreeMap::<Seq, Seq>::new();
-        for (companion, held) in self.turns.held.iter().filter(|(_, held)| held.state.selected) {
-            let is_call = |entry: &&Entry| entry.message.address.includes(companion);
-            let first = self.buffer(companion).find(is_call).map_or(held.opened, |entry| entry.seq);
-            addressed_at.entry(held.opened).and_modify(|at| *at = first.min(*at)).or_insert(first);
-        }
-        let order = |companion: &CompanionId| {
-            let called = self.turns.held.get(companion).filter(|held| held.state.selected);
-            called.map_or((true, None), |held| (false, addressed_at.get(&held.opened)))
-        };
-        ranking.sort_by_cached_key(order);
-        ranking
-    }
-
-    /// What the candidates of a selection that did not get the floor lose.
-    pub(super) fn outvoted(&self, others: impl IntoIterator<Item = CompanionId>, world: &World<'_>) -> Vec<Outvoted> {
-        let others = others.into_iter().map(|companion| {
-            let gate = &self.gates[&companion];
-            let next = world.policies.get(&companion).and_then(|policy| gate.after_losing(policy.interval(gate.check_count, 0)));
-            Outvoted { companion, next_interjection_at: next }
-        });
-        others.collect()
-    }
-
     /// Drops held votes whose messages have settled, those for a silence, which is over, and those of companions that do not want to speak any more.
     pub(super) fn drop_settled_held(&mut self) {
         let Self { turns, gates, .. } = self;
@@ -168,5 +67,108 @@ impl Conversation {
         self.turns.held.clear();
         // Held votes spent their delay while they waited.
         self.begin_turn(Some(selected), others, opened, turn, None);
+    }
+}
+
+impl Step<'_, '_> {
+    /// What the candidates of a selection that did not get the floor lose.
+    pub(super) fn outvoted(&self, others: impl IntoIterator<Item = CompanionId>) -> Vec<Outvoted> {
+        let others = others.into_iter().map(|companion| {
+            let gate = &self.state.gates[&companion];
+            let next =
+                self.world.policies.get(&companion).and_then(|policy| gate.after_losing(policy.interval(gate.check_count, 0)));
+            Outvoted { companion, next_interjection_at: next }
+        });
+        others.collect()
+    }
+
+    /// The number of statements that were selected after the newest human message. Late ones count from their selection.
+    pub(super) fn streak(&self) -> u32 {
+        let late = self.state.turns.late.iter().filter(|late| late.selection.selected_at >= self.state.tally.newest_human);
+        self.state.tally.streak.saturating_add(late.count() as u32)
+    }
+
+    /// Takes the floor from a companion that has written for too long.
+    pub(super) fn expire_floor(&mut self) {
+        let has_expired =
+            |floor: &&OwedReply| floor.is_being_made() && floor.expires_at.is_some_and(|expires_at| self.is_due(expires_at));
+        if let Some(floor) = self.state.turns.floor.as_deref().filter(has_expired) {
+            self.record(Event::FloorExpired { companion: floor.companion.clone(), ticket: floor.ticket });
+        }
+    }
+
+    /// Drops late replies of companions that were closed or paused, or have left.
+    fn drop_silenced_late(&mut self) {
+        let is_silenced = |late: &&OwedReply| self.state.gates.get(&late.companion).is_none_or(Gate::is_silent);
+        for ticket in self.state.turns.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
+            self.fail_reply(ticket, CLOSED.into());
+            self.out.push(Output::Cancel { ticket });
+        }
+    }
+
+    /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
+    pub(super) fn use_free_floor(&mut self) {
+        // A statement may have closed companions, and a paused one may have lost the floor.
+        self.drop_silenced_late();
+        while !self.state.turns.is_floor_taken() && !self.state.turns.is_being_judged() {
+            if let Some(late) = self.state.turns.late.iter_mut().find(|late| late.text.is_some()) {
+                let (companion, ticket, text) = (late.companion.clone(), late.ticket, late.text.take());
+                self.record(Event::FloorTaken { companion, ticket });
+                if let Some(text) = text {
+                    self.state.post(text, &mut self.out);
+                }
+            } else if self.state.turns.held.is_empty() || self.awaits_last_statement() || !self.select_held() {
+                return;
+            }
+        }
+    }
+
+    /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted. Returns whether one was
+    /// selected.
+    fn select_held(&mut self) -> bool {
+        // The statement of one of them is expected already.
+        self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements() - 1);
+        let used_up = self.world.exhausted_statement_budget(self.state.clock);
+        let refusal = if self.streak() >= self.world.rules.turn_taking.max_companion_streak {
+            Some(Reason::LoopGuard)
+        } else {
+            used_up.map(|_| Reason::Budget)
+        };
+        let ranking = self.held_ranking();
+        if let Some(reason) = refusal {
+            for companion in ranking {
+                let Some(wish) = self.state.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
+                let (trigger, upto) = (wish.trigger, wish.upto);
+                let answered = AnswerRecord { used_up: used_up.filter(|_| reason == Reason::Budget), ..AnswerRecord::default() };
+                // What was said since its question waits for the next one.
+                self.decline(&companion, trigger, reason, upto, answered);
+            }
+            return false;
+        }
+        let mut ranking = ranking.into_iter();
+        let Some(selected) = ranking.next() else { return false };
+        let others = self.outvoted(ranking);
+        self.record(Event::HeldSelected { selected, others });
+        self.begin_turn_at_once();
+        true
+    }
+
+    /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
+    /// companions were addressed; within a round, and among all others, as at its end.
+    fn held_ranking(&self) -> Vec<CompanionId> {
+        let mut ranking =
+            ranked(self.state.turns.held.values().map(|held| &held.state), |companion| self.state.spoke.get(companion).copied());
+        let mut addressed_at = BTreeMap::<Seq, Seq>::new();
+        for (companion, held) in self.state.turns.held.iter().filter(|(_, held)| held.state.selected) {
+            let is_call = |entry: &&Entry| entry.message.address.includes(companion);
+            let first = self.state.buffer(companion).find(is_call).map_or(held.opened, |entry| entry.seq);
+            addressed_at.entry(held.opened).and_modify(|at| *at = first.min(*at)).or_insert(first);
+        }
+        let order = |companion: &CompanionId| {
+            let called = self.state.turns.held.get(companion).filter(|held| held.state.selected);
+            called.map_or((true, None), |held| (false, addressed_at.get(&held.opened)))
+        };
+        ranking.sort_by_cached_key(order);
+        ranking
     }
 }

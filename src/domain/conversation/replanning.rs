@@ -21,68 +21,6 @@ pub(super) struct Stopped {
 }
 
 impl Conversation {
-    /// Begins statements again once nobody has said more for a moment, if this message adds to what they answer.
-    pub(super) fn replan_for_message(&mut self, seq: Seq, message: &Message, said_at: Moment, step: &mut Step<'_, '_>) {
-        let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
-        if !is_person {
-            return;
-        }
-        // A message that is too old is not answered.
-        let is_too_late = |floor: &OwedReply| {
-            let is_address = message.address.includes(&floor.companion);
-            super::inbound::is_too_late(self.clock, said_at, is_address, &step.world.rules)
-        };
-        let is_affected = |floor: &&OwedReply| floor.upto < seq && self.adds_to(message, floor) && !is_too_late(floor);
-        let affected: Vec<_> = self.turns.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect();
-        // Finding the words of a text takes longer than all the rest, so it comes last.
-        if !affected.is_empty() && !step.world.rules.words.is_backchannel(&message.text) {
-            affected.into_iter().for_each(|ticket| self.stop_attempt(ticket, seq, said_at, step));
-        }
-    }
-
-    /// Begins statements again because messages that they answered were edited or deleted.
-    pub(super) fn replan_for_change(&mut self, seq: Seq, answers: &[Ticket], step: &mut Step<'_, '_>) {
-        for ticket in answers {
-            self.stop_attempt(*ticket, seq, self.clock, step);
-        }
-    }
-
-    /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
-    fn stop_attempt(&mut self, ticket: Ticket, message: Seq, said_at: Moment, step: &mut Step<'_, '_>) {
-        // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
-        let is_written = |floor: &&OwedReply| !floor.is_posting && !self.is_aloud(floor.ticket);
-        let Some(floor) = self.turns.owed_reply(ticket).filter(is_written) else { return };
-        let is_external = self.gates.get(&floor.companion).is_none_or(|gate| gate.external);
-        if is_external || floor.replans >= step.world.rules.reply.max_replans {
-            return;
-        }
-        let until = said_at + REPLAN_PAUSE;
-        if floor.replan_at.is_none_or(|at| at < until) {
-            let (companion, ticket) = (floor.companion.clone(), floor.ticket);
-            self.record(Event::Replanning { companion, ticket, message, until }, step);
-        }
-    }
-
-    /// Starts the next attempts that are due. They answer everything that is unsettled by now, too.
-    pub(super) fn replan_due(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let is_due = |floor: &&OwedReply| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at, occasion));
-        for ticket in self.turns.owed_replies().filter(is_due).map(|floor| floor.ticket).collect::<Vec<_>>() {
-            let Some(floor) = self.turns.owed_reply(ticket) else { continue };
-            let Some(gate) = self.gates.get(&floor.companion) else { continue };
-            let mut messages = floor.messages.clone();
-            messages.extend(self.unsettled(&floor.companion, gate, self.handled));
-            let replanned = Event::Replanned {
-                companion: floor.companion.clone(),
-                ticket,
-                next: Ticket(self.tickets.0 + 1),
-                trigger: floor.trigger,
-                messages,
-                upto: self.handled,
-            };
-            self.record(replanned, step);
-        }
-    }
-
     pub(super) fn apply_replanned(&mut self, event: &Event, notes: &mut Vec<Output>) {
         let Some(owed) = event.owed() else { return };
         self.tickets = self.tickets.max(owed.ticket);
@@ -96,113 +34,9 @@ impl Conversation {
         self.settle_by_reply(event, notes);
     }
 
-    /// Cancels the replies that a stop phrase is about, before the message is applied.
-    pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message, step: &mut Step<'_, '_>) -> Stops {
-        let stopped = self.stopped_by(seq, message);
-        for one in &stopped {
-            let Stopped { companion, ticket, trigger, .. } = one;
-            if ticket.is_some_and(|ticket| self.is_aloud(ticket)) {
-                self.tell_reply(interruption::Input::StopPressed, step);
-                continue;
-            }
-            let cancelled =
-                Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: Some(seq) };
-            self.record(cancelled, step);
-        }
-        let stopped = stopped.into_iter().chain(self.retract_questions(seq, message, step)).collect();
-        Stops { stopped, settled: Vec::new() }
-    }
-
-    /// Cancels the reply of one companion, because somebody pressed Stop (docs/design/speaking.md S-16).
-    pub(super) fn stop_reply_of(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) {
-        let Some(floor) = self.stoppable_reply(companion) else { return };
-        let (ticket, trigger) = (floor.ticket, floor.trigger);
-        if self.is_aloud(ticket) {
-            return self.tell_reply(interruption::Input::StopPressed, step);
-        }
-        let cancelled = Event::Cancelled { companion: companion.clone(), ticket: Some(ticket), trigger, message: None };
-        self.record(cancelled, step);
-    }
-
     /// The reply of a companion that the Stop button cancels, if it owes one that is not being posted.
     pub fn stoppable_reply(&self, companion: &CompanionId) -> Option<&OwedReply> {
         self.turns.owed_replies().find(|floor| floor.companion == *companion && !floor.is_posting)
-    }
-
-    /// Determines for whom the phrase settles: before the message is applied, and after full buffers have let their oldest messages go.
-    pub(super) fn note_settled(&self, stops: &mut Stops, seq: Seq, message: &Message) {
-        stops.settled = self.settled_by_stop(&stops.stopped, seq, message);
-    }
-
-    /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
-    pub(super) fn settle_stopped(&mut self, stops: Stops, seq: Seq, message: &Message, step: &mut Step<'_, '_>) {
-        if stops.settled.is_empty() {
-            return;
-        }
-        self.turn_without_question = stops.stopped.first().and_then(|one| one.turn);
-        for companion in stops.settled {
-            let trigger = if message.address.includes(&companion) { Trigger::DirectAddress } else { Trigger::Lull };
-            let is_left = |gate: &Gate| !gate.is_silent() && !self.unsettled(&companion, gate, seq).is_empty();
-            if self.gates.get(&companion).is_some_and(is_left) {
-                self.decline(&companion, trigger, Reason::Cancelled, seq, AnswerRecord::default(), step);
-            }
-        }
-        self.turn_without_question = None;
-    }
-
-    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
-    fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
-        if !message.asks_to_stop || message.from.role != Role::Person {
-            return Vec::new();
-        }
-        let owed = self.turns.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
-            companion: floor.companion.clone(),
-            ticket: Some(floor.ticket),
-            trigger: floor.trigger,
-            answered: floor.messages.clone(),
-            others: floor.selection.others.clone(),
-            turn: floor.selection.turn,
-        });
-        let selected = self.turns.selected.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
-            companion: turn.candidate.companion.clone(),
-            ticket: None,
-            trigger: turn.candidate.trigger,
-            answered: self.answered_by_selected(turn, seq),
-            others: turn.selection.others.clone(),
-            turn: turn.selection.turn,
-        });
-        owed.chain(selected).filter(|stopped| self.concerns(message, &stopped.companion, &stopped.answered)).collect()
-    }
-
-    /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those
-    /// that were not addressed. Where something else is unsettled, the phrase is part of the next decision.
-    fn settled_by_stop(&self, stopped: &[Stopped], seq: Seq, message: &Message) -> Vec<CompanionId> {
-        if stopped.is_empty() {
-            return Vec::new();
-        }
-        let answered: BTreeSet<Seq> = stopped.iter().flat_map(|one| one.answered.iter().copied()).collect();
-        let settles = |companion: &CompanionId| {
-            let would_have_spoken = stopped
-                .iter()
-                .any(|one| one.companion == *companion || one.others.iter().any(|other| other.companion == *companion));
-            // An earlier message that has settled for it asks it nothing.
-            let is_addressed = || message.address.includes(companion) || self.is_called(companion);
-            let is_idle = self.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
-            let owes_another = || {
-                let is_stopped = |floor: &OwedReply| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
-                let is_selected = self.turns.is_selected(companion);
-                is_selected || self.turns.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
-            };
-            let has_nothing_else = || self.buffer(companion).all(|entry| entry.seq == seq || answered.contains(&entry.seq));
-            is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
-        };
-        self.gates.keys().filter(|companion| settles(companion)).cloned().collect()
-    }
-
-    /// Whether a message addresses a companion that answers these messages, or is by somebody who wrote one of them and speaks to nobody else.
-    fn concerns(&self, message: &Message, companion: &CompanionId, answered: &[Seq]) -> bool {
-        let by_answered = || !message.address.is_elsewhere(companion) && self.answers_author(answered, message);
-        message.address.includes(companion) || by_answered()
     }
 
     /// The messages that a selected companion would answer, of those before this one: what was said until it was selected, and what the same people
@@ -218,16 +52,6 @@ impl Conversation {
         };
         answered.extend(later.into_iter().filter(is_more));
         answered.into_iter().map(|entry| entry.seq).collect()
-    }
-
-    /// Whether a message is more of what a statement answers: it addresses the speaker; or everything that the statement answers and people wrote is
-    /// by its author, who speaks to nobody else.
-    fn adds_to(&self, message: &Message, floor: &OwedReply) -> bool {
-        let entries = || floor.messages.iter().filter_map(|seq| self.window.get(*seq));
-        let is_written = |entry: &&Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
-        let is_by_one = || entries().filter(is_written).all(|entry| entry.message.from.id == message.from.id);
-        let by_answered = || self.answers_author(&floor.messages, message) && is_by_one();
-        message.address.includes(&floor.companion) || !message.address.is_elsewhere(&floor.companion) && by_answered()
     }
 
     /// Whether the author of a message also wrote one of these. Nobody has written an event.
@@ -295,32 +119,211 @@ impl Conversation {
             }
         }
     }
+}
+
+impl Step<'_, '_> {
+    /// Begins statements again once nobody has said more for a moment, if this message adds to what they answer.
+    pub(super) fn replan_for_message(&mut self, seq: Seq, message: &Message, said_at: Moment) {
+        let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
+        if !is_person {
+            return;
+        }
+        // A message that is too old is not answered.
+        let is_too_late = |floor: &OwedReply| {
+            let is_address = message.address.includes(&floor.companion);
+            super::inbound::is_too_late(self.state.clock, said_at, is_address, &self.world.rules)
+        };
+        let is_affected = |floor: &&OwedReply| floor.upto < seq && self.adds_to(message, floor) && !is_too_late(floor);
+        let affected: Vec<_> = self.state.turns.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect();
+        // Finding the words of a text takes longer than all the rest, so it comes last.
+        if !affected.is_empty() && !self.world.rules.words.is_backchannel(&message.text) {
+            affected.into_iter().for_each(|ticket| self.stop_attempt(ticket, seq, said_at));
+        }
+    }
+
+    /// Begins statements again because messages that they answered were edited or deleted.
+    pub(super) fn replan_for_change(&mut self, seq: Seq, answers: &[Ticket]) {
+        for ticket in answers {
+            self.stop_attempt(*ticket, seq, self.state.clock);
+        }
+    }
+
+    /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
+    fn stop_attempt(&mut self, ticket: Ticket, message: Seq, said_at: Moment) {
+        // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
+        let is_written = |floor: &&OwedReply| !floor.is_posting && !self.is_aloud(floor.ticket);
+        let Some(floor) = self.state.turns.owed_reply(ticket).filter(is_written) else { return };
+        let is_external = self.state.gates.get(&floor.companion).is_none_or(|gate| gate.external);
+        if is_external || floor.replans >= self.world.rules.reply.max_replans {
+            return;
+        }
+        let until = said_at + REPLAN_PAUSE;
+        if floor.replan_at.is_none_or(|at| at < until) {
+            let (companion, ticket) = (floor.companion.clone(), floor.ticket);
+            self.record(Event::Replanning { companion, ticket, message, until });
+        }
+    }
+
+    /// Starts the next attempts that are due. They answer everything that is unsettled by now, too.
+    pub(super) fn replan_due(&mut self) {
+        let is_due = |floor: &&OwedReply| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at));
+        for ticket in self.state.turns.owed_replies().filter(is_due).map(|floor| floor.ticket).collect::<Vec<_>>() {
+            let Some(floor) = self.state.turns.owed_reply(ticket) else { continue };
+            let Some(gate) = self.state.gates.get(&floor.companion) else { continue };
+            let mut messages = floor.messages.clone();
+            messages.extend(self.unsettled(&floor.companion, gate, self.state.handled));
+            let replanned = Event::Replanned {
+                companion: floor.companion.clone(),
+                ticket,
+                next: Ticket(self.state.tickets.0 + 1),
+                trigger: floor.trigger,
+                messages,
+                upto: self.state.handled,
+            };
+            self.record(replanned);
+        }
+    }
+
+    /// Cancels the replies that a stop phrase is about, before the message is applied.
+    pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message) -> Stops {
+        let stopped = self.stopped_by(seq, message);
+        for one in &stopped {
+            let Stopped { companion, ticket, trigger, .. } = one;
+            if ticket.is_some_and(|ticket| self.is_aloud(ticket)) {
+                self.tell_reply(interruption::Input::StopPressed);
+                continue;
+            }
+            let cancelled =
+                Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: Some(seq) };
+            self.record(cancelled);
+        }
+        let stopped = stopped.into_iter().chain(self.retract_questions(seq, message)).collect();
+        Stops { stopped, settled: Vec::new() }
+    }
+
+    /// Cancels the reply of one companion, because somebody pressed Stop (docs/design/speaking.md S-16).
+    pub(super) fn stop_reply_of(&mut self, companion: &CompanionId) {
+        let Some(floor) = self.state.stoppable_reply(companion) else { return };
+        let (ticket, trigger) = (floor.ticket, floor.trigger);
+        if self.is_aloud(ticket) {
+            return self.tell_reply(interruption::Input::StopPressed);
+        }
+        let cancelled = Event::Cancelled { companion: companion.clone(), ticket: Some(ticket), trigger, message: None };
+        self.record(cancelled);
+    }
+
+    /// Determines for whom the phrase settles: before the message is applied, and after full buffers have let their oldest messages go.
+    pub(super) fn note_settled(&self, stops: &mut Stops, seq: Seq, message: &Message) {
+        stops.settled = self.settled_by_stop(&stops.stopped, seq, message);
+    }
+
+    /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
+    pub(super) fn settle_stopped(&mut self, stops: Stops, seq: Seq, message: &Message) {
+        if stops.settled.is_empty() {
+            return;
+        }
+        self.turn_without_question = stops.stopped.first().and_then(|one| one.turn);
+        for companion in stops.settled {
+            let trigger = if message.address.includes(&companion) { Trigger::DirectAddress } else { Trigger::Lull };
+            let is_left = |gate: &Gate| !gate.is_silent() && !self.unsettled(&companion, gate, seq).is_empty();
+            if self.state.gates.get(&companion).is_some_and(is_left) {
+                self.decline(&companion, trigger, Reason::Cancelled, seq, AnswerRecord::default());
+            }
+        }
+        self.turn_without_question = None;
+    }
+
+    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
+    fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
+        if !message.asks_to_stop || message.from.role != Role::Person {
+            return Vec::new();
+        }
+        let owed = self.state.turns.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
+            companion: floor.companion.clone(),
+            ticket: Some(floor.ticket),
+            trigger: floor.trigger,
+            answered: floor.messages.clone(),
+            others: floor.selection.others.clone(),
+            turn: floor.selection.turn,
+        });
+        let selected = self.state.turns.selected.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
+            companion: turn.candidate.companion.clone(),
+            ticket: None,
+            trigger: turn.candidate.trigger,
+            answered: self.state.answered_by_selected(turn, seq),
+            others: turn.selection.others.clone(),
+            turn: turn.selection.turn,
+        });
+        owed.chain(selected).filter(|stopped| self.concerns(message, &stopped.companion, &stopped.answered)).collect()
+    }
+
+    /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those
+    /// that were not addressed. Where something else is unsettled, the phrase is part of the next decision.
+    fn settled_by_stop(&self, stopped: &[Stopped], seq: Seq, message: &Message) -> Vec<CompanionId> {
+        if stopped.is_empty() {
+            return Vec::new();
+        }
+        let answered: BTreeSet<Seq> = stopped.iter().flat_map(|one| one.answered.iter().copied()).collect();
+        let settles = |companion: &CompanionId| {
+            let would_have_spoken = stopped
+                .iter()
+                .any(|one| one.companion == *companion || one.others.iter().any(|other| other.companion == *companion));
+            // An earlier message that has settled for it asks it nothing.
+            let is_addressed = || message.address.includes(companion) || self.state.is_called(companion);
+            let is_idle = self.state.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
+            let owes_another = || {
+                let is_stopped = |floor: &OwedReply| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
+                let is_selected = self.state.turns.is_selected(companion);
+                is_selected || self.state.turns.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
+            };
+            let has_nothing_else = || self.state.buffer(companion).all(|entry| entry.seq == seq || answered.contains(&entry.seq));
+            is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
+        };
+        self.state.gates.keys().filter(|companion| settles(companion)).cloned().collect()
+    }
+
+    /// Whether a message addresses a companion that answers these messages, or is by somebody who wrote one of them and speaks to nobody else.
+    fn concerns(&self, message: &Message, companion: &CompanionId, answered: &[Seq]) -> bool {
+        let by_answered = || !message.address.is_elsewhere(companion) && self.state.answers_author(answered, message);
+        message.address.includes(companion) || by_answered()
+    }
+
+    /// Whether a message is more of what a statement answers: it addresses the speaker; or everything that the statement answers and people wrote is
+    /// by its author, who speaks to nobody else.
+    fn adds_to(&self, message: &Message, floor: &OwedReply) -> bool {
+        let entries = || floor.messages.iter().filter_map(|seq| self.state.window.get(*seq));
+        let is_written = |entry: &&Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
+        let is_by_one = || entries().filter(is_written).all(|entry| entry.message.from.id == message.from.id);
+        let by_answered = || self.state.answers_author(&floor.messages, message) && is_by_one();
+        message.address.includes(&floor.companion) || !message.address.is_elsewhere(&floor.companion) && by_answered()
+    }
 
     /// After a restart: messages that were on record before the channel handled them may concern a reply.
-    pub(super) fn reconsider_replies_after_restart(&mut self, step: &mut Step<'_, '_>) {
+    pub(super) fn reconsider_replies_after_restart(&mut self) {
         let owed = self
+            .state
             .turns
             .owed_replies()
             .map(|floor| floor.upto)
-            .chain(self.turns.selected.iter().map(|turn| turn.selection.selected_at));
-        let engaged = self.gates.values().filter_map(|gate| {
+            .chain(self.state.turns.selected.iter().map(|turn| turn.selection.selected_at));
+        let engaged = self.state.gates.values().filter_map(|gate| {
             let wanted = || gate.wish.as_ref().map(|wish| wish.upto);
             gate.evaluation.map(|asked| asked.upto).or_else(wanted)
         });
         let Some(oldest) = owed.chain(engaged).min() else { return };
         // A refused address concerns nobody.
-        let later = self.window.after(oldest).filter(|entry| entry.declined_by.is_empty());
+        let later = self.state.window.after(oldest).filter(|entry| entry.declined_by.is_empty());
         let later: Vec<_> = later.map(|entry| (entry.seq, entry.at, entry.message.clone())).collect();
         for (seq, said_at, message) in later {
             if message.asks_to_stop {
-                let is_newest = self.window.after(seq).next().is_none();
-                let mut stops = self.stop_replies(seq, &message, step);
+                let is_newest = self.state.window.after(seq).next().is_none();
+                let mut stops = self.stop_replies(seq, &message);
                 if is_newest {
                     self.note_settled(&mut stops, seq, &message);
-                    self.settle_stopped(stops, seq, &message, step);
+                    self.settle_stopped(stops, seq, &message);
                 }
             } else {
-                self.replan_for_message(seq, &message, said_at, step);
+                self.replan_for_message(seq, &message, said_at);
             }
         }
     }

@@ -10,52 +10,6 @@ use super::replanning::Stopped;
 use super::*;
 
 impl Conversation {
-    /// Ends the questions about messages of the author of a stop phrase, and drops the YES to one, before the message is applied.
-    pub(super) fn retract_questions(&mut self, seq: Seq, message: &Message, step: &mut Step<'_, '_>) -> Vec<Stopped> {
-        if !message.asks_to_stop || message.from.role != Role::Person {
-            return Vec::new();
-        }
-        let engaged = self.gates.companions_where(|gate| gate.is_engaged() && !gate.is_silent());
-        engaged.into_iter().filter_map(|companion| self.retract_question(&companion, seq, message, step)).collect()
-    }
-
-    /// If nobody else has said anything, the companion settles everything. Otherwise it declines the messages of the author alone.
-    fn retract_question(
-        &mut self,
-        companion: &CompanionId,
-        seq: Seq,
-        message: &Message,
-        step: &mut Step<'_, '_>,
-    ) -> Option<Stopped> {
-        let gate = self.gates.get(companion)?;
-        let asked = gate.evaluation.map(|asked| (asked.trigger, asked.upto, Some(asked.ticket), asked.turn));
-        let wanted = || gate.wish.as_ref().map(|wish| (wish.trigger, wish.upto, None, wish.turn));
-        let (trigger, considered, ticket, turn) = asked.or_else(wanted)?;
-        let is_own = |entry: &&Entry| {
-            let from = &entry.message.from;
-            let is_words = from.role == Role::Person && !entry.message.is_event();
-            is_words && from.id == message.from.id && !entry.message.address.is_elsewhere(companion)
-        };
-        let before = self.buffer(companion).filter(|entry| entry.seq < seq);
-        let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
-        let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
-        // After a restart, earlier phrases are looked at again.
-        let is_later = considered < seq;
-        if trigger == Trigger::Silence || !is_later || !is_considered || message.address.is_elsewhere(companion) {
-            return None;
-        }
-        let upto = if others.is_empty() { seq } else { Seq::NONE };
-        let answered: Vec<_> = own.iter().map(|entry| entry.seq).collect();
-        let answered_record = AnswerRecord { ticket, ..AnswerRecord::default() };
-        let mut record = self.decided(companion, trigger, Decision::No, Reason::Cancelled, Seq::NONE, answered_record);
-        (record.messages, record.upto) = (answered.iter().copied().chain([seq]).collect(), upto);
-        self.turn_without_question = turn;
-        self.record(Event::Decided(record), step);
-        self.turn_without_question = None;
-        step.out.extend(ticket.map(|ticket| Output::Cancel { ticket }));
-        Some(Stopped { companion: companion.clone(), ticket: None, trigger, answered, others: Vec::new(), turn })
-    }
-
     /// A companion does not answer a question, or does not want to speak any more, because messages were taken back. `asked` is the message that it
     /// was asked for, and the newest one that it was asked about. If others said some of these, it is asked about them.
     pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
@@ -102,5 +56,47 @@ impl Conversation {
         if let Some(rest) = rest {
             gate.fire(rest);
         }
+    }
+}
+
+impl Step<'_, '_> {
+    /// Ends the questions about messages of the author of a stop phrase, and drops the YES to one, before the message is applied.
+    pub(super) fn retract_questions(&mut self, seq: Seq, message: &Message) -> Vec<Stopped> {
+        if !message.asks_to_stop || message.from.role != Role::Person {
+            return Vec::new();
+        }
+        let engaged = self.state.gates.companions_where(|gate| gate.is_engaged() && !gate.is_silent());
+        engaged.into_iter().filter_map(|companion| self.retract_question(&companion, seq, message)).collect()
+    }
+
+    /// If nobody else has said anything, the companion settles everything. Otherwise it declines the messages of the author alone.
+    fn retract_question(&mut self, companion: &CompanionId, seq: Seq, message: &Message) -> Option<Stopped> {
+        let gate = self.state.gates.get(companion)?;
+        let asked = gate.evaluation.map(|asked| (asked.trigger, asked.upto, Some(asked.ticket), asked.turn));
+        let wanted = || gate.wish.as_ref().map(|wish| (wish.trigger, wish.upto, None, wish.turn));
+        let (trigger, considered, ticket, turn) = asked.or_else(wanted)?;
+        let is_own = |entry: &&Entry| {
+            let from = &entry.message.from;
+            let is_words = from.role == Role::Person && !entry.message.is_event();
+            is_words && from.id == message.from.id && !entry.message.address.is_elsewhere(companion)
+        };
+        let before = self.state.buffer(companion).filter(|entry| entry.seq < seq);
+        let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
+        let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
+        // After a restart, earlier phrases are looked at again.
+        let is_later = considered < seq;
+        if trigger == Trigger::Silence || !is_later || !is_considered || message.address.is_elsewhere(companion) {
+            return None;
+        }
+        let upto = if others.is_empty() { seq } else { Seq::NONE };
+        let answered: Vec<_> = own.iter().map(|entry| entry.seq).collect();
+        let answered_record = AnswerRecord { ticket, ..AnswerRecord::default() };
+        let mut record = self.decided(companion, trigger, Decision::No, Reason::Cancelled, Seq::NONE, answered_record);
+        (record.messages, record.upto) = (answered.iter().copied().chain([seq]).collect(), upto);
+        self.turn_without_question = turn;
+        self.record(Event::Decided(record));
+        self.turn_without_question = None;
+        self.out.extend(ticket.map(|ticket| Output::Cancel { ticket }));
+        Some(Stopped { companion: companion.clone(), ticket: None, trigger, answered, others: Vec::new(), turn })
     }
 }

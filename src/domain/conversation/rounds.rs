@@ -9,25 +9,6 @@ use super::asking::Attendance;
 use super::*;
 
 impl Conversation {
-    /// Opens a round. Every companion takes part except the last speaker, if its statement opens the round.
-    pub(super) fn open_round(&mut self, asked: Vec<CompanionId>, attendance: &Attendance, step: &mut Step<'_, '_>) {
-        let listens = |companion: &CompanionId| attendance.left_out.as_ref() != Some(companion) && !asked.contains(companion);
-        let listeners = self.gates.iter().filter(|(companion, _)| listens(companion));
-        let listening = listeners
-            .map(|(companion, gate)| listening(companion, self.handled, attendance.called.contains(companion), gate.stage))
-            .collect();
-        let is_spoken = |companion: &CompanionId| {
-            let waiting = self.gates.get(companion).and_then(|gate| gate.waiting);
-            waiting.is_some_and(|waiting| self.is_spoken(waiting.message))
-        };
-        let timeout = match asked.iter().any(is_spoken) {
-            true => step.world.rules.voice.decision_timeout(),
-            false => step.world.rules.turn_taking.state_timeout(),
-        };
-        let opened = RoundOpened { message: self.handled, deadline: self.clock + timeout, asked, listening };
-        self.record(Event::RoundOpened(opened), step);
-    }
-
     /// Submits a listening State for a companion that was asked in a round and will not answer.
     pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
         let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
@@ -48,177 +29,9 @@ impl Conversation {
         }
     }
 
-    /// A companion votes. Decides whether it wants to speak; its stage takes effect after that.
-    pub(super) fn conclude_vote(
-        &mut self,
-        companion: &CompanionId,
-        vote: &Vote,
-        reason: Reason,
-        mut answered: AnswerRecord,
-        step: &mut Step<'_, '_>,
-    ) {
-        let Some(round) = self.turns.round_awaiting(companion) else { return };
-        let Some(evaluation) = self.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
-        let opened = round.message;
-        let vote = &self.at_least_minimum(companion, vote);
-        let wants = vote.verdict == Verdict::Yes;
-        if wants && vote.closing != Stage::Terminal {
-            // If another companion of the round wants to speak, one of them will, and that statement is already promised.
-            answered.used_up = if round.has_wishes() {
-                step.world.exhausted_token_budget(self.clock)
-            } else {
-                step.world.exhausted_statement_budget(self.clock)
-            };
-        }
-        let reason = match vote.closing {
-            Stage::Terminal => Reason::Closed,
-            _ if answered.used_up.is_some() => Reason::Budget,
-            _ => reason,
-        };
-        let speaks = wants && !matches!(reason, Reason::Closed | Reason::Budget);
-        let voted = State::voted(vote, companion.clone(), round.message_id(), self.is_called(companion));
-        answered.vote = Some(State { state: if speaks { Stance::Speak } else { Stance::Listen }, ..voted });
-        if speaks {
-            self.agree(companion, evaluation.trigger, reason, answered, step);
-        } else {
-            self.decline(companion, evaluation.trigger, reason, evaluation.upto, answered, step);
-        }
-        self.change_stage(companion, vote.closing, Cause::State, opened, step);
-    }
-
-    /// An external companion votes. A vote that nobody waits for is ignored.
-    pub(super) fn accept_vote(&mut self, state: State, step: &mut Step<'_, '_>) {
-        let is_awaited = self.turns.round_awaiting(&state.from).is_some_and(|round| round.message_id() == state.message_id);
-        let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_awaited) else { return };
-        let Some(evaluation) = gate.evaluation else { return };
-        let vote = Vote {
-            verdict: if state.state == Stance::Speak { Verdict::Yes } else { Verdict::No },
-            why: None,
-            importance: state.importance,
-            selected: state.selected,
-            closing: state.closing,
-            mood: state.mood,
-        };
-        let answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
-        self.conclude_vote(&state.from, &vote, Reason::External, answered, step);
-    }
-
-    /// Closes the rounds whose States have all arrived, or whose deadline is due.
-    pub(super) fn close_rounds(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        for message in self.turns.rounds.iter().map(|round| round.message).collect::<Vec<_>>() {
-            self.close_round(message, occasion, step);
-        }
-    }
-
-    /// Closes a round once all States have arrived, or its deadline is due. Questions without a State are then unanswered. While the floor is taken,
-    /// or a model judges a statement, the companions that want to speak keep their votes.
-    fn close_round(&mut self, message: Seq, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let Some(round) = self.turns.round(message) else { return };
-        if self.is_due(round.deadline, occasion) {
-            for companion in round.missing().cloned().collect::<Vec<_>>() {
-                if let Some(evaluation) = self.gates.get(&companion).and_then(|gate| gate.evaluation) {
-                    self.on_unanswered(evaluation.ticket, "timeout".into(), step);
-                    step.out.push(Output::Cancel { ticket: evaluation.ticket });
-                } else if let Some(round) = self.turns.rounds.iter_mut().find(|round| round.message == message) {
-                    // It was not asked: if events were lost, a round may name a companion that never joined.
-                    round.withdraw(&companion);
-                }
-            }
-        }
-        if occasion.by_deadline && self.turns.round(message).is_some_and(|round| round.missing().next().is_none()) {
-            // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
-            let now = self.clock;
-            let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
-            self.record_ended_back_offs(&ended_back_offs, step);
-        }
-        let Some(round) = self.turns.round(message).filter(|round| round.missing().next().is_none()) else { return };
-        let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
-        let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
-        // Held votes are selected when the floor is free, if the loop guard still allows it.
-        let is_guarded = self.streak() >= step.world.rules.turn_taking.max_companion_streak;
-        let must_wait = self.turns.is_floor_taken() || self.turns.is_being_judged() || self.awaits_last_statement(step.world);
-        let (selected, held) =
-            if must_wait || is_guarded { (None, ranking.by_ref().collect()) } else { (ranking.next(), Vec::new()) };
-        let message_of = |companion: &CompanionId| self.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);
-        let is_spoken = selected.as_ref().is_some_and(|one| {
-            let is_external = self.gates.get(one).is_some_and(|gate| gate.external);
-            !is_external && !self.modality_of_reply(message_of(one), step.world).is_text()
-        });
-        let closed = RoundClosed {
-            message: round.message,
-            states: round.states().cloned().collect(),
-            others: self.outvoted(ranking, step.world),
-            // A spoken reply is prepared at once, and waits for its delay before it is heard.
-            speak_at: selected.as_ref().filter(|_| !is_spoken).map(|_| self.clock + step.world.rules.turn_taking.turn_delay()),
-            selected,
-            held,
-        };
-        self.record(Event::RoundClosed(closed), step);
-    }
-
-    /// Gives the floor to the selected companion after its delay.
-    pub(super) fn begin_turn_due(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let is_due = |turn: &&Selected| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
-        if let Some(candidate) = self.turns.selected.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
-            self.give_floor(&candidate, step);
-        }
-    }
-
-    /// Gives the floor without a delay to a companion that takes over from a failed reply.
-    pub(super) fn begin_turn_at_once(&mut self, step: &mut Step<'_, '_>) {
-        while let Some(candidate) =
-            self.turns.selected.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone())
-        {
-            self.give_floor(&candidate, step);
-        }
-    }
-
-    /// Fails the reply of an external companion whose words did not arrive in time.
-    pub(super) fn fail_late_words(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
-        let is_due = |floor: &&OwedReply| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
-        if let Some(ticket) = self.turns.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
-            self.fail_reply(ticket, "timeout".into(), step);
-        }
-    }
-
-    /// Extends deadlines after a restart. Open rounds are held again, and an external companion with the floor is waited for again. All get the
-    /// whole time.
-    pub(super) fn extend_deadlines(&mut self, step: &mut Step<'_, '_>) {
-        let turn_taking = step.world.rules.turn_taking;
-        let round = self
-            .turns
-            .rounds
-            .iter()
-            .map(|round| round.deadline)
-            .max()
-            .map(|last| last.max(self.clock + turn_taking.state_timeout()));
-        let is_waited_for = self.turns.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
-        let floor = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
-        let is_timed = |gate: &Gate| gate.evaluation.is_some_and(|evaluation| evaluation.due_at.is_some());
-        let questions = self.gates.values().any(is_timed).then(|| self.clock + step.world.rules.voice.decision_timeout());
-        if round.is_some() || floor.is_some() || questions.is_some() {
-            self.record(Event::DeadlinesExtended { round, floor, questions }, step);
-        }
-    }
-
-    /// Whether a deadline is due. It is due after the other events of its moment.
-    pub(super) fn is_due(&self, deadline: Moment, occasion: Occasion) -> bool {
-        deadline < self.clock || deadline == self.clock && occasion.by_deadline
-    }
-
     /// Whether an unsettled message addresses this companion.
     pub(super) fn is_called(&self, companion: &CompanionId) -> bool {
         self.buffer(companion).any(|entry| entry.message.address.includes(companion))
-    }
-
-    /// The companions that an unsettled message addresses.
-    pub(super) fn called(&self) -> BTreeSet<CompanionId> {
-        self.gates.keys().filter(|companion| self.is_called(companion)).cloned().collect()
-    }
-
-    /// Whether questions are asked in rounds. With one companion of ours there is nothing to vote on.
-    pub(super) fn holds_rounds(&self) -> bool {
-        self.gates.len() > 1 || self.gates.values().any(|gate| gate.external)
     }
 
     pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, turn: Option<TurnId>) {
@@ -290,5 +103,187 @@ impl Conversation {
             let selection = Selection { opened, selected_at: self.handled, others: Vec::new(), turn };
             Box::new(Selected { candidate, selection, speak_at: None })
         });
+    }
+}
+
+impl Step<'_, '_> {
+    /// Opens a round. Every companion takes part except the last speaker, if its statement opens the round.
+    pub(super) fn open_round(&mut self, asked: Vec<CompanionId>, attendance: &Attendance) {
+        let listens = |companion: &CompanionId| attendance.left_out.as_ref() != Some(companion) && !asked.contains(companion);
+        let listeners = self.state.gates.iter().filter(|(companion, _)| listens(companion));
+        let listening = listeners
+            .map(|(companion, gate)| listening(companion, self.state.handled, attendance.called.contains(companion), gate.stage))
+            .collect();
+        let is_spoken = |companion: &CompanionId| {
+            let waiting = self.state.gates.get(companion).and_then(|gate| gate.waiting);
+            waiting.is_some_and(|waiting| self.is_spoken(waiting.message))
+        };
+        let timeout = match asked.iter().any(is_spoken) {
+            true => self.world.rules.voice.decision_timeout(),
+            false => self.world.rules.turn_taking.state_timeout(),
+        };
+        let opened = RoundOpened { message: self.state.handled, deadline: self.state.clock + timeout, asked, listening };
+        self.record(Event::RoundOpened(opened));
+    }
+
+    /// A companion votes. Decides whether it wants to speak; its stage takes effect after that.
+    pub(super) fn conclude_vote(&mut self, companion: &CompanionId, vote: &Vote, reason: Reason, mut answered: AnswerRecord) {
+        let Some(round) = self.state.turns.round_awaiting(companion) else { return };
+        let Some(evaluation) = self.state.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
+        let opened = round.message;
+        let vote = &self.at_least_minimum(companion, vote);
+        let wants = vote.verdict == Verdict::Yes;
+        if wants && vote.closing != Stage::Terminal {
+            // If another companion of the round wants to speak, one of them will, and that statement is already promised.
+            answered.used_up = if round.has_wishes() {
+                self.world.exhausted_token_budget(self.state.clock)
+            } else {
+                self.world.exhausted_statement_budget(self.state.clock)
+            };
+        }
+        let reason = match vote.closing {
+            Stage::Terminal => Reason::Closed,
+            _ if answered.used_up.is_some() => Reason::Budget,
+            _ => reason,
+        };
+        let speaks = wants && !matches!(reason, Reason::Closed | Reason::Budget);
+        let voted = State::voted(vote, companion.clone(), round.message_id(), self.state.is_called(companion));
+        answered.vote = Some(State { state: if speaks { Stance::Speak } else { Stance::Listen }, ..voted });
+        if speaks {
+            self.agree(companion, evaluation.trigger, reason, answered);
+        } else {
+            self.decline(companion, evaluation.trigger, reason, evaluation.upto, answered);
+        }
+        self.change_stage(companion, vote.closing, Cause::State, opened);
+    }
+
+    /// An external companion votes. A vote that nobody waits for is ignored.
+    pub(super) fn accept_vote(&mut self, state: State) {
+        let is_awaited = self.state.turns.round_awaiting(&state.from).is_some_and(|round| round.message_id() == state.message_id);
+        let Some(gate) = self.state.gates.get(&state.from).filter(|gate| gate.external && is_awaited) else { return };
+        let Some(evaluation) = gate.evaluation else { return };
+        let vote = Vote {
+            verdict: if state.state == Stance::Speak { Verdict::Yes } else { Verdict::No },
+            why: None,
+            importance: state.importance,
+            selected: state.selected,
+            closing: state.closing,
+            mood: state.mood,
+        };
+        let answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
+        self.conclude_vote(&state.from, &vote, Reason::External, answered);
+    }
+
+    /// Closes the rounds whose States have all arrived, or whose deadline is due.
+    pub(super) fn close_rounds(&mut self) {
+        for message in self.state.turns.rounds.iter().map(|round| round.message).collect::<Vec<_>>() {
+            self.close_round(message);
+        }
+    }
+
+    /// Closes a round once all States have arrived, or its deadline is due. Questions without a State are then unanswered. While the floor is taken,
+    /// or a model judges a statement, the companions that want to speak keep their votes.
+    fn close_round(&mut self, message: Seq) {
+        let Some(round) = self.state.turns.round(message) else { return };
+        if self.is_due(round.deadline) {
+            for companion in round.missing().cloned().collect::<Vec<_>>() {
+                if let Some(evaluation) = self.state.gates.get(&companion).and_then(|gate| gate.evaluation) {
+                    self.on_unanswered(evaluation.ticket, "timeout".into());
+                    self.out.push(Output::Cancel { ticket: evaluation.ticket });
+                } else if let Some(round) = self.state.turns.rounds.iter_mut().find(|round| round.message == message) {
+                    // It was not asked: if events were lost, a round may name a companion that never joined.
+                    round.withdraw(&companion);
+                }
+            }
+        }
+        if self.by_deadline && self.state.turns.round(message).is_some_and(|round| round.missing().next().is_none()) {
+            // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
+            let now = self.state.clock;
+            let ended_back_offs = self.state.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
+            self.record_ended_back_offs(&ended_back_offs);
+        }
+        let Some(round) = self.state.turns.round(message).filter(|round| round.missing().next().is_none()) else { return };
+        let ranking = round.ranking(|companion| self.state.spoke.get(companion).copied()).into_iter();
+        let mut ranking = ranking.filter(|companion| self.state.gates.contains_key(companion));
+        // Held votes are selected when the floor is free, if the loop guard still allows it.
+        let is_guarded = self.streak() >= self.world.rules.turn_taking.max_companion_streak;
+        let must_wait = self.state.turns.is_floor_taken() || self.state.turns.is_being_judged() || self.awaits_last_statement();
+        let (selected, held) =
+            if must_wait || is_guarded { (None, ranking.by_ref().collect()) } else { (ranking.next(), Vec::new()) };
+        let message_of = |companion: &CompanionId| self.state.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);
+        let is_spoken = selected.as_ref().is_some_and(|one| {
+            let is_external = self.state.gates.get(one).is_some_and(|gate| gate.external);
+            !is_external && !self.modality_of_reply(message_of(one)).is_text()
+        });
+        let closed = RoundClosed {
+            message: round.message,
+            states: round.states().cloned().collect(),
+            others: self.outvoted(ranking),
+            // A spoken reply is prepared at once, and waits for its delay before it is heard.
+            speak_at: selected
+                .as_ref()
+                .filter(|_| !is_spoken)
+                .map(|_| self.state.clock + self.world.rules.turn_taking.turn_delay()),
+            selected,
+            held,
+        };
+        self.record(Event::RoundClosed(closed));
+    }
+
+    /// Gives the floor to the selected companion after its delay.
+    pub(super) fn begin_turn_due(&mut self) {
+        let is_due = |turn: &&Selected| turn.speak_at.is_some_and(|at| self.is_due(at));
+        if let Some(candidate) = self.state.turns.selected.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
+            self.give_floor(&candidate);
+        }
+    }
+
+    /// Gives the floor without a delay to a companion that takes over from a failed reply.
+    pub(super) fn begin_turn_at_once(&mut self) {
+        while let Some(candidate) =
+            self.state.turns.selected.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone())
+        {
+            self.give_floor(&candidate);
+        }
+    }
+
+    /// Fails the reply of an external companion whose words did not arrive in time.
+    pub(super) fn fail_late_words(&mut self) {
+        let is_due = |floor: &&OwedReply| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at));
+        if let Some(ticket) = self.state.turns.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
+            self.fail_reply(ticket, "timeout".into());
+        }
+    }
+
+    /// Extends deadlines after a restart. Open rounds are held again, and an external companion with the floor is waited for again. All get the
+    /// whole time.
+    pub(super) fn extend_deadlines(&mut self) {
+        let turn_taking = self.world.rules.turn_taking;
+        let round = self
+            .state
+            .turns
+            .rounds
+            .iter()
+            .map(|round| round.deadline)
+            .max()
+            .map(|last| last.max(self.state.clock + turn_taking.state_timeout()));
+        let is_waited_for = self.state.turns.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
+        let floor = is_waited_for.then(|| self.state.clock + turn_taking.external_statement_timeout());
+        let is_timed = |gate: &Gate| gate.evaluation.is_some_and(|evaluation| evaluation.due_at.is_some());
+        let questions =
+            self.state.gates.values().any(is_timed).then(|| self.state.clock + self.world.rules.voice.decision_timeout());
+        if round.is_some() || floor.is_some() || questions.is_some() {
+            self.record(Event::DeadlinesExtended { round, floor, questions });
+        }
+    }
+
+    /// The companions that an unsettled message addresses.
+    pub(super) fn called(&self) -> BTreeSet<CompanionId> {
+        self.state.gates.keys().filter(|companion| self.state.is_called(companion)).cloned().collect()
+    }
+
+    /// Whether questions are asked in rounds. With one companion of ours there is nothing to vote on.
+    pub(super) fn holds_rounds(&self) -> bool {
+        self.state.gates.len() > 1 || self.state.gates.values().any(|gate| gate.external)
     }
 }

@@ -1,7 +1,7 @@
 //! Silence-initiated starts: a companion may begin a conversation when nobody has said anything for long (docs/design/gate.md G-37 to G-39).
 
 use super::super::gate::{Check, Waiting};
-use super::advance::Due;
+use super::step::Due;
 use super::*;
 
 impl Conversation {
@@ -14,16 +14,6 @@ impl Conversation {
             let may_start = gate.may_start && !gate.is_silent();
             let policy = world.policies.get(companion).filter(|_| may_start);
             gate.silence_at = policy.and_then(|policy| policy.starts_after).map(|silence| now + silence);
-        }
-    }
-
-    /// Journals the silences that are due.
-    pub(super) fn fire_silences(&mut self, due: Due, step: &mut Step<'_, '_>) {
-        let now = self.clock;
-        let is_due = |silence_at: Moment| silence_at < now || silence_at == now && due == Due::Now;
-        let companions = self.gates.companions_where(|gate| gate.silence_at.is_some_and(is_due));
-        if !companions.is_empty() {
-            self.record(Event::SilenceFired { companions }, step);
         }
     }
 
@@ -61,5 +51,17 @@ impl Conversation {
     pub fn minutes_of_silence(&self) -> u64 {
         let newest = self.window.entries().next_back();
         newest.map_or(1, |newest| (self.clock.since(newest.at).as_secs() / 60).max(1))
+    }
+}
+
+impl Step<'_, '_> {
+    /// Journals the silences that are due.
+    pub(super) fn fire_silences(&mut self, due: Due) {
+        let now = self.state.clock;
+        let is_due = |silence_at: Moment| silence_at < now || silence_at == now && due == Due::Now;
+        let companions = self.state.gates.companions_where(|gate| gate.silence_at.is_some_and(is_due));
+        if !companions.is_empty() {
+            self.record(Event::SilenceFired { companions });
+        }
     }
 }

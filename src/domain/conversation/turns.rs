@@ -5,29 +5,40 @@ use super::super::round::Round;
 use super::*;
 
 impl Conversation {
+    /// The turns in progress.
+    pub fn turn_ids(&self) -> impl Iterator<Item = TurnId> {
+        let gate_turns = self.gates.values().flat_map(|gate| {
+            let asked = gate.evaluation.and_then(|evaluation| evaluation.turn);
+            asked.into_iter().chain(gate.wish.as_ref().and_then(|wish| wish.turn))
+        });
+        gate_turns.chain(self.turns.ids())
+    }
+}
+
+impl Step<'_, '_> {
     /// The turn of an event that is about to be journaled. Questions begin a turn, unless a round is open or something was decided in the same step.
-    pub(super) fn turn_of(&mut self, event: &Event, world: &mut World<'_>) -> Option<TurnId> {
+    pub(super) fn turn_of(&mut self, event: &Event) -> Option<TurnId> {
         match event {
-            Event::RoundOpened(_) => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
-            Event::Evaluated(evaluated) => match self.turns.round_awaiting(&evaluated.companion) {
+            Event::RoundOpened(_) => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin())),
+            Event::Evaluated(evaluated) => match self.state.turns.round_awaiting(&evaluated.companion) {
                 Some(round) => round.turn,
-                None => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
+                None => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin())),
             },
             Event::Decided(Decided { ticket: None, reason: Reason::LoopGuard | Reason::Budget, companions, .. })
-                if companions.iter().any(|companion| self.turns.held.contains_key(companion)) =>
+                if companions.iter().any(|companion| self.state.turns.held.contains_key(companion)) =>
             {
-                let gates = companions.iter().filter_map(|companion| self.gates.get(companion));
+                let gates = companions.iter().filter_map(|companion| self.state.gates.get(companion));
                 gates.filter_map(|gate| gate.wish.as_ref()).find_map(|wish| wish.turn)
             }
             // Its turn is its own, also while a round is open.
             Event::Decided(Decided { reason: Reason::Event, .. }) => {
-                Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world)))
+                Some(self.turn_without_question.take().unwrap_or_else(|| self.begin()))
             }
             Event::Decided(Decided { ticket: None, .. }) => {
-                match self.turns.rounds.last().filter(|_| self.turn_without_question.is_none()) {
+                match self.state.turns.rounds.last().filter(|_| self.turn_without_question.is_none()) {
                     Some(round) => round.turn,
                     None => {
-                        let turn = self.turn_without_question.unwrap_or_else(|| self.begin(world));
+                        let turn = self.turn_without_question.unwrap_or_else(|| self.begin());
                         self.turn_without_question = Some(turn);
                         Some(turn)
                     }
@@ -36,49 +47,40 @@ impl Conversation {
             Event::Decided(Decided { ticket: Some(ticket), .. }) | Event::Unanswered { ticket, .. } => {
                 self.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
             }
-            Event::RoundClosed(closed) => self.turns.round(closed.message).and_then(|round| round.turn),
+            Event::RoundClosed(closed) => self.state.turns.round(closed.message).and_then(|round| round.turn),
             Event::HeldSelected { selected, .. } => {
-                self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn)
+                self.state.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn)
             }
             // A State in a round, or of a companion that is alone; or the farewell that it announced was posted.
             Event::StageChanged { companion, cause: Cause::State, .. } => {
                 let is_of = |round: &&Round| round.states().any(|state| state.from == *companion);
-                match self.turns.rounds.iter().rev().find(is_of) {
+                match self.state.turns.rounds.iter().rev().find(is_of) {
                     Some(round) => round.turn,
-                    None => self.answered_turn.or(self.turns.posted.as_ref().and_then(|spoken| spoken.turn)),
+                    None => self.answered_turn.or(self.state.turns.posted.as_ref().and_then(|spoken| spoken.turn)),
                 }
             }
             Event::StageChanged { cause: Cause::MaxTurns, to: Stage::Closing, .. } => {
-                self.turns.floor.as_ref().and_then(|floor| floor.selection.turn)
+                self.state.turns.floor.as_ref().and_then(|floor| floor.selection.turn)
             }
             Event::StageChanged { cause: Cause::MaxTurns | Cause::Repetition, .. }
             | Event::RepetitionAsked { .. }
-            | Event::RepetitionJudged { .. } => self.turns.posted.as_ref().and_then(|spoken| spoken.turn),
-            Event::ReplyOwed { again: Some(_), .. } => Some(self.begin(world)),
-            Event::ReplyOwed { companion, .. } => match &self.turns.selected {
+            | Event::RepetitionJudged { .. } => self.state.turns.posted.as_ref().and_then(|spoken| spoken.turn),
+            Event::ReplyOwed { again: Some(_), .. } => Some(self.begin()),
+            Event::ReplyOwed { companion, .. } => match &self.state.turns.selected {
                 Some(turn) => turn.selection.turn,
-                None => self.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),
+                None => self.state.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),
             },
-            Event::Cancelled { ticket: None, .. } => self.turns.selected.as_ref().and_then(|turn| turn.selection.turn),
+            Event::Cancelled { ticket: None, .. } => self.state.turns.selected.as_ref().and_then(|turn| turn.selection.turn),
             event if event.is_inbound() => None,
             // Events about no reply may lead to a turn. If they do, `assign_first_turn` sets it later.
-            event => event.reply().and_then(|ticket| self.turns.owed_reply(ticket)).and_then(|floor| floor.selection.turn),
+            event => event.reply().and_then(|ticket| self.state.turns.owed_reply(ticket)).and_then(|floor| floor.selection.turn),
         }
     }
 
-    fn begin(&mut self, world: &mut World<'_>) -> TurnId {
-        let turn = (world.turn)();
+    fn begin(&mut self) -> TurnId {
+        let turn = (self.world.turn)();
         self.oldest_started.get_or_insert(turn);
         turn
-    }
-
-    /// The turns in progress.
-    pub fn turn_ids(&self) -> impl Iterator<Item = TurnId> {
-        let gate_turns = self.gates.values().flat_map(|gate| {
-            let asked = gate.evaluation.and_then(|evaluation| evaluation.turn);
-            asked.into_iter().chain(gate.wish.as_ref().and_then(|wish| wish.turn))
-        });
-        gate_turns.chain(self.turns.ids())
     }
 }
 

@@ -9,8 +9,9 @@ use super::super::message::{Author, HandedOver, Message, Modality, Speech};
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::utterance::{self, HandOver, Policy, Utterances};
 use super::super::voice::{interruption, segment};
-use super::advance::{AnswerRecord, Due};
+use super::advance::AnswerRecord;
 use super::aloud::LiveReply;
+use super::step::Due;
 use super::*;
 use crate::domain::event::Segment;
 use crate::domain::message::Address;
@@ -264,93 +265,6 @@ impl Conversation {
         self.live.0.iter().flat_map(|live| live.utterances.talkers())
     }
 
-    /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
-    pub(super) fn handle_call_input(&mut self, heard: utterance::Input, step: &mut Step<'_, '_>) {
-        self.tell_reply_of_call(&heard, step);
-        if self.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
-            self.tell_utterances(heard, step);
-        }
-    }
-
-    /// Takes in what an inbound event tells the call.
-    pub(super) fn handle_call_event(&mut self, heard: CallEvent, step: &mut Step<'_, '_>) {
-        match heard {
-            CallEvent::Input(input) => {
-                self.tell_reply_of_call(&input, step);
-                self.tell_utterances(input, step);
-            }
-            CallEvent::Segment(_, segment) if self.ignores(&segment.person()) => {
-                // It was on its way when the person opted out.
-                step.out.push(Output::Voice(Box::new(utterance::Effect::Redact { user: segment.person() })));
-            }
-            CallEvent::Segment(input, segment) => {
-                self.tell_reply_of_segment(&segment, step);
-                self.tell_utterances(input, step);
-            }
-            CallEvent::Deleted(segments) => {
-                let people = &self.call.people;
-                let Some(live) = &mut self.live.0 else { return };
-                live.utterances.delete(&segments);
-                let gone: Vec<_> = live.utterances.present().filter(|user| !people.contains_key(*user)).cloned().collect();
-                live.forgotten.extend(gone.iter().cloned());
-                for user in gone {
-                    self.tell_reply(interruption::Input::PersonGone { user: user.clone() }, step);
-                    self.tell_utterances(utterance::Input::Left { user }, step);
-                }
-            }
-            CallEvent::Cleared => self.live.0.iter_mut().for_each(|live| live.utterances.clear()),
-        }
-    }
-
-    /// The messages of a hand-over are on record: all of them are taken in before anything is decided.
-    pub(super) fn handle_hand_over(&mut self, batch: Vec<Recorded>, step: &mut Step<'_, '_>) {
-        if let Some(live) = &mut self.live.0 {
-            live.in_flight = live.in_flight.saturating_sub(1);
-        }
-        for recorded in batch {
-            self.handle_inbound(recorded, step);
-        }
-        self.extended(step);
-    }
-
-    pub(super) fn advance_voice(&mut self, due: Due, step: &mut Step<'_, '_>) {
-        // Words that extend a reply come before those that are handed over early at the same moment.
-        self.advance_reply(due, step);
-        let Some(live) = &mut self.live.0 else { return };
-        let policy = policy(&self.gates, step.world);
-        let effects = match due {
-            Due::Before => live.utterances.advance_to(self.clock, &policy),
-            Due::Now => live.utterances.wake(self.clock, &policy),
-        };
-        self.carry_out_utterances(effects, step);
-    }
-
-    pub(super) fn tell_utterances(&mut self, input: utterance::Input, step: &mut Step<'_, '_>) {
-        let policy = policy(&self.gates, step.world);
-        let effects = self.live.call_or_default().utterances.handle(self.clock, input, &policy);
-        self.carry_out_utterances(effects, step);
-    }
-
-    fn carry_out_utterances(&mut self, effects: Vec<utterance::Effect>, step: &mut Step<'_, '_>) {
-        for effect in effects {
-            match effect {
-                utterance::Effect::HandOver(hand_over) => self.hand_over(&hand_over, &mut step.out),
-                utterance::Effect::Quiet { companions } => self.fall_quiet(companions, step),
-                effect => {
-                    let about_reply = match &effect {
-                        utterance::Effect::CountsAsNoise { user } => Some(interruption::Input::Noise { user: user.clone() }),
-                        utterance::Effect::Left { user } => Some(interruption::Input::PersonGone { user: user.clone() }),
-                        _ => None,
-                    };
-                    step.out.push(Output::Voice(Box::new(effect)));
-                    if let Some(told) = about_reply {
-                        self.tell_reply(told, step);
-                    }
-                }
-            }
-        }
-    }
-
     pub(super) fn hand_over(&mut self, hand_over: &HandOver, out: &mut Vec<Output>) {
         let messages = self.call.messages(hand_over);
         let Some(live) = &mut self.live.0 else { return };
@@ -363,70 +277,162 @@ impl Conversation {
         }
     }
 
+    /// Whether text lulls wait for the end of the voice lull (docs/design/voice.md A-19).
+    pub(super) fn holds_text_lulls(&self) -> bool {
+        self.live.0.as_ref().is_some_and(|live| live.holds_text_lulls())
+    }
+}
+
+impl Step<'_, '_> {
+    /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
+    pub(super) fn handle_call_input(&mut self, heard: utterance::Input) {
+        self.tell_reply_of_call(&heard);
+        if self.state.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
+            self.tell_utterances(heard);
+        }
+    }
+
+    /// Takes in what an inbound event tells the call.
+    pub(super) fn handle_call_event(&mut self, heard: CallEvent) {
+        match heard {
+            CallEvent::Input(input) => {
+                self.tell_reply_of_call(&input);
+                self.tell_utterances(input);
+            }
+            CallEvent::Segment(_, segment) if self.ignores(&segment.person()) => {
+                // It was on its way when the person opted out.
+                self.out.push(Output::Voice(Box::new(utterance::Effect::Redact { user: segment.person() })));
+            }
+            CallEvent::Segment(input, segment) => {
+                self.tell_reply_of_segment(&segment);
+                self.tell_utterances(input);
+            }
+            CallEvent::Deleted(segments) => {
+                let people = &self.state.call.people;
+                let Some(live) = &mut self.state.live.0 else { return };
+                live.utterances.delete(&segments);
+                let gone: Vec<_> = live.utterances.present().filter(|user| !people.contains_key(*user)).cloned().collect();
+                live.forgotten.extend(gone.iter().cloned());
+                for user in gone {
+                    self.tell_reply(interruption::Input::PersonGone { user: user.clone() });
+                    self.tell_utterances(utterance::Input::Left { user });
+                }
+            }
+            CallEvent::Cleared => self.state.live.0.iter_mut().for_each(|live| live.utterances.clear()),
+        }
+    }
+
+    /// The messages of a hand-over are on record: all of them are taken in before anything is decided.
+    pub(super) fn handle_hand_over(&mut self, batch: Vec<Recorded>) {
+        if let Some(live) = &mut self.state.live.0 {
+            live.in_flight = live.in_flight.saturating_sub(1);
+        }
+        for recorded in batch {
+            self.handle_inbound(recorded);
+        }
+        self.extended();
+    }
+
+    pub(super) fn advance_voice(&mut self, due: Due) {
+        // Words that extend a reply come before those that are handed over early at the same moment.
+        self.advance_reply(due);
+        let Some(live) = &mut self.state.live.0 else { return };
+        let policy = policy(&self.state.gates, self.world);
+        let effects = match due {
+            Due::Before => live.utterances.advance_to(self.state.clock, &policy),
+            Due::Now => live.utterances.wake(self.state.clock, &policy),
+        };
+        self.carry_out_utterances(effects);
+    }
+
+    pub(super) fn tell_utterances(&mut self, input: utterance::Input) {
+        let policy = policy(&self.state.gates, self.world);
+        let effects = self.state.live.call_or_default().utterances.handle(self.state.clock, input, &policy);
+        self.carry_out_utterances(effects);
+    }
+
+    fn carry_out_utterances(&mut self, effects: Vec<utterance::Effect>) {
+        for effect in effects {
+            match effect {
+                utterance::Effect::HandOver(hand_over) => self.state.hand_over(&hand_over, &mut self.out),
+                utterance::Effect::Quiet { companions } => self.fall_quiet(companions),
+                effect => {
+                    let about_reply = match &effect {
+                        utterance::Effect::CountsAsNoise { user } => Some(interruption::Input::Noise { user: user.clone() }),
+                        utterance::Effect::Left { user } => Some(interruption::Input::PersonGone { user: user.clone() }),
+                        _ => None,
+                    };
+                    self.out.push(Output::Voice(Box::new(effect)));
+                    if let Some(told) = about_reply {
+                        self.tell_reply(told);
+                    }
+                }
+            }
+        }
+    }
+
     /// The voice lull has ended without new words. A text lull that waited for it fires, and so do earlier voice messages.
-    fn fall_quiet(&mut self, companions: Vec<CompanionId>, step: &mut Step<'_, '_>) {
-        if let Some(live) = &mut self.live.0 {
+    fn fall_quiet(&mut self, companions: Vec<CompanionId>) {
+        if let Some(live) = &mut self.state.live.0 {
             (live.holds_interjections, live.holds_text_lulls) = (false, false);
         }
-        self.fire_lulls(Due::Now, step);
+        self.fire_lulls(Due::Now);
         let is_left_over = |companion: &CompanionId| {
-            let Some(gate) = self.gates.get(companion) else { return false };
-            let newest = self.window.newest(companion, gate.cursor);
+            let Some(gate) = self.state.gates.get(companion) else { return false };
+            let newest = self.state.window.newest(companion, gate.cursor);
             let is_lull_fired =
                 gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull && waiting.check == Check::Quiet);
             !gate.is_silent() && !is_lull_fired && newest.is_some_and(|newest| newest.message.modality == Modality::Voice)
         };
         let companions: Vec<_> = companions.into_iter().filter(is_left_over).collect();
         // After the call, gates have timers of their own.
-        if !companions.is_empty() && self.call.is_connected() {
-            self.record(Event::VoiceQuiet { companions }, step);
+        if !companions.is_empty() && self.state.call.is_connected() {
+            self.record(Event::VoiceQuiet { companions });
         }
     }
 
     /// Voice messages that are left over wait for the next end of the voice lull (docs/design/voice.md A-12).
-    pub(super) fn await_voice_lull(&mut self, step: &mut Step<'_, '_>) {
-        let Some(live) = self.live.0.as_ref().filter(|live| !live.is_handing_over()) else { return };
-        if !self.call.is_connected() || self.is_busy() {
+    pub(super) fn await_voice_lull(&mut self) {
+        let Some(live) = self.state.live.0.as_ref().filter(|live| !live.is_handing_over()) else { return };
+        if !self.state.call.is_connected() || self.state.is_busy() {
             return;
         }
         let is_left_over = |(companion, gate): (&CompanionId, &Gate)| {
             let waits = gate.is_silent() || gate.waiting.is_some() || gate.is_backing_off() || gate.lull_at.is_some();
-            let newest =
-                self.window.newest(companion, gate.cursor).filter(|_| !waits && step.world.policies.contains_key(companion));
+            let newest = self
+                .state
+                .window
+                .newest(companion, gate.cursor)
+                .filter(|_| !waits && self.world.policies.contains_key(companion));
             newest.is_some_and(|newest| newest.message.modality == Modality::Voice) && !live.utterances.awaits_lull(companion)
         };
-        if self.gates.iter().any(is_left_over) {
-            self.tell_utterances(utterance::Input::LeftUnsettled, step);
+        if self.state.gates.iter().any(is_left_over) {
+            self.tell_utterances(utterance::Input::LeftUnsettled);
         }
     }
 
     /// Whether an interjection must wait: people talk, or talked when it came up (docs/design/voice.md ).
     pub(super) fn holds_interjections(&mut self) -> bool {
-        let Some(live) = &mut self.live.0 else { return false };
+        let Some(live) = &mut self.state.live.0 else { return false };
         live.holds_interjections |= live.utterances.somebody_talks();
         live.is_handing_over() || live.holds_interjections && !live.utterances.is_lull_over()
     }
 
-    /// Whether text lulls wait for the end of the voice lull (docs/design/voice.md A-19).
-    pub(super) fn holds_text_lulls(&self) -> bool {
-        self.live.0.as_ref().is_some_and(|live| live.holds_text_lulls())
-    }
-
     /// The same, for a text lull that is due: it is remembered.
     pub(super) fn hold_text_lulls(&mut self) -> bool {
-        let Some(live) = &mut self.live.0 else { return false };
+        let Some(live) = &mut self.state.live.0 else { return false };
         live.holds_text_lulls = live.holds_text_lulls();
         live.holds_text_lulls
     }
 
     /// Journals that all companions have settled backchannel, also that of a hand-over after which the process died.
-    pub(super) fn settle_backchannel(&mut self, step: &mut Step<'_, '_>) {
-        for (seq, companions) in self.overheard.clone() {
+    pub(super) fn settle_backchannel(&mut self) {
+        for (seq, companions) in self.state.overheard.clone() {
             let answered = AnswerRecord::default();
             let mut record = self.decided(&companions[0], Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, answered);
             record.messages = vec![seq];
             record.companions = companions.into();
-            self.record(Event::Decided(record), step);
+            self.record(Event::Decided(record));
         }
     }
 }

@@ -20,8 +20,8 @@ fn end(scene: &mut Scene) -> Vec<Output> {
 fn end_since(scene: &mut Scene, opened: Seq) -> Vec<Output> {
     let (mut conversation, all) = (scene.conversation.clone(), scene.cast.clone());
     let out = scene.with_world(|world| {
-        let mut step = Step { world, out: Vec::new() };
-        conversation.change_stages(all, Stage::Terminal, Cause::MaxTurns, opened, &mut step);
+        let mut step = Step::new(&mut conversation, world);
+        step.change_stages(all, Stage::Terminal, Cause::MaxTurns, opened);
         step.out
     });
     scene.conversation = conversation;

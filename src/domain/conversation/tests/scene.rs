@@ -581,10 +581,8 @@ impl Scene {
         let rounds: BTreeSet<_> = conversation.turns().rounds().iter().map(|round| round.message).collect();
         assert_eq!(rounds.len(), conversation.turns().rounds().len(), "two rounds have the same number");
         let must_wait = conversation.turns().is_floor_taken() || conversation.turns().is_being_judged();
-        assert!(
-            conversation.turns.held.is_empty() || must_wait || self.with_world(|world| conversation.awaits_last_statement(world)),
-            "a vote is held although the floor is free"
-        );
+        let awaits_last = || self.with_world(|world| Step::new(&mut conversation.clone(), world).awaits_last_statement());
+        assert!(conversation.turns.held.is_empty() || must_wait || awaits_last(), "a vote is held although the floor is free");
         for posting in posts.iter().filter(|posting| posting.spoken.is_none()) {
             let floor = conversation.turns().floor().map(|floor| floor.ticket);
             assert_eq!(floor, Some(posting.ticket), "a statement is posted without the floor");

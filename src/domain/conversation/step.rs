@@ -1,0 +1,205 @@
+//! One step of a conversation: an input is taken in, and everything that follows from it is decided.
+//!
+//! A step reads the [`Conversation`] and changes what is on record of it only by [`record`](Step::record). The rules apply in the order in which
+//! [`handle`](Step::handle), [`pass_time`](Step::pass_time) and [`follow_up`](Step::follow_up) name them, and that order decides: what has ended is
+//! closed first, then the floor is given, and who may be asked is asked last.
+
+use super::turns::assign_first_turn;
+use super::*;
+
+/// The outputs of most steps: a cancelled and an armed timer, or a question, or a decision and what follows.
+const USUAL_OUTPUTS: usize = 4;
+
+pub(super) struct Step<'s, 'w> {
+    pub(super) state: &'s mut Conversation,
+    pub(super) world: &'s mut World<'w>,
+    /// What it leads to, in order.
+    pub(super) out: Vec<Output>,
+    /// The input is a deadline, so all deadlines at this moment are due.
+    pub(super) by_deadline: bool,
+    /// A statement was posted, and judged if necessary: the round that it opens is due.
+    pub(super) after_statement: bool,
+    /// Companions whose back-offs are known to have ended.
+    pub(super) ended_back_offs: Vec<CompanionId>,
+    /// The turn that began in this step and has no question yet.
+    pub(super) turn_without_question: Option<TurnId>,
+    /// The turn of the question that a companion that is alone answered in this step.
+    pub(super) answered_turn: Option<TurnId>,
+    /// The first turn that began in this step.
+    pub(super) oldest_started: Option<TurnId>,
+}
+
+/// Which deadlines are due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Deadlines before this moment.
+    Before,
+    /// Deadlines at this moment, too.
+    Now,
+}
+
+impl<'s, 'w> Step<'s, 'w> {
+    pub(super) fn new(state: &'s mut Conversation, world: &'s mut World<'w>) -> Self {
+        Self {
+            state,
+            world,
+            out: Vec::with_capacity(USUAL_OUTPUTS),
+            by_deadline: false,
+            after_statement: false,
+            ended_back_offs: Vec::new(),
+            turn_without_question: None,
+            answered_turn: None,
+            oldest_started: None,
+        }
+    }
+}
+
+impl Step<'_, '_> {
+    pub(super) fn handle(mut self, now: Moment, input: Input) -> Vec<Output> {
+        let before = self.state.clock;
+        let inbound_at = match &input {
+            Input::Inbound(recorded) => Some(recorded.at),
+            Input::HandedOver(batch) => batch.first().map(|recorded| recorded.at),
+            _ => None,
+        };
+        self.by_deadline = matches!(input, Input::Woken);
+        self.pass_time(inbound_at.unwrap_or(now));
+        self.note_ended_back_offs();
+        if let Input::Inbound(recorded) = &input {
+            self.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
+        } else if inbound_at.is_none() {
+            // A round's own deadlines come before those of companions at the same moment.
+            self.begin_turn_due();
+            self.close_rounds();
+        }
+        match input {
+            Input::Inbound(recorded) => self.handle_inbound(*recorded),
+            Input::HandedOver(batch) => self.handle_hand_over(batch),
+            Input::Voice(notice) => self.handle_notice(notice),
+            Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call),
+            Input::Voted(state) => self.accept_vote(state),
+            Input::Judged { ticket, score, call } => self.after_statement = self.judge(ticket, score, call),
+            Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error),
+            Input::SentenceWritten { ticket, text } => self.speak_sentence(ticket, text),
+            Input::Written { ticket, text } => {
+                if let Some(text) = self.speak(ticket, text) {
+                    self.state.accept_text(ticket, text, &mut self.out);
+                }
+            }
+            Input::ReplyFailed { ticket, error } => {
+                // The failure of an attempt that is being stopped does not count.
+                let is_stopped = self.state.turns.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
+                if !self.end_lost_answer(ticket) && !self.keep_heard(ticket) && !is_stopped {
+                    self.fail_reply(ticket, error);
+                }
+            }
+            Input::StopPressed { companion } => self.stop_reply_of(&companion),
+            Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text),
+            Input::ModelsReplaced => self.ended_back_offs = self.state.gates.companions_where(Gate::is_backing_off),
+            Input::Woken => self.fire_due(Due::Now),
+        }
+        self.follow_up();
+        self.end(before, inbound_at.is_some())
+    }
+
+    /// Continues after a restart.
+    pub(super) fn resume(mut self, now: Moment) -> Vec<Output> {
+        let before = self.state.clock;
+        self.by_deadline = true;
+        self.state.live = self.state.call.restored(self.state.clock.max(now));
+        self.pass_time(now);
+        self.extend_deadlines();
+        self.record_reopened();
+        self.settle_backchannel();
+        self.resume_aloud();
+        self.settle_stale_after_restart();
+        self.settle_overflow_after_restart();
+        self.count_addresses_after_restart();
+        self.reconsider_replies_after_restart();
+        self.fire_due(Due::Now);
+        self.after_statement = self.state.turns.posted.is_some();
+        self.follow_up();
+        self.end(before, false)
+    }
+
+    /// Advances the time: ends the back-offs that were due before `at`, and fires the timers that were due before it, however late that is
+    /// noticed. Deadlines at `at` itself come after the inbound events of that moment.
+    fn pass_time(&mut self, at: Moment) {
+        self.state.clock = self.state.clock.max(at);
+        let now = self.state.clock;
+        let ended_back_offs = self.state.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
+        self.end_back_offs(&ended_back_offs);
+        self.fire_due(Due::Before);
+    }
+
+    /// Fires the timers of the voice call, of lulls, of silences and of events that wait.
+    fn fire_due(&mut self, due: Due) {
+        self.advance_voice(due);
+        self.fire_lulls(due);
+        self.fire_silences(due);
+        self.release_events(due);
+    }
+
+    /// Continues as far as possible.
+    fn follow_up(&mut self) {
+        #[cfg(test)]
+        poison::check_unsettled(self.state);
+        // What has ended.
+        self.settle_silenced();
+        self.end_overdue_questions();
+        self.close_rounds();
+        self.fail_late_words();
+        self.replan_due();
+        self.expire_floor();
+        self.begin_turn_at_once();
+        if self.after_statement {
+            self.assess_statement();
+            // Companions that became terminal withdrew their States.
+            self.close_rounds();
+        }
+        self.close_newcomers();
+        // Who gets the floor.
+        self.answer_again();
+        self.use_free_floor();
+        // Who is asked, in the order of ids.
+        let left_out = self.speaker_left_out();
+        self.draw_first_intervals();
+        self.note_ended_back_offs();
+        let mut ended_back_offs = std::mem::take(&mut self.ended_back_offs);
+        ended_back_offs.sort();
+        ended_back_offs.dedup();
+        ended_back_offs.retain(|companion| self.state.gates.contains_key(companion));
+        self.end_back_offs(&ended_back_offs);
+        self.acknowledge_events();
+        self.ask_waiting(left_out);
+        self.await_voice_lull();
+        self.refresh_summary();
+    }
+
+    /// Journals an event and applies it.
+    pub(super) fn record(&mut self, event: Event) {
+        let turn = self.turn_of(&event);
+        let index = self.out.len();
+        self.state.apply(self.state.clock, Seq::NONE, turn, &event, self.world, &mut self.out);
+        self.out.insert(index, Output::Made(Box::new(Made { handled: self.state.handled, turn, event })));
+    }
+
+    /// Whether a deadline is due. It is due after the other events of its moment.
+    pub(super) fn is_due(&self, deadline: Moment) -> bool {
+        deadline < self.state.clock || deadline == self.state.clock && self.by_deadline
+    }
+
+    /// Only events move the time forward: without any, the clock goes back to `before`.
+    fn end(mut self, before: Moment, is_inbound: bool) -> Vec<Output> {
+        if !is_inbound && !self.out.iter().any(|output| matches!(output, Output::Made(_))) {
+            self.state.clock = before;
+        }
+        self.state.drop_orphaned_reply(&mut self.out);
+        self.state.live.update_deadline(&self.state.gates, self.world);
+        if let Some(turn) = self.oldest_started {
+            assign_first_turn(turn, &mut self.out);
+        }
+        self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements());
+        self.out
+    }
+}
