@@ -576,7 +576,7 @@ impl State {
 
     /// Somebody pressed Stop. It is confirmed once it is on record. A spoken reply stops in the voice call, and its end is on record later.
     fn stop_reply(&mut self, companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>>) {
-        if self.restoring.is_some() || self.conversation.stoppable_reply(&companion).is_none() {
+        if self.restoring.is_some() || self.conversation.turns().stoppable_reply(&companion).is_none() {
             let error = if self.restoring.is_some() { VoteError::Gone } else { VoteError::NotWriting { companion } };
             // The caller may have stopped waiting.
             return drop(reply.send(Err(error)));

@@ -10,6 +10,7 @@ mod alone;
 mod aloud;
 mod apply;
 mod asking;
+mod closing;
 mod ending;
 mod events;
 mod floor;
@@ -36,15 +37,16 @@ pub use advance::DELETED;
 pub use again::NotAgain;
 use again::Replaceable;
 pub use aloud::{Aloud, INTERRUPTED, SpokenStatement, UNVOICED};
+use closing::ClosingState;
+pub use closing::{Episode, Tally};
 use events::Acknowledgements;
 pub use floor::CLOSED;
 use gates::Gates;
-use parts::RecentStatement;
-pub use parts::{Episode, Tally};
+use parts::{Announced, Position};
 use step::Step;
 pub use summary::{Summary, SummaryLimits};
 pub use view::{Doing, View};
-use voice::{Call as VoiceCall, Live};
+pub use voice::VoiceState;
 
 pub use super::answer::Verdict;
 use super::budget::{Ledger, Use, UsedUp};
@@ -289,42 +291,17 @@ pub struct Conversation {
     /// The newest statement of each companion, including companions that have left.
     #[serde(default)]
     spoke: BTreeMap<CompanionId, Seq>,
-    #[serde(default)]
-    tally: Tally,
-    /// The newest statements since the conversation began or reopened, at most as many as a judgement of repetition considers, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    recent_statements: Vec<RecentStatement>,
-    episode: Option<Episode>,
-    /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is on record.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
-    /// Backchannel that is not on record as settled yet, and the companions that settle it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    overheard: BTreeMap<Seq, Box<[CompanionId]>>,
+    #[serde(flatten)]
+    closing: ClosingState,
     summary: Summary,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,
-    /// The number of the next message, if it is an address over the budget of its author.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    refused: Option<Seq>,
-    /// The number of the next message, if it asks to stop and cancels something: the companions that it stops.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stopped: Option<(Seq, BTreeSet<CompanionId>)>,
-    /// Of these, the companions that decline the message alone, because they are asked again about what others said.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    retracted_alone: BTreeSet<CompanionId>,
-    /// What is on record of the voice call.
-    #[serde(default, skip_serializing_if = "VoiceCall::is_default")]
-    call: VoiceCall,
-    /// What happens in the voice call. It is not on record.
-    #[serde(skip)]
-    live: Live,
-    /// The newest inbound event that was handled.
-    handled: Seq,
-    /// The newest moment seen. Time never goes back before it.
-    clock: Moment,
-    /// The last ticket that was assigned.
-    tickets: Ticket,
+    #[serde(flatten)]
+    announced: Announced,
+    #[serde(flatten)]
+    voice: VoiceState,
+    #[serde(flatten)]
+    position: Position,
 }
 
 impl Conversation {
@@ -349,9 +326,9 @@ impl Conversation {
         match &redacted.event {
             Event::Said { message, .. } => {
                 self.window.replace(redacted.seq, message);
-                self.replace_recent_statement(redacted.seq, message);
+                self.closing.replace_recent_statement(redacted.seq, message);
             }
-            Event::Segment(segment) => self.call.redact(redacted.seq, segment),
+            Event::Segment(segment) => self.voice.call.redact(redacted.seq, segment),
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
             Event::SentenceStarting { ticket, sentence, .. } => self.turns.redact_sentence(*ticket, *sentence),
             Event::Decided(decided) => {
@@ -369,17 +346,17 @@ impl Conversation {
         if self.is_at_rest() {
             return Seq(u64::MAX);
         }
-        let oldest = self.window.entries().next().map_or(self.handled, |entry| entry.seq);
-        self.call.oldest_segment().map_or(oldest, |segment| segment.min(oldest))
+        let oldest = self.window.entries().next().map_or(self.position.handled, |entry| entry.seq);
+        self.voice.call.oldest_segment().map_or(oldest, |segment| segment.min(oldest))
     }
 
     /// Drops the state below a number that is [not needed](Self::needed_from): messages, recent statements, and a summary that covers nothing
     /// else. Returns whether anything was dropped.
     pub fn drop_below(&mut self, below: Seq) -> bool {
         let has_dropped_summary = self.summary.expire(below);
-        let statements = self.recent_statements.len();
-        self.recent_statements.retain(|statement| statement.seq >= below);
-        self.window.drop_below(below) | has_dropped_summary | (self.recent_statements.len() < statements)
+        let statements = self.closing.recent_statements.len();
+        self.closing.recent_statements.retain(|statement| statement.seq >= below);
+        self.window.drop_below(below) | has_dropped_summary | (self.closing.recent_statements.len() < statements)
     }
 
     fn forget_reason(&mut self, companion: &CompanionId) {
@@ -392,10 +369,10 @@ impl Conversation {
     /// Skips an inbound event that must not be handled, because handling it kills the actor. If the event is a statement, it was posted nevertheless,
     /// and its reply is not owed any more. What was spoken is on record as this message, and is not handed over again.
     pub fn skip(&mut self, recorded: &Recorded) {
-        self.handled = self.handled.max(recorded.seq);
+        self.position.handled = self.position.handled.max(recorded.seq);
         let Event::Said { message, reply, .. } = &recorded.event else { return };
         if let Some(speech) = &message.speech {
-            self.call.hand_over(&speech.segments);
+            self.voice.call.hand_over(&speech.segments);
         }
         if let Some(ticket) = reply {
             self.turns.take_owed(*ticket);
@@ -432,8 +409,9 @@ impl Conversation {
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
-        let holds_lulls = self.holds_text_lulls();
-        let lulls = self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.live.deadline());
+        let holds_lulls = self.voice.holds_text_lulls();
+        let lulls =
+            self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.voice.live.deadline());
         let questions = self.gates.values().filter_map(|gate| gate.evaluation?.due_at);
         let lulls = lulls.chain(questions);
         lulls.chain(self.turns.deadlines()).chain(self.acknowledgements.deferred_until)
@@ -443,7 +421,7 @@ impl Conversation {
     /// [`silence_at`](Self::silence_at).
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
-            && self.call.is_default()
+            && self.voice.call.is_default()
             && self.deadlines_of_work().next().is_none()
             && self.turns.late.is_empty()
             && self

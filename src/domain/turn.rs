@@ -18,6 +18,7 @@ use super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
 use super::settlement::Owed;
+use super::trigger::Trigger;
 
 /// The turns in progress of one channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -278,6 +279,17 @@ impl Turns {
         let floor = self.floor.iter().filter_map(|floor| floor.deadline());
         let late = self.late.iter().filter_map(|late| late.replan_at);
         floor.chain(selected).chain(late)
+    }
+
+    /// The reply of a companion that the Stop button cancels, if it owes one that is not being posted.
+    pub fn stoppable_reply(&self, companion: &CompanionId) -> Option<&OwedReply> {
+        self.owed_replies().find(|floor| floor.companion == *companion && !floor.is_posting)
+    }
+
+    /// Whether a companion was selected to acknowledge events and has not begun to speak.
+    pub(in crate::domain) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
+        let candidate = self.selected.as_ref().map(|turn| &turn.candidate);
+        candidate.is_some_and(|candidate| candidate.trigger == Trigger::Event && candidate.companion == *companion)
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::audience::Audience;
+use super::gate::Gate;
 use super::id::{CompanionId, Seq};
-use super::message::Message;
+use super::message::{Message, Role};
 use super::moment::Moment;
 use super::prompt::Said;
+use super::trigger::Trigger;
 
 /// Settled messages that a prompt still shows (the five most recent turns, docs/design/gate.md G-2).
 pub const RECENT_TURNS: usize = 5;
@@ -159,6 +161,44 @@ impl Window {
     /// All entries, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries.iter()
+    }
+
+    /// Whether the author of a message also wrote one of these. Nobody has written an event.
+    pub(in crate::domain) fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
+        let entries = answered.iter().filter_map(|seq| self.get(*seq));
+        let mut authors = entries.filter(|entry| !entry.message.is_event()).map(|entry| &entry.message.from);
+        authors.any(|author| author.role == Role::Person && author.id == message.from.id)
+    }
+
+    /// The numbers of a companion's unsettled messages, up to `upto`.
+    pub(in crate::domain) fn unsettled(&self, companion: &CompanionId, gate: &Gate, upto: Seq) -> Vec<Seq> {
+        let after = self.after(gate.cursor);
+        let mut unsettled = Vec::with_capacity(after.size_hint().0);
+        for entry in after.take_while(|entry| entry.seq <= upto) {
+            if entry.concerns_gate_of(companion) {
+                unsettled.push(entry.seq);
+            }
+        }
+        unsettled
+    }
+
+    /// Whether what a companion says because of this trigger answers a person: talk among companions does not go on by itself then.
+    pub(in crate::domain) fn answers_person(&self, trigger: Trigger, messages: &[Seq]) -> bool {
+        let is_by_person = |entry: &Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
+        trigger != Trigger::Turn && messages.iter().filter_map(|seq| self.get(*seq)).any(is_by_person)
+    }
+
+    /// The newest of these messages that is an event.
+    pub(in crate::domain) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
+        let is_event = |seq: &&Seq| self.get(**seq).is_some_and(|entry| entry.message.kind.is_some());
+        messages.iter().rfind(is_event).copied()
+    }
+
+    /// Whether this message was spoken in the call, by a person or a companion, or is an event of the call.
+    pub(in crate::domain) fn is_spoken(&self, message: Seq) -> bool {
+        let was_heard =
+            |message: &Message| message.speech.is_some() || message.kind.is_some() || message.from.role == Role::Companion;
+        self.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))
     }
 }
 

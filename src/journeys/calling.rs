@@ -312,7 +312,7 @@ async fn who_is_back_is_not_sent_out_by_a_second_attempt_to_journal_the_end() {
     world.pass(90.0).await;
 
     assert!(!events(&world).await.iter().any(|recorded| matches!(recorded.event, Event::VoiceLeft { .. })));
-    assert_eq!(conversation(&world).await.people_in_call().count(), 1);
+    assert_eq!(conversation(&world).await.voice().people_in_call().count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,7 +323,7 @@ async fn who_is_in_a_call_can_leave_it_when_no_companion_is_left() {
     leave(&world, "lobby", "ana").await;
     world.rest().await;
 
-    assert_eq!(conversation(&world).await.people_in_call().count(), 0);
+    assert_eq!(conversation(&world).await.voice().people_in_call().count(), 0);
 }
 
 #[tokio::test(start_paused = true)]

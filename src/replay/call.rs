@@ -136,7 +136,7 @@ impl Run<'_> {
     pub(super) fn follow_voices(&mut self, channel: &str) {
         let now = self.now;
         let Some(state) = self.channels.get_mut(channel) else { return };
-        if state.conversation.spoken_reply().is_none() {
+        if state.conversation.voice().spoken_reply().is_none() {
             return state.voiced.clear();
         }
         let talking = state.speakers.iter().filter(|(_, (_, ended))| ended.is_none()).map(|(from, _)| from.clone());

@@ -380,10 +380,10 @@ impl<'a> Run<'a> {
             voiced: Some(ended.since(started)),
             no_speech: None,
             is_invented: is_invented(text, ended.since(started), &settings.speech.noise),
-            is_during_reply: self.channels[channel].conversation.is_during_spoken_reply(started),
+            is_during_reply: self.channels[channel].conversation.voice().is_during_spoken_reply(started),
             begins_with_stop: !stop.is_none(),
         };
-        let kind = kind_of(&heard, settings.speech.word_lists(None), &self.channels[channel].conversation.played_words());
+        let kind = kind_of(&heard, settings.speech.word_lists(None), &self.channels[channel].conversation.voice().played_words());
         let segment = Segment {
             text: text.into(),
             started,

@@ -126,7 +126,7 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     };
     let history = HistoryRange { after: conversation.summary().begins_after(), before: before.next() };
     let (reason, tries, summary_upto) = (owed.why.clone(), owed.tries, conversation.summary().upto);
-    let is_spoken = conversation.spoken_reply() == Some(owed.ticket);
+    let is_spoken = conversation.voice().spoken_reply() == Some(owed.ticket);
     Statement { input: StatementInput { input, reason, tries, is_spoken, summary_upto, left_out: 0 }, history }
 }
 

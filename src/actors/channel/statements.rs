@@ -50,7 +50,7 @@ impl State {
         let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
         if self.channel.is_absent(&owed.companion) {
             self.fail_reply(ticket, "absent");
-        } else if self.replies.count_death(ticket) && !self.conversation.has_said(ticket) {
+        } else if self.replies.count_death(ticket) && !self.conversation.voice().has_said(ticket) {
             self.channel.record_restart(Sort::Reply, "it died before the statement was written");
             self.reply(ticket);
         } else {

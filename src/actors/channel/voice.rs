@@ -58,8 +58,8 @@ impl VoiceEffects {
 /// Makes a reply heard, now that this is on record. It may have ended or paused meanwhile; then it is resumed where it paused.
 pub(super) fn play_on_record(effect: CallEffect, conversation: &Conversation, channel: &ChannelContext) {
     let is_wanted = match &effect {
-        CallEffect::Reply { ticket, aloud: Aloud::Play(_), .. } => conversation.plays_aloud(*ticket),
-        CallEffect::Reply { ticket, .. } => conversation.spoken_reply() == Some(*ticket),
+        CallEffect::Reply { ticket, aloud: Aloud::Play(_), .. } => conversation.voice().plays_aloud(*ticket),
+        CallEffect::Reply { ticket, .. } => conversation.voice().spoken_reply() == Some(*ticket),
         CallEffect::Finalize { .. } | CallEffect::CountsAsNoise { .. } | CallEffect::Restarted { .. } => true,
     };
     if is_wanted {
@@ -69,7 +69,7 @@ pub(super) fn play_on_record(effect: CallEffect, conversation: &Conversation, ch
 
 /// The channel is restored. What a predecessor had played ends here, also if nobody owes it any more.
 pub(super) fn end_playback_of_predecessor(conversation: &Conversation, channel: &ChannelContext) {
-    let people = conversation.people_in_call().cloned().collect();
+    let people = conversation.voice().people_in_call().cloned().collect();
     carry_out(CallEffect::Restarted { people }, channel);
 }
 
@@ -109,7 +109,7 @@ pub(super) fn journal_hand_over(messages: Vec<Event>, conversation: &Conversatio
 /// Whether what happened in the call concerns the conversation. Who is not in the call has nothing to be ignored.
 pub(super) fn is_relevant(notice: &Notice, conversation: &Conversation) -> bool {
     match notice {
-        Notice::Call(utterance::Input::OptedOut { user }) => conversation.speakers().contains(user),
+        Notice::Call(utterance::Input::OptedOut { user }) => conversation.voice().speakers().contains(user),
         _ => true,
     }
 }
@@ -117,12 +117,12 @@ pub(super) fn is_relevant(notice: &Notice, conversation: &Conversation) -> bool 
 /// Everybody in the call who has opted out, and is to be ignored. The opt-out may be older than this channel, or than their words.
 pub(super) fn opted_out(conversation: &Conversation, channel: &ChannelContext) -> Vec<PersonId> {
     let (guild, opt_outs) = (&channel.key.guild, &channel.context.opt_outs);
-    conversation.speakers().into_iter().filter(|user| opt_outs.holds(guild, user)).collect()
+    conversation.voice().speakers().into_iter().filter(|user| opt_outs.holds(guild, user)).collect()
 }
 
 /// Puts on record that a person has left whose socket was lost.
 fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
-    let Some(joined) = conversation.joined_call_at(user) else { return };
+    let Some(joined) = conversation.voice().joined_call_at(user) else { return };
     let (context, channel_key) = (channel.context.clone(), channel.key.clone());
     let (actor, user, attempts) = (channel.actor.clone(), user.clone(), AtomicU32::new(0));
     insist("the end of a person's call could not be journaled", channel, move || {
@@ -134,7 +134,7 @@ fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelCo
                 let (sender, answer) = oneshot::channel();
                 actor.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).map_err(|error| error.to_string())?;
                 let look = answer.await.map_err(|error| error.to_string())?;
-                if look.conversation.joined_call_at(&user) != Some(joined) {
+                if look.conversation.voice().joined_call_at(&user) != Some(joined) {
                     return Ok(());
                 }
             }
@@ -152,7 +152,7 @@ fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelCo
 
 /// Deletes what a person said and was not handed over.
 fn redact_speech(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
-    let segments: BTreeSet<Seq> = conversation.buffered_segments_of(user).into_iter().collect();
+    let segments: BTreeSet<Seq> = conversation.voice().buffered_segments_of(user).into_iter().collect();
     if segments.is_empty() {
         return;
     }

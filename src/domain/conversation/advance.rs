@@ -21,10 +21,25 @@ const LEAVING: Duration = Duration::from_secs(10);
 /// The first back-off of a question about spoken words (docs/design/voice.md A-45).
 const FIRST_SPOKEN_BACK_OFF: Duration = Duration::from_secs(1);
 
+impl Conversation {
+    /// The trigger of a decision that no trigger led to: an event that must be acknowledged, else a turn if the newest message is a statement, else a lull.
+    fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
+        let gate = &self.gates[companion];
+        if gate.owes_acknowledgement() && gate.waiting.is_some_and(|waiting| waiting.message <= upto) {
+            return Trigger::Event;
+        }
+        let messages = self.window.buffer(companion, gate.cursor).take_while(|entry| entry.seq <= upto);
+        match messages.last() {
+            Some(newest) if newest.message.from.role == Role::Companion => Trigger::Turn,
+            _ => Trigger::Lull,
+        }
+    }
+}
+
 impl Step<'_, '_> {
     /// Handles an inbound event. Events that were handled before are ignored.
     pub(super) fn handle_inbound(&mut self, recorded: Recorded) {
-        if recorded.seq <= self.state.handled && recorded.seq != Seq::NONE {
+        if recorded.seq <= self.state.position.handled && recorded.seq != Seq::NONE {
             return;
         }
         self.end_unwanted_reply(&recorded.event);
@@ -56,7 +71,7 @@ impl Step<'_, '_> {
         self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements());
         // In the journal, the overflow comes before the message. In the outputs, the cancelled timers come first.
         self.out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
-        if !self.state.opened_again.is_empty() {
+        if !self.state.closing.opened_again.is_empty() {
             let cancelled = self.out[first..].partition_point(|output| matches!(output, Output::LullCancelled { .. }));
             let rest = self.out.split_off(first + cancelled);
             self.record_reopened();
@@ -84,7 +99,7 @@ impl Step<'_, '_> {
 
     /// Journals the companions whose stage a message set back to none.
     pub(super) fn record_reopened(&mut self) {
-        for (companion, (from, cause)) in self.state.opened_again.clone() {
+        for (companion, (from, cause)) in self.state.closing.opened_again.clone() {
             self.record(Event::StageChanged { companion, from, to: Stage::None, cause });
         }
     }
@@ -96,8 +111,8 @@ impl Step<'_, '_> {
         if address.companions.is_empty() || message.from.role == Role::Companion || message.is_event() {
             return None;
         }
-        let now = self.state.clock;
-        let begins_episode = self.state.begins_episode(now, self.world.rules);
+        let now = self.state.position.clock;
+        let begins_episode = self.state.closing.begins_episode(now, self.world.rules);
         let receives_it = |(companion, gate): (&CompanionId, &Gate)| {
             let is_open =
                 !gate.is_closed() || reopening_cause(companion, gate, message, begins_episode, self.world.rules).is_some();
@@ -112,7 +127,8 @@ impl Step<'_, '_> {
     /// Journals which companions decline an address over the budget.
     fn decline_address(&mut self, seq: Seq, used_up: UsedUp) {
         let declined_by = self.state.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
-        let used_up = UsedUp::last_of(self.world.exhausted_statement_budget(self.state.clock).into_iter().chain([used_up]));
+        let used_up =
+            UsedUp::last_of(self.world.exhausted_statement_budget(self.state.position.clock).into_iter().chain([used_up]));
         // What a stop phrase ends has a decision of its own.
         let is_stopped =
             |companion: &CompanionId| self.state.gates.get(companion).is_some_and(|gate| gate.stopped_by == Some(seq));
@@ -129,9 +145,10 @@ impl Step<'_, '_> {
     pub(super) fn count_addresses_after_restart(&mut self) {
         let mut counted = BTreeSet::new();
         // If an address is refused, an earlier one may wait in its place.
-        while let Some(seq) = self.waiting_address(&counted) {
+        while let Some(seq) = self.state.gates.waiting_address(&counted) {
             counted.insert(seq);
-            let Some(entry) = self.state.window.get(seq).filter(|entry| self.state.clock.since(entry.at) < MINUTE) else {
+            let Some(entry) = self.state.window.get(seq).filter(|entry| self.state.position.clock.since(entry.at) < MINUTE)
+            else {
                 continue;
             };
             let (person, said_at) = (PersonId::from(&*entry.message.from.id), entry.at);
@@ -142,12 +159,6 @@ impl Step<'_, '_> {
                 self.decline_address(seq, used_up);
             }
         }
-    }
-
-    fn waiting_address(&self, counted: &BTreeSet<Seq>) -> Option<Seq> {
-        let waiting = self.state.gates.values().filter_map(|gate| gate.waiting);
-        let addresses = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress).map(|waiting| waiting.message);
-        addresses.filter(|seq| !counted.contains(seq)).min()
     }
 
     /// Counts an address. If it is over the budget, journals that and returns the budget.
@@ -177,7 +188,7 @@ impl Step<'_, '_> {
             return;
         }
         // A decision without a call settles the messages at once. Who was called upon is therefore determined before.
-        let called = if self.holds_rounds() { self.called() } else { BTreeSet::new() };
+        let called = if self.state.gates.holds_rounds() { self.state.called() } else { BTreeSet::new() };
         let mut asked = Vec::with_capacity(waiting_companions.len());
         for companion in waiting_companions {
             if let Some(waiting) = self.proceed(&companion) {
@@ -198,7 +209,7 @@ impl Step<'_, '_> {
     /// Ends the back-offs of companions that were addressed, because others are about to be asked: nobody else should answer in their place. One whose
     /// model has failed for longer joins only others that are asked again, so that the room need not wait for it each time.
     fn retry_addresses(&mut self, is_retry: bool) -> Vec<(CompanionId, Waiting)> {
-        let (now, stale_after) = (self.state.clock, self.world.rules.gate.stale_after());
+        let (now, stale_after) = (self.state.position.clock, self.world.rules.gate.stale_after());
         // One that is too old by now settles when its back-off ends.
         let is_recent = |message: Seq| self.state.window.get(message).is_some_and(|entry| now.since(entry.at) <= stale_after);
         let is_address = |waiting: Waiting| waiting.trigger == Trigger::DirectAddress && is_recent(waiting.message);
@@ -217,18 +228,18 @@ impl Step<'_, '_> {
 
     /// Fires the lull timers that are due.
     pub(super) fn fire_lulls(&mut self, due: Due) {
-        let now = self.state.clock;
+        let now = self.state.position.clock;
         let is_due = |lull_at: Moment| lull_at < now || lull_at == now && due == Due::Now;
         let companions = self.state.gates.companions_where(|gate| gate.lull_at.is_some_and(is_due));
-        if !companions.is_empty() && !self.hold_text_lulls() {
+        if !companions.is_empty() && !self.state.voice.hold_text_lulls() {
             self.record(Event::LullFired { companions });
         }
     }
 
     /// A question was answered. An answer that nobody waits for is ignored.
     pub(super) fn on_answer(&mut self, ticket: Ticket, vote: Vote, mut call: Option<Box<Call>>) {
-        let Some((companion, evaluation)) = self.question(ticket) else { return };
-        self.world.count_tokens(call.as_deref(), self.state.clock);
+        let Some((companion, evaluation)) = self.state.gates.question(ticket) else { return };
+        self.world.count_tokens(call.as_deref(), self.state.position.clock);
         // Words about a message that was deleted in the meantime are not stored.
         let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
@@ -254,10 +265,10 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>) {
-        let Some((companion, evaluation)) = self.question(ticket) else { return };
+        let Some((companion, evaluation)) = self.state.gates.question(ticket) else { return };
         let last = self.state.gates[&companion].back_off.map(|back_off| back_off.pause);
         // A companion without configuration is about to leave. Until that is on record, nobody waits for it.
-        let first = if self.is_spoken(evaluation.message) { Some(FIRST_SPOKEN_BACK_OFF) } else { None };
+        let first = if self.state.window.is_spoken(evaluation.message) { Some(FIRST_SPOKEN_BACK_OFF) } else { None };
         let back_off = self.world.policies.get(&companion).map_or(LEAVING, |policy| match first.filter(|_| last.is_none()) {
             Some(first) => first,
             None => policy.back_off(last),
@@ -296,7 +307,7 @@ impl Step<'_, '_> {
     /// Settles messages that arrived too late to be answered. A companion that is being asked answers first: its question may be about a message that
     /// is not too late.
     fn settle_late(&mut self) {
-        let now = self.state.clock;
+        let now = self.state.position.clock;
         if self.state.window.entries().next_back().is_none_or(|entry| now.since(entry.at) <= self.world.rules.gate.stale_after())
         {
             return;
@@ -369,15 +380,20 @@ impl Step<'_, '_> {
 
     /// Settles all unsettled messages of these companions, which must be the same for each of them.
     pub(super) fn settle_all(&mut self, companions: Vec<CompanionId>, reason: Reason) {
-        let trigger = self.trigger_without_question(&companions[0], self.state.handled);
-        let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.state.handled, AnswerRecord::default());
+        let trigger = self.state.trigger_without_question(&companions[0], self.state.position.handled);
+        let mut record =
+            self.decided(&companions[0], trigger, Decision::No, reason, self.state.position.handled, AnswerRecord::default());
         record.companions = companions;
         self.record(Event::Decided(record));
     }
 
     /// Gives the floor to a candidate, which then owes a statement that answers all its unsettled messages.
     pub(super) fn give_floor(&mut self, candidate: &Candidate) {
-        let messages = self.unsettled(&candidate.companion, &self.state.gates[&candidate.companion], self.state.handled);
+        let messages = self.state.window.unsettled(
+            &candidate.companion,
+            &self.state.gates[&candidate.companion],
+            self.state.position.handled,
+        );
         self.owe_reply(candidate, messages, None);
     }
 
@@ -387,18 +403,18 @@ impl Step<'_, '_> {
         let next_interjection_at = self.world.policies.get(companion).map(|policy| policy.interval(0, (self.world.jitter)()));
         let gate = &self.state.gates[companion];
         let is_external = gate.external;
-        let answered = candidate.message.or_else(|| self.newest_event(&messages));
+        let answered = candidate.message.or_else(|| self.state.window.newest_event(&messages));
         let modality = if is_external { Modality::Text } else { self.modality_of_reply(answered) };
         // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
-        let may_expire = !is_external && self.holds_rounds() && modality.is_text();
+        let may_expire = !is_external && self.state.gates.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {
-            ticket: Ticket(self.state.tickets.0 + 1),
+            ticket: Ticket(self.state.position.tickets.0 + 1),
             trigger: candidate.trigger,
             messages,
-            upto: self.state.handled,
+            upto: self.state.position.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
-            due_at: is_external.then(|| self.state.clock + self.world.rules.turn_taking.external_statement_timeout()),
-            expires_at: may_expire.then(|| self.state.clock + self.world.rules.turn_taking.floor_timeout()),
+            due_at: is_external.then(|| self.state.position.clock + self.world.rules.turn_taking.external_statement_timeout()),
+            expires_at: may_expire.then(|| self.state.position.clock + self.world.rules.turn_taking.floor_timeout()),
             is_farewell: candidate.is_farewell,
             is_unjudged: self.world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             message: candidate.message,
@@ -411,10 +427,10 @@ impl Step<'_, '_> {
         let is_empty = |floor: &OwedReply| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
         // The budget of the others was checked with their votes.
-        let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.clock).is_some();
+        let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
         if has_no_messages || is_over_budget {
             let error = if has_no_messages { DELETED } else { Reason::Budget.as_str() };
-            self.fail_reply(self.state.tickets, error.into());
+            self.fail_reply(self.state.position.tickets, error.into());
         } else {
             self.begin_statement(companion);
             let is_called = candidate.trigger == Trigger::DirectAddress;
@@ -451,7 +467,7 @@ impl Step<'_, '_> {
 
     /// Journals a NO that leaves the counters alone.
     pub(super) fn settle_unasked(&mut self, companion: &CompanionId, reason: Reason, upto: Seq) {
-        let trigger = self.trigger_without_question(companion, upto);
+        let trigger = self.state.trigger_without_question(companion, upto);
         let record = self.decided(companion, trigger, Decision::No, reason, upto, AnswerRecord::default());
         self.record(Event::Decided(record));
     }
@@ -472,7 +488,7 @@ impl Step<'_, '_> {
             decision,
             reason,
             ticket: answered.ticket,
-            messages: self.unsettled(companion, gate, upto),
+            messages: self.state.window.unsettled(companion, gate, upto),
             upto,
             message_count: gate.message_counter,
             check_count: gate.check_count,
@@ -488,47 +504,15 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The numbers of a companion's unsettled messages, up to `upto`.
-    pub(super) fn unsettled(&self, companion: &CompanionId, gate: &Gate, upto: Seq) -> Vec<Seq> {
-        let after = self.state.window.after(gate.cursor);
-        let mut unsettled = Vec::with_capacity(after.size_hint().0);
-        for entry in after.take_while(|entry| entry.seq <= upto) {
-            if entry.concerns_gate_of(companion) {
-                unsettled.push(entry.seq);
-            }
-        }
-        unsettled
-    }
-
-    /// The trigger of a decision that no trigger led to: an event that must be acknowledged, else a turn if the newest message is a statement, else a lull.
-    fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
-        let gate = &self.state.gates[companion];
-        if gate.owes_acknowledgement() && gate.waiting.is_some_and(|waiting| waiting.message <= upto) {
-            return Trigger::Event;
-        }
-        let messages = self.state.window.buffer(companion, gate.cursor).take_while(|entry| entry.seq <= upto);
-        match messages.last() {
-            Some(newest) if newest.message.from.role == Role::Companion => Trigger::Turn,
-            _ => Trigger::Lull,
-        }
-    }
-
     pub(super) fn refresh_summary(&mut self) {
         let due = self.world.summary.and_then(|limits| self.state.summary.due(limits));
         // It waits while no tokens may be used, or nothing can be posted.
         if let Some((after, upto)) = due.filter(|_| !self.world.is_unpostable)
-            && self.world.exhausted_token_budget(self.state.clock).is_none()
+            && self.world.exhausted_token_budget(self.state.position.clock).is_none()
         {
             self.state.summary.begin();
             self.out.push(Output::Summarise { after, upto });
         }
-    }
-
-    pub(super) fn question(&self, ticket: Ticket) -> Option<(CompanionId, super::super::gate::Evaluation)> {
-        self.state.gates.iter().find_map(|(companion, gate)| {
-            let evaluation = gate.evaluation.filter(|evaluation| evaluation.ticket == ticket)?;
-            Some((companion.clone(), evaluation))
-        })
     }
 }
 

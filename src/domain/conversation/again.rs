@@ -89,8 +89,8 @@ impl Conversation {
 
     /// The statement that is replaced does not count. Returns how many statements the new one takes the place of.
     pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) -> u32 {
-        self.tally.streak = self.tally.streak.saturating_sub(1);
-        self.tally.turns = self.tally.turns.saturating_sub(1);
+        self.closing.tally.streak = self.closing.tally.streak.saturating_sub(1);
+        self.closing.tally.turns = self.closing.tally.turns.saturating_sub(1);
         if let Some(gate) = self.gates.get_mut(companion) {
             gate.turns = gate.turns.saturating_sub(1);
         }
@@ -109,7 +109,7 @@ impl Step<'_, '_> {
         let companion = newest.companion.clone();
         let (trigger, message, statement) = (newest.trigger, newest.message, newest.statement);
         let mut messages = newest.messages.clone();
-        messages.extend(self.unsettled(&companion, &self.state.gates[&companion], self.state.handled));
+        messages.extend(self.state.window.unsettled(&companion, &self.state.gates[&companion], self.state.position.handled));
         let candidate = Candidate { companion, trigger, why: None, message, is_farewell: false };
         self.owe_reply(&candidate, messages, Some(statement));
     }

@@ -15,12 +15,12 @@ impl Step<'_, '_> {
         reason: Reason,
         mut answered: AnswerRecord,
     ) {
-        let closing = self.at_least_minimum(&companion, vote).closing;
+        let closing = self.state.at_least_minimum(&companion, vote).closing;
         let wants = vote.verdict == Verdict::Yes;
         let is_farewell = wants && closing == Stage::Terminal && evaluation.trigger == Trigger::DirectAddress;
         let withdraws = closing == Stage::Terminal && !is_farewell;
         if wants && !withdraws {
-            answered.used_up = self.world.exhausted_statement_budget(self.state.clock);
+            answered.used_up = self.world.exhausted_statement_budget(self.state.position.clock);
         }
         self.answered_turn = evaluation.turn;
         let (trigger, upto) = (evaluation.trigger, evaluation.upto);

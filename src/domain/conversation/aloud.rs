@@ -4,9 +4,8 @@
 //! had started is closed as cut, and one of which none had is made again.
 
 use super::super::id::PersonId;
-use super::super::message::{Message, Modality, Role};
+use super::super::message::{Modality, Role};
 use super::super::settlement::are_all_deleted;
-use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{self, Interruption, Outcome, Said, Words, tolerance};
 use super::super::voice::pronounced::Pronounced;
 use super::super::voice::spoken_sentences::SpokenSentences;
@@ -49,32 +48,32 @@ pub struct SpokenStatement {
 
 #[derive(Clone, Debug)]
 pub(super) struct LiveReply {
-    ticket: Ticket,
-    companion: CompanionId,
-    machine: Interruption,
+    pub(super) ticket: Ticket,
+    pub(super) companion: CompanionId,
+    pub(super) machine: Interruption,
     /// The whole text, once the model has written it.
-    text: Option<Arc<str>>,
+    pub(super) text: Option<Arc<str>>,
     /// The sentences so far that are spoken, whose audio was asked for.
-    sentences: Vec<Arc<str>>,
+    pub(super) sentences: Vec<Arc<str>>,
     /// What is not spoken, because it is too long.
-    rest: String,
+    pub(super) rest: String,
     /// No more sentences follow.
-    is_all: bool,
+    pub(super) is_all: bool,
     /// The model's answer was lost: its text will never be complete.
-    is_lost: bool,
+    pub(super) is_lost: bool,
     /// The number of sentences that have started, and how many characters were heard of each, as journaled.
-    started: Vec<u32>,
+    pub(super) started: Vec<u32>,
     /// The turn delay: nothing is played before.
-    speaks_from: Moment,
-    has_audio: bool,
+    pub(super) speaks_from: Moment,
+    pub(super) has_audio: bool,
     /// The turn delay was not over when it came.
-    awaits_delay: bool,
+    pub(super) awaits_delay: bool,
     /// What was told before the first frame, and waits for it.
-    early: Vec<interruption::Input>,
+    pub(super) early: Vec<interruption::Input>,
     /// The reply that it was extended from.
-    replaced: Option<Ticket>,
+    pub(super) replaced: Option<Ticket>,
     /// The buffer is being handed over, and then the reply is made again. What is told of it until then belongs to the one that was stopped.
-    is_extending: bool,
+    pub(super) is_extending: bool,
 }
 
 impl LiveReply {
@@ -110,42 +109,11 @@ impl LiveCall {
 }
 
 impl Conversation {
-    /// The number of the reply that is being prepared or spoken aloud.
-    pub fn spoken_reply(&self) -> Option<Ticket> {
-        self.live.call()?.reply.as_ref().map(|reply| reply.ticket)
-    }
-
-    /// Whether words that were begun then were said during a spoken reply, or while one was being prepared.
-    pub fn is_during_spoken_reply(&self, started: Moment) -> bool {
-        self.live.call().is_some_and(|call| call.reply.is_some() || call.replied_at.is_some_and(|ended| started < ended))
-    }
-
-    /// The words that were played lately, to recognise their echo.
-    pub fn played_words(&self) -> PlayedWords {
-        let of_call = |call: &LiveCall| match &call.reply {
-            Some(reply) => reply.machine.played_words().clone(),
-            None => call.played.clone(),
-        };
-        self.live.call().map(of_call).unwrap_or_default()
-    }
-
-    /// Whether this reply plays, and does not pause.
-    pub fn plays_aloud(&self, ticket: Ticket) -> bool {
-        let reply = self.live.call().and_then(|call| call.reply.as_ref());
-        reply.is_some_and(|reply| reply.ticket == ticket && reply.machine.is_playing())
-    }
-
-    /// Whether sentences of this reply were given to be spoken. Then its model is not asked again.
-    pub fn has_said(&self, ticket: Ticket) -> bool {
-        let reply = self.live.call().and_then(|call| call.reply.as_ref());
-        reply.is_some_and(|reply| reply.ticket == ticket && !reply.sentences.is_empty())
-    }
-
     /// A reply that nobody owes any more is not spoken on.
     pub(super) fn drop_orphaned_reply(&mut self, out: &mut Vec<Output>) {
-        let Some(ticket) = self.spoken_reply() else { return };
+        let Some(ticket) = self.voice.spoken_reply() else { return };
         if self.turns.floor.as_ref().is_none_or(|floor| floor.ticket != ticket)
-            && let Some(call) = self.live.call_mut()
+            && let Some(call) = self.voice.live.call_mut()
         {
             call.reply = None;
             out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(Outcome::Cancelled)) });
@@ -156,30 +124,12 @@ impl Conversation {
 impl Step<'_, '_> {
     /// Whether a reply to this message is spoken: the message was spoken or everything is, and somebody is in the call who hears it.
     pub(super) fn modality_of_reply(&self, message: Option<Seq>) -> Modality {
-        let is_spoken = message.is_some_and(|message| self.is_spoken(message));
-        let is_heard = self.state.call.is_connected() && !self.state.live.call().is_some_and(|call| call.is_silenced);
+        let is_spoken = message.is_some_and(|message| self.state.window.is_spoken(message));
+        let is_heard = self.state.voice.call.is_connected() && !self.state.voice.live.call().is_some_and(|call| call.is_silenced);
         match is_heard && (is_spoken || self.world.rules.voice.read_text_aloud) {
             true => Modality::Voice,
             false => Modality::Text,
         }
-    }
-
-    /// The newest of these messages that is an event.
-    pub(super) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
-        let is_event = |seq: &&Seq| self.state.window.get(**seq).is_some_and(|entry| entry.message.kind.is_some());
-        messages.iter().rfind(is_event).copied()
-    }
-
-    /// Whether this message was spoken in the call, by a person or a companion, or is an event of the call.
-    pub(super) fn is_spoken(&self, message: Seq) -> bool {
-        let was_heard =
-            |message: &Message| message.speech.is_some() || message.kind.is_some() || message.from.role == Role::Companion;
-        self.state.window.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))
-    }
-
-    /// Whether this reply is being prepared or spoken aloud.
-    pub(super) fn is_aloud(&self, ticket: Ticket) -> bool {
-        self.state.spoken_reply() == Some(ticket)
     }
 
     /// A companion has got the floor for a spoken reply: people who talk hold it back from now on.
@@ -188,10 +138,10 @@ impl Step<'_, '_> {
         let Some(policy) = self.world.policies.get(&floor.companion) else { return };
         let mood = self.state.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
-        let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.state.clock);
+        let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.state.position.clock);
         let prepare = Aloud::Prepare { companion: companion.clone() };
         let is_extended = floor.replans > 0;
-        let Some(call) = self.state.live.call_mut() else { return };
+        let Some(call) = self.state.voice.live.call_mut() else { return };
         let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
         let answer_timeout = self.world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
         let machine = Interruption::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
@@ -225,7 +175,7 @@ impl Step<'_, '_> {
         };
         if floor.heard().trim().is_empty() {
             // With nobody in the call it is written.
-            if self.state.call.is_connected() {
+            if self.state.voice.call.is_connected() {
                 self.begin_aloud(Duration::ZERO);
             }
             return;
@@ -239,7 +189,7 @@ impl Step<'_, '_> {
     /// A sentence of a spoken reply is written: it is spoken, as far as the reply is not too long. A reply that is going to be made again, or has
     /// ended, needs none.
     pub(super) fn speak_sentence(&mut self, ticket: Ticket, text: Arc<str>) {
-        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return };
+        let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return };
         if reply.is_extending || reply.is_all {
             return;
         }
@@ -256,7 +206,7 @@ impl Step<'_, '_> {
     /// The text of a spoken reply is complete: its sentences are spoken, unless that was done while it was written. Returns the text if it is to be
     /// posted.
     pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>) -> Option<Arc<str>> {
-        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
+        let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
         if reply.is_extending || reply.is_all {
             return None;
         }
@@ -265,7 +215,7 @@ impl Step<'_, '_> {
                 self.speak_sentence(ticket, sentence);
             }
         }
-        let reply = self.state.live.reply_mut()?;
+        let reply = self.state.voice.live.reply_mut()?;
         (reply.text, reply.is_all) = (Some(text), true);
         self.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
         self.post_rest();
@@ -274,7 +224,7 @@ impl Step<'_, '_> {
 
     /// The answer of the model was lost. That makes no difference to a reply that is going to be made again. After the first sentence was said, the reply ends there. Returns whether it did.
     pub(super) fn end_lost_answer(&mut self, ticket: Ticket) -> bool {
-        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
+        let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
         reply.is_lost = true;
         if reply.is_extending || reply.machine.will_extend() {
             return true;
@@ -302,10 +252,10 @@ impl Step<'_, '_> {
     pub(super) fn handle_notice(&mut self, notice: Notice) {
         match notice {
             Notice::Call(heard) => self.handle_call_input(heard),
-            Notice::Voiced { user, .. } | Notice::Partial { user, .. } if !self.hears(&user) => {}
+            Notice::Voiced { user, .. } | Notice::Partial { user, .. } if !self.state.voice.hears(&user) => {}
             Notice::Voiced { user, from, to } => self.tell_reply(interruption::Input::Voiced { user, from, to }),
             Notice::Partial { user, started, words } => {
-                let words = self.to_those_present(words);
+                let words = self.state.gates.to_those_present(words);
                 self.tell_reply(interruption::Input::Words { user: user.clone(), started, is_final: false, words });
                 self.handle_call_input(utterance::Input::Partial { user });
             }
@@ -317,11 +267,11 @@ impl Step<'_, '_> {
 
     /// The companions are not heard in the call any more, or are heard again.
     fn silence_call(&mut self, is_silenced: bool) {
-        if is_silenced || self.state.live.call().is_some() {
-            self.state.live.call_or_default().is_silenced = is_silenced;
+        if is_silenced || self.state.voice.live.call().is_some() {
+            self.state.voice.live.call_or_default().is_silenced = is_silenced;
         }
         // One that is being extended is written after that.
-        let reply = self.state.live.reply_mut().filter(|reply| is_silenced && !reply.is_extending);
+        let reply = self.state.voice.live.reply_mut().filter(|reply| is_silenced && !reply.is_extending);
         if reply.is_some() {
             self.tell_reply(interruption::Input::Silenced);
         }
@@ -329,11 +279,11 @@ impl Step<'_, '_> {
 
     /// What plays a reply has nothing of it. One that is being prepared goes on from its first sentence.
     fn begin_playback_anew(&mut self) {
-        let Some(reply) = self.state.live.reply_mut() else { return };
+        let Some(reply) = self.state.voice.live.reply_mut() else { return };
         reply.early.clear();
         (reply.has_audio, reply.awaits_delay) = (false, false);
         self.tell_reply(interruption::Input::PlayerRestarted);
-        let Some(reply) = self.state.live.reply_mut().filter(|reply| reply.machine.is_preparing()) else { return };
+        let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.machine.is_preparing()) else { return };
         let ticket = reply.ticket;
         let mut tell = |aloud| self.out.push(Output::Aloud { ticket, aloud });
         tell(Aloud::Prepare { companion: reply.companion.clone() });
@@ -348,8 +298,8 @@ impl Step<'_, '_> {
 
     /// Takes in what the mouth tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
     fn handle_playback(&mut self, ticket: Ticket, told: interruption::Input) {
-        let now = self.state.clock;
-        let Some(reply) = self.state.live.reply_mut() else { return };
+        let now = self.state.position.clock;
+        let Some(reply) = self.state.voice.live.reply_mut() else { return };
         let is_stop = told == interruption::Input::StopPressed;
         let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending && !reply.sentences.is_empty());
         if !(is_of_it || is_stop && reply.replaced == Some(ticket)) {
@@ -385,8 +335,8 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn tell_reply(&mut self, told: interruption::Input) {
-        let now = self.state.clock;
-        let Some(reply) = self.state.live.reply_mut() else { return };
+        let now = self.state.position.clock;
+        let Some(reply) = self.state.voice.live.reply_mut() else { return };
         if reply.awaits_rest() {
             return match told {
                 interruption::Input::ShutDown => self.conclude_rest(),
@@ -401,7 +351,7 @@ impl Step<'_, '_> {
             self.journal_heard(false);
         }
         self.carry_out_reply(effects);
-        if is_last && self.state.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
+        if is_last && self.state.voice.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
             // Nobody writes it to its end.
             self.conclude_rest();
         }
@@ -410,8 +360,8 @@ impl Step<'_, '_> {
     /// What people do in the call also concerns the reply in progress.
     pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input) {
         let is_deaf_to = match heard {
-            utterance::Input::Started { user, .. } => !self.hears(user),
-            utterance::Input::Final { user, .. } => self.ignores(user),
+            utterance::Input::Started { user, .. } => !self.state.voice.hears(user),
+            utterance::Input::Final { user, .. } => self.state.voice.ignores(user),
             _ => false,
         };
         if is_deaf_to {
@@ -426,7 +376,7 @@ impl Step<'_, '_> {
             | utterance::Input::OptedOut { user } => interruption::Input::PersonGone { user: user.clone() },
             utterance::Input::Final { user, segment: None, .. } => interruption::Input::Words {
                 user: user.clone(),
-                started: self.state.clock,
+                started: self.state.position.clock,
                 is_final: true,
                 words: Words::default(),
             },
@@ -444,35 +394,21 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment) {
-        let words = self.to_those_present(Words::of_segment(segment));
+        let words = self.state.gates.to_those_present(Words::of_segment(segment));
         self.tell_reply(interruption::Input::Words { user: segment.person(), started: segment.started, is_final: true, words });
-    }
-
-    /// Whether a person in the call wants to be ignored.
-    pub(super) fn ignores(&self, user: &PersonId) -> bool {
-        self.state.live.call().is_some_and(|call| call.utterances.ignores(user))
-    }
-
-    /// Whether a person is in the call, and does not want to be ignored.
-    fn hears(&self, user: &PersonId) -> bool {
-        self.state.call.author(user).is_some() && !self.ignores(user)
-    }
-
-    /// Only companions that are present can be addressed.
-    fn to_those_present(&self, mut words: Words) -> Words {
-        words.addressed.retain(|companion| self.state.gates.contains_key(companion));
-        words
     }
 
     /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.
     pub(super) fn end_unwanted_reply(&mut self, event: &Event) {
-        let Some(ticket) = self.state.spoken_reply() else { return };
+        let Some(ticket) = self.state.voice.spoken_reply() else { return };
         let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let told = match event {
             event if event.cancels(&floor.companion) || event.pauses(&floor.companion) => interruption::Input::Cancelled,
             Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages) => interruption::Input::Cancelled,
-            Event::Deleted { messages, .. } if self.state.call.is_emptied_by(messages) => interruption::Input::CallEnded,
-            Event::VoiceLeft { from } if self.state.call.is_only(&PersonId::from(&*from.id)) => interruption::Input::CallEnded,
+            Event::Deleted { messages, .. } if self.state.voice.call.is_emptied_by(messages) => interruption::Input::CallEnded,
+            Event::VoiceLeft { from } if self.state.voice.call.is_only(&PersonId::from(&*from.id)) => {
+                interruption::Input::CallEnded
+            }
             _ => return,
         };
         self.tell_reply(told);
@@ -480,8 +416,8 @@ impl Step<'_, '_> {
 
     /// Does what is due for the reply in progress.
     pub(super) fn advance_reply(&mut self, due: Due) {
-        let now = self.state.clock;
-        let Some(reply) = self.state.live.reply_mut() else { return };
+        let now = self.state.position.clock;
+        let Some(reply) = self.state.voice.live.reply_mut() else { return };
         let effects = match due {
             Due::Before => reply.machine.advance_to(now),
             Due::Now => reply.machine.wake(now),
@@ -489,7 +425,7 @@ impl Step<'_, '_> {
         let is_due = now > reply.speaks_from || now == reply.speaks_from && due == Due::Now;
         self.carry_out_reply(effects);
         // An extension or an end has dropped the audio.
-        let waiting = self.state.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
+        let waiting = self.state.voice.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
         if let Some(reply) = waiting {
             reply.awaits_delay = false;
             self.tell_reply(interruption::Input::FirstAudio);
@@ -498,7 +434,7 @@ impl Step<'_, '_> {
 
     fn carry_out_reply(&mut self, effects: Vec<interruption::Effect>) {
         for effect in effects {
-            let Some(reply) = self.state.live.reply_mut() else { return };
+            let Some(reply) = self.state.voice.live.reply_mut() else { return };
             let (companion, ticket) = (reply.companion.clone(), reply.ticket);
             match effect {
                 interruption::Effect::Finalize { user } => {
@@ -507,7 +443,7 @@ impl Step<'_, '_> {
                 }
                 interruption::Effect::Extend => self.extend_reply(),
                 interruption::Effect::Interrupted(mut interrupted) => {
-                    interrupted.who = interrupted.who.filter(|who| !self.state.live.has_forgotten(who));
+                    interrupted.who = interrupted.who.filter(|who| !self.state.voice.live.has_forgotten(who));
                     self.record(Event::Interrupted { companion, ticket, interrupted });
                 }
                 interruption::Effect::SentenceDropped { sentence } => {
@@ -541,7 +477,7 @@ impl Step<'_, '_> {
     /// Journals that the sentences up to this one are about to be heard.
     fn start_sentences(&mut self, upto: usize) {
         loop {
-            let Some(reply) = self.state.live.reply_mut() else { return };
+            let Some(reply) = self.state.voice.live.reply_mut() else { return };
             let sentence = reply.started.len();
             let Some(text) = reply.machine.script().sentence_text(sentence).filter(|_| sentence <= upto) else { return };
             let (companion, ticket, text) = (reply.companion.clone(), reply.ticket, text.clone());
@@ -554,7 +490,7 @@ impl Step<'_, '_> {
 
     /// Journals how much of the sentences was heard: of those that were played to their end, or of all.
     fn journal_heard(&mut self, all: bool) {
-        let Some(reply) = self.state.live.reply_mut() else { return };
+        let Some(reply) = self.state.voice.live.reply_mut() else { return };
         let (companion, ticket) = (reply.companion.clone(), reply.ticket);
         let mut events = Vec::new();
         for (number, progress) in reply.machine.script().progress().enumerate() {
@@ -573,11 +509,11 @@ impl Step<'_, '_> {
     }
 
     fn journal_dropped(&mut self, number: usize) {
-        if self.state.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
+        if self.state.voice.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
             return;
         }
         self.start_sentences(number);
-        let Some(reply) = self.state.live.reply_mut() else { return };
+        let Some(reply) = self.state.voice.live.reply_mut() else { return };
         let Some(progress) = reply.machine.script().progress().nth(number) else { return };
         let (companion, ticket, sentence) = (reply.companion.clone(), reply.ticket, number as u32);
         let (heard, ms) = (progress.heard.chars().count() as u32, u64::try_from(progress.played.as_millis()).unwrap_or(u64::MAX));
@@ -586,14 +522,14 @@ impl Step<'_, '_> {
 
     /// Everything that is buffered is handed over, and then the reply is made again.
     fn extend_reply(&mut self) {
-        let Some(call) = self.state.live.call_mut() else { return };
+        let Some(call) = self.state.voice.live.call_mut() else { return };
         if let Some(reply) = &mut call.reply {
             reply.is_extending = true;
             reply.early.clear();
             (reply.has_audio, reply.awaits_delay) = (false, false);
         }
         match call.utterances.hand_over_now() {
-            Some(hand_over) => self.state.hand_over(&hand_over, &mut self.out),
+            Some(hand_over) => self.state.voice.hand_over(&hand_over, &mut self.out),
             // An early hand-over was first.
             None if !call.is_handing_over() => self.extended(),
             None => {}
@@ -602,10 +538,10 @@ impl Step<'_, '_> {
 
     /// The words that extend a reply are messages by now.
     pub(super) fn extended(&mut self) {
-        let Some(call) = self.state.live.call_mut() else { return };
+        let Some(call) = self.state.voice.live.call_mut() else { return };
         let is_handing_over = call.is_handing_over();
         let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
-        let (ticket, next) = (reply.ticket, Ticket(self.state.tickets.0 + 1));
+        let (ticket, next) = (reply.ticket, Ticket(self.state.position.tickets.0 + 1));
         (reply.is_extending, reply.ticket, reply.replaced) = (false, next, Some(ticket));
         (reply.text, reply.is_all, reply.is_lost) = (None, false, false);
         reply.sentences.clear();
@@ -615,9 +551,9 @@ impl Step<'_, '_> {
         let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let (companion, trigger, mut messages) = (floor.companion.clone(), floor.trigger, floor.messages.clone());
         if let Some(gate) = self.state.gates.get(&companion) {
-            messages.extend(self.unsettled(&companion, gate, self.state.handled));
+            messages.extend(self.state.window.unsettled(&companion, gate, self.state.position.handled));
         }
-        self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.state.handled });
+        self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.state.position.handled });
         if is_silenced {
             self.tell_reply(interruption::Input::Silenced);
         }
@@ -629,8 +565,8 @@ impl Step<'_, '_> {
         if outcome == Outcome::RestInWriting {
             return self.post_rest();
         }
-        let now = self.state.clock;
-        let Some(call) = self.state.live.call_mut() else { return };
+        let now = self.state.position.clock;
+        let Some(call) = self.state.voice.live.call_mut() else { return };
         let Some(reply) = call.reply.take() else { return };
         call.played = reply.machine.played_words().clone();
         call.replied_at = Some(now);
@@ -665,17 +601,17 @@ impl Step<'_, '_> {
 
     /// Posts what nobody has heard of a reply that is not spoken on, once all of it is written.
     fn post_rest(&mut self) {
-        if self.state.live.reply_mut().is_some_and(|reply| reply.awaits_rest() && reply.is_all) {
+        if self.state.voice.live.reply_mut().is_some_and(|reply| reply.awaits_rest() && reply.is_all) {
             self.conclude_rest();
         }
     }
 
     /// Posts what nobody has heard of a reply, as far as it is written.
     fn conclude_rest(&mut self) {
-        let Some(reply) = self.state.live.call_mut().and_then(|call| call.reply.take()) else { return };
+        let Some(reply) = self.state.voice.live.call_mut().and_then(|call| call.reply.take()) else { return };
         let (ticket, heard, rest) = (reply.ticket, reply.machine.heard(), reply.unheard());
-        if let Some(call) = self.state.live.call_mut() {
-            (call.played, call.replied_at) = (reply.machine.played_words().clone(), Some(self.state.clock));
+        if let Some(call) = self.state.voice.live.call_mut() {
+            (call.played, call.replied_at) = (reply.machine.played_words().clone(), Some(self.state.position.clock));
         }
         self.report_spoken_reply(&reply.companion, ticket, None);
         // Its model may still write.
@@ -694,10 +630,10 @@ impl Step<'_, '_> {
         let author = message.filter(|entry| entry.message.from.role == Role::Person);
         let mut people: BTreeSet<_> = by.iter().cloned().collect();
         people.extend(author.map(|entry| PersonId::from(&*entry.message.from.id)));
-        if let Some(call) = self.state.live.call_mut() {
+        if let Some(call) = self.state.voice.live.call_mut() {
             call.interrupter = by;
         }
-        let (companion, last_frame) = (companion.clone(), self.state.clock);
+        let (companion, last_frame) = (companion.clone(), self.state.position.clock);
         self.tell_utterances(utterance::Input::Replied { companion, people, last_frame });
     }
 
@@ -716,7 +652,7 @@ impl Step<'_, '_> {
         let Some(floor) = self.state.turns.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
         floor.is_posting = true;
         let cut = cut.map(|(full, by)| {
-            let by = by.and_then(|by| self.state.call.author(&by));
+            let by = by.and_then(|by| self.state.voice.call.author(&by));
             Box::new(Cut { full: full.trim().into(), by })
         });
         let text = match &rest {
@@ -734,13 +670,6 @@ impl Step<'_, '_> {
             self.out.push(Output::Cancel { ticket });
         }
         self.out.push(Output::Post(Box::new(posting)));
-    }
-
-    /// Whether turns wait for what somebody said who cut a statement (docs/design/voice.md A-47).
-    pub(super) fn holds_turns(&self) -> bool {
-        let Some(call) = self.state.live.call() else { return false };
-        let is_awaited = |person: &PersonId| !call.utterances.is_lull_over() && call.utterances.awaits_words_of(person);
-        call.interrupter.as_ref().is_some_and(|person| call.is_handing_over() || is_awaited(person))
     }
 }
 

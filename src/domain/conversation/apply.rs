@@ -19,7 +19,7 @@ impl Conversation {
         world: &World<'_>,
         notes: &mut Vec<Output>,
     ) {
-        self.clock = self.clock.max(at);
+        self.position.clock = self.position.clock.max(at);
         if event.is_inbound() && !leaves_statements_alone(event) {
             self.note_inbound(seq);
         }
@@ -30,52 +30,52 @@ impl Conversation {
             }
             Event::Edited { message, text } => {
                 self.window.edit(*message, text);
-                self.edit_recent_statement(*message, text);
+                self.closing.edit_recent_statement(*message, text);
             }
             Event::Deleted { messages, unnamed, again } => {
                 self.forget_cutters(unnamed);
                 self.apply_deleted(messages, *again, notes);
             }
             Event::Joined { companion, external } => {
-                self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
+                self.gates.get_or_insert(companion, Gate::new(self.position.handled)).external = *external;
             }
             Event::Left { companion } => {
-                let was_about_to = self.is_about_to_acknowledge(companion);
+                let was_about_to = self.turns.is_about_to_acknowledge(companion);
                 self.cancel_activity(Some(companion), notes);
                 let owes = |gate: &&Gate| was_about_to || gate.owes_acknowledgement();
                 let orphaned = self.gates.get(companion).filter(owes).map(|gate| gate.cursor);
                 self.gates.remove(companion);
-                self.opened_again.remove(companion);
+                self.closing.opened_again.remove(companion);
                 self.turns.rounds.iter_mut().for_each(|round| round.withdraw(companion));
                 self.fire_remaining_events(orphaned.as_slice(), notes);
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
                 self.cancel_activity(None, notes);
-                self.episode = None;
-                self.call.clear();
-                self.opened_again.clear();
+                self.closing.episode = None;
+                self.voice.call.clear();
+                self.closing.opened_again.clear();
                 self.acknowledgements.release();
                 self.replaceable = None;
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
                 for gate in self.gates.values_mut() {
-                    *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.handled) };
+                    *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
                 }
             }
-            Event::CaughtUp { .. } => self.handled = self.handled.max(seq),
+            Event::CaughtUp { .. } => self.position.handled = self.position.handled.max(seq),
             Event::VoiceJoined { from } => {
-                self.handled = self.handled.max(seq);
-                self.call.join(seq, from);
+                self.position.handled = self.position.handled.max(seq);
+                self.voice.call.join(seq, from);
             }
             Event::VoiceLeft { from } => {
-                self.handled = self.handled.max(seq);
-                self.call.leave(from);
+                self.position.handled = self.position.handled.max(seq);
+                self.voice.call.leave(from);
             }
             Event::Segment(segment) => {
-                self.handled = self.handled.max(seq);
-                self.call.keep(seq, segment);
+                self.position.handled = self.position.handled.max(seq);
+                self.voice.call.keep(seq, segment);
             }
             Event::VoiceQuiet { companions } => self.apply_lull_fired(companions),
             Event::JitterDrawn { companion, next_interjection_at } => {
@@ -108,16 +108,16 @@ impl Conversation {
                 }
             }
             // A message is usually refused just before it is applied. After a restart, a message that was applied before may be refused.
-            Event::AddressRefused { message } if *message > self.handled => self.refused = Some(*message),
+            Event::AddressRefused { message } if *message > self.position.handled => self.announced.refused = Some(*message),
             Event::AddressRefused { message } => self.apply_late_refusal(*message),
             Event::RoundOpened(opened) => self.apply_round_opened(opened, turn),
             Event::RoundClosed(closed) => self.apply_round_closed(closed),
             Event::StageChanged { companion, to, cause, .. } => {
-                self.opened_again.remove(companion);
+                self.closing.opened_again.remove(companion);
                 self.apply_stage(companion, *to, *cause, notes);
             }
             Event::RepetitionAsked { ticket, .. } => {
-                self.tickets = self.tickets.max(*ticket);
+                self.position.tickets = self.position.tickets.max(*ticket);
                 self.turns.judge(Judgement::Asked(*ticket));
             }
             Event::RepetitionJudged { score, detections, forced, exempt, .. } => {
@@ -142,18 +142,18 @@ impl Conversation {
                 again,
             } => {
                 let tries = again.map_or(0, |_| self.uncount_replaced(companion));
-                self.tickets = self.tickets.max(*ticket);
+                self.position.tickets = self.position.tickets.max(*ticket);
                 if *trigger == Trigger::Silence {
-                    self.apply_started();
+                    self.gates.apply_started();
                 }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
                 let (why, selection) = match self.turns.selected.take() {
                     Some(turn) => (turn.candidate.why, turn.selection),
                     None => {
-                        let opened = wish.as_ref().map_or(self.handled, |wish| wish.upto);
+                        let opened = wish.as_ref().map_or(self.position.handled, |wish| wish.upto);
                         (
                             wish.and_then(|wish| wish.why),
-                            Selection { opened, selected_at: self.handled, turn, ..Selection::default() },
+                            Selection { opened, selected_at: self.position.handled, turn, ..Selection::default() },
                         )
                     }
                 };
@@ -166,7 +166,7 @@ impl Conversation {
                     why,
                     selection,
                     due_at: *due_at,
-                    began_at: self.clock,
+                    began_at: self.position.clock,
                     expires_at: *expires_at,
                     replans: 0,
                     tries,
@@ -174,7 +174,7 @@ impl Conversation {
                     was_late: false,
                     is_farewell: *is_farewell,
                     is_unjudged: *is_unjudged,
-                    forced: self.tally.forced,
+                    forced: self.closing.tally.forced,
                     message: *message,
                     modality: *modality,
                     sentences: Vec::new(),
@@ -219,7 +219,7 @@ impl Conversation {
     /// Notes the number of an inbound event. A statement opens a round only if no other inbound event follows before, unless it waits for a
     /// judgement.
     fn note_inbound(&mut self, seq: Seq) {
-        self.handled = self.handled.max(seq);
+        self.position.handled = self.position.handled.max(seq);
         self.turns.forget_posted();
     }
 
@@ -269,8 +269,8 @@ impl Conversation {
 
     /// Arms the lull timers of companions without a waiting trigger, if `may_wait`.
     fn arm_lulls(&mut self, may_wait: bool, world: &World<'_>, notes: &mut Vec<Output>) {
-        let now = self.clock;
-        let in_call = self.call.is_connected();
+        let now = self.position.clock;
+        let in_call = self.voice.call.is_connected();
         for (companion, gate) in self.gates.iter_mut() {
             if gate.is_silent() || gate.waiting.is_some() || gate.is_backing_off() {
                 continue;
@@ -290,8 +290,8 @@ impl Conversation {
 
     /// Ends back-offs. A companion without a question to ask again waits for a lull from the end of its back-off, even if that end was noticed late.
     fn apply_back_off_ended(&mut self, companions: &[CompanionId], world: &World<'_>, notes: &mut Vec<Output>) {
-        let (now, is_busy) = (self.clock, self.is_busy());
-        let in_call = self.call.is_connected();
+        let (now, is_busy) = (self.position.clock, self.is_busy());
+        let in_call = self.voice.call.is_connected();
         for companion in companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let until = gate.retry_at();
@@ -319,7 +319,7 @@ impl Conversation {
     }
 
     fn apply_unanswered(&mut self, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
-        let now = self.clock;
+        let now = self.position.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };
         let Some(evaluation) = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket) else { return };
         // If the message of the question was deleted, the question is dropped. The other unsettled messages wait for a lull.
@@ -329,8 +329,8 @@ impl Conversation {
     }
 
     fn apply_evaluated(&mut self, evaluated: &Evaluated, turn: Option<TurnId>) {
-        self.tickets = self.tickets.max(evaluated.ticket);
-        let now = self.clock;
+        self.position.tickets = self.position.tickets.max(evaluated.ticket);
+        let now = self.position.clock;
         let is_called = self.is_called(&evaluated.companion);
         if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
             gate.waiting = None;
@@ -362,7 +362,7 @@ impl Conversation {
             self.turns.rounds.iter_mut().for_each(|round| round.submit(state.clone()));
         }
         if decided.reason == Reason::Backchannel {
-            self.overheard.retain(|seq, _| !decided.messages.contains(seq));
+            self.voice.overheard.retain(|seq, _| !decided.messages.contains(seq));
         }
         if decided.reason == Reason::Event {
             return self.apply_acknowledging(decided, turn);
@@ -439,7 +439,7 @@ impl Conversation {
 
     /// Drops the messages that every companion has settled from the window, and counts them towards the next summary.
     fn drop_settled(&mut self) {
-        let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
+        let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.position.handled);
         // The messages that a reply in progress answers are still needed.
         let answered = self.turns.owed_replies().filter_map(|floor| floor.messages.first()).min();
         let settled = answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1))));

@@ -18,6 +18,24 @@ pub(super) struct Attendance {
     pub(super) called: BTreeSet<CompanionId>,
 }
 
+impl Conversation {
+    /// Whether a companion is asked although another one speaks or is asked: a person has just addressed it, and it has nothing in progress itself.
+    fn is_asked_at_once(&self, companion: &CompanionId, gate: &Gate, waiting: Waiting) -> bool {
+        let has_floor =
+            self.turns.floor.as_ref().is_some_and(|floor| floor.companion == *companion) || self.turns.is_selected(companion);
+        // The address may have settled, because the buffer was full.
+        let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
+        // One that wants to speak and waits for the votes of others is asked anew. A round is known by its message.
+        waiting.urgent
+            && is_addressed()
+            && gate.evaluation.is_none()
+            && !self.turns.held.contains_key(companion)
+            && !has_floor
+            && self.gates.holds_rounds()
+            && self.turns.round(self.position.handled).is_none()
+    }
+}
+
 impl Step<'_, '_> {
     /// The last speaker, if its statement opens the round and it has no waiting trigger of its own.
     pub(super) fn speaker_left_out(&self) -> Option<CompanionId> {
@@ -70,27 +88,11 @@ impl Step<'_, '_> {
             && self.world.policies.contains_key(companion)
     }
 
-    /// Whether a companion is asked although another one speaks or is asked: a person has just addressed it, and it has nothing in progress itself.
-    fn is_asked_at_once(&self, companion: &CompanionId, gate: &Gate, waiting: Waiting) -> bool {
-        let has_floor = self.state.turns.floor.as_ref().is_some_and(|floor| floor.companion == *companion)
-            || self.state.turns.is_selected(companion);
-        // The address may have settled, because the buffer was full.
-        let is_addressed = || self.state.buffer(companion).any(|entry| is_call(&entry.message, companion));
-        // One that wants to speak and waits for the votes of others is asked anew. A round is known by its message.
-        waiting.urgent
-            && is_addressed()
-            && gate.evaluation.is_none()
-            && !self.state.turns.held.contains_key(companion)
-            && !has_floor
-            && self.holds_rounds()
-            && self.state.turns.round(self.state.handled).is_none()
-    }
-
     /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
     /// than that settles, too.
     pub(super) fn settle_stale(&mut self, companion: &CompanionId, patience: Option<Duration>) {
         let gate = &self.state.gates[companion];
-        let age = |at: Moment| self.state.clock.since(at);
+        let age = |at: Moment| self.state.position.clock.since(at);
         let stale = self
             .state
             .window
@@ -122,12 +124,12 @@ impl Step<'_, '_> {
             let gate = &self.state.gates[companion];
             // Events are acknowledged without a question.
             let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
-            let may_ask = !self.state.is_busy() || self.is_asked_at_once(companion, gate, waiting);
+            let may_ask = !self.state.is_busy() || self.state.is_asked_at_once(companion, gate, waiting);
             if !may_ask || !self.is_ready(companion, gate) || self.awaits_last_statement() {
                 return None;
             }
-            if waiting.trigger == Trigger::Interjection && self.holds_interjections()
-                || waiting.trigger == Trigger::Turn && self.holds_turns()
+            if waiting.trigger == Trigger::Interjection && self.state.voice.holds_interjections()
+                || waiting.trigger == Trigger::Turn && self.state.voice.holds_turns()
             {
                 return None;
             }
@@ -137,13 +139,13 @@ impl Step<'_, '_> {
                 return None;
             }
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
-            self.decline(companion, waiting.trigger, reason, self.state.handled, answered);
+            self.decline(companion, waiting.trigger, reason, self.state.position.handled, answered);
         }
     }
 
     /// The reason to decide without a call. `None`: the companion must be asked, and the question is already counted.
     fn decide_without_call(&mut self, companion: &CompanionId, waiting: Waiting) -> Option<(Reason, Option<UsedUp>)> {
-        if self.streak() >= self.world.rules.turn_taking.max_companion_streak {
+        if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
             return Some((Reason::LoopGuard, None));
         }
         let is_for_others = match waiting.trigger {
@@ -158,13 +160,13 @@ impl Step<'_, '_> {
         if self.world.is_unpostable {
             return Some((Reason::Unpostable, None));
         }
-        let guild_budget = self.world.exhausted_statement_budget(self.state.clock);
+        let guild_budget = self.world.exhausted_statement_budget(self.state.position.clock);
         let used_up = match waiting.trigger {
             Trigger::DirectAddress | Trigger::Event => guild_budget,
             _ => self
                 .world
                 .ledger
-                .take_evaluation(self.world.channel, companion, self.state.clock, self.world.rules.gate, guild_budget)
+                .take_evaluation(self.world.channel, companion, self.state.position.clock, self.world.rules.gate, guild_budget)
                 .err(),
         }?;
         Some((Reason::Budget, Some(used_up)))
@@ -189,16 +191,16 @@ impl Step<'_, '_> {
         if asked.is_empty() {
             return;
         }
-        if self.holds_rounds() {
+        if self.state.gates.holds_rounds() {
             self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), attendance);
         }
         for (companion, waiting) in asked {
             let gate = &self.state.gates[&companion];
-            let messages = self.unsettled(&companion, gate, self.state.handled);
-            let is_alone_and_spoken = !self.holds_rounds() && self.is_spoken(waiting.message);
+            let messages = self.state.window.unsettled(&companion, gate, self.state.position.handled);
+            let is_alone_and_spoken = !self.state.gates.holds_rounds() && self.state.window.is_spoken(waiting.message);
             let evaluated = Evaluated {
-                due_at: is_alone_and_spoken.then(|| self.state.clock + self.world.rules.voice.decision_timeout()),
-                ticket: Ticket(self.state.tickets.0 + 1),
+                due_at: is_alone_and_spoken.then(|| self.state.position.clock + self.world.rules.voice.decision_timeout()),
+                ticket: Ticket(self.state.position.tickets.0 + 1),
                 trigger: waiting.trigger,
                 message: waiting.message,
                 upto: messages.last().copied().unwrap_or(gate.cursor),

@@ -18,45 +18,12 @@ impl Conversation {
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
     }
 
-    /// Adds a statement to those that the next judgement considers.
-    pub(super) fn remember_statement(&mut self, seq: Seq, message: Arc<Message>) {
-        let follows_person = self.recent_statements.last().is_some_and(|last| last.seq < self.tally.newest_human);
-        if self.recent_statements.len() == repetition::MOST_STATEMENTS {
-            self.recent_statements.remove(0);
-        }
-        self.recent_statements.reserve_exact(1);
-        self.recent_statements.push(RecentStatement { seq, message, follows_person });
-    }
-
-    pub(super) fn edit_recent_statement(&mut self, seq: Seq, text: &Arc<str>) {
-        if let Some(statement) = self.recent_statements.iter_mut().find(|statement| statement.seq == seq) {
-            Arc::make_mut(&mut statement.message).edit(text.clone());
-        }
-    }
-
     /// Removes who cut off these statements.
     pub(super) fn forget_cutters(&mut self, statements: &[Seq]) {
         self.window.forget_cutters(statements);
-        for statement in self.recent_statements.iter_mut().filter(|statement| statements.contains(&statement.seq)) {
+        for statement in self.closing.recent_statements.iter_mut().filter(|statement| statements.contains(&statement.seq)) {
             Arc::make_mut(&mut statement.message).forget_cutter();
         }
-    }
-
-    pub(super) fn replace_recent_statement(&mut self, seq: Seq, message: &Message) {
-        if let Some(statement) = self.recent_statements.iter_mut().find(|statement| statement.seq == seq) {
-            statement.message = Arc::new(message.clone());
-        }
-    }
-
-    /// Drops deleted statements. If a person spoke before one of them, that person spoke before the next one.
-    pub(super) fn delete_recent_statements(&mut self, deleted: &[Seq]) {
-        let mut follows_person = false;
-        self.recent_statements.retain_mut(|statement| {
-            statement.follows_person |= follows_person;
-            let is_deleted = deleted.contains(&statement.seq);
-            follows_person = is_deleted && statement.follows_person;
-            !is_deleted
-        });
     }
 
     /// A new episode begins: earlier statements, detections and forced stages do not count any more.
@@ -69,51 +36,33 @@ impl Conversation {
 
     /// The conversation begins, or is opened again.
     fn restart_counts(&mut self) {
-        (self.tally.turns, self.tally.opened) = (0, self.handled);
+        (self.closing.tally.turns, self.closing.tally.opened) = (0, self.position.handled);
         self.restart_repetition();
-    }
-
-    /// Whether what a companion says because of this trigger answers a person: talk among companions does not go on by itself then.
-    pub(super) fn answers_person(&self, trigger: Trigger, messages: &[Seq]) -> bool {
-        let is_by_person = |entry: &window::Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
-        trigger != Trigger::Turn && messages.iter().filter_map(|seq| self.window.get(*seq)).any(is_by_person)
     }
 
     /// Earlier statements and detections do not count any more.
     pub(super) fn restart_repetition(&mut self) {
-        self.tally.detections = 0;
-        self.recent_statements.clear();
+        self.closing.tally.detections = 0;
+        self.closing.recent_statements.clear();
         self.lift_minimum_stages();
     }
 
     fn lift_minimum_stages(&mut self) {
-        self.tally.forced = Stage::None;
-        self.tally.is_next_allowed = false;
+        self.closing.tally.forced = Stage::None;
+        self.closing.tally.is_next_allowed = false;
         for gate in self.gates.values_mut() {
-            gate.minimum_stage = Stage::None;
-        }
-    }
-
-    /// A human addresses companions: their minimum stages end.
-    pub(super) fn lift_minimum_of_called(&mut self, message: &Message) {
-        for (_, gate) in self.gates.iter_mut().filter(|(companion, _)| is_call(message, companion)) {
             gate.minimum_stage = Stage::None;
         }
     }
 
     /// Counts a posted statement whose call began when repetition had forced the stage `forced`. The speaker's minimum stage ends.
     pub(super) fn count_turn(&mut self, speaker: &CompanionId, forced: Stage, is_of_before: bool) {
-        self.tally.turns += u32::from(!is_of_before);
-        self.tally.is_next_allowed |= forced == self.tally.forced;
+        self.closing.tally.turns += u32::from(!is_of_before);
+        self.closing.tally.is_next_allowed |= forced == self.closing.tally.forced;
         if let Some(gate) = self.gates.get_mut(speaker) {
             gate.turns += u32::from(!is_of_before);
             gate.minimum_stage = Stage::None;
         }
-    }
-
-    /// Whether a message at `now` begins a new episode.
-    pub(super) fn begins_episode(&self, now: Moment, rules: Rules<'_>) -> bool {
-        self.episode.is_none_or(|episode| now.since(episode.last_at) >= rules.closing.episode_idle())
     }
 
     pub(super) fn apply_stage(&mut self, companion: &CompanionId, to: Stage, cause: Cause, notes: &mut Vec<Output>) {
@@ -165,20 +114,26 @@ impl Conversation {
     }
 
     pub(super) fn apply_judged(&mut self, score: f64, detections: u32, forced: Stage, exempt: &[CompanionId]) {
-        self.tally.detections = detections;
-        self.tally.repetition = (score * 1000.0).round() as u32;
+        self.closing.tally.detections = detections;
+        self.closing.tally.repetition = (score * 1000.0).round() as u32;
         self.turns.judge(Judgement::Given);
         if forced.is_none() {
             self.lift_minimum_stages();
             return;
         }
-        if forced != self.tally.forced {
-            self.tally.is_next_allowed = false;
+        if forced != self.closing.tally.forced {
+            self.closing.tally.is_next_allowed = false;
         }
-        self.tally.forced = forced;
+        self.closing.tally.forced = forced;
         for (_, gate) in self.gates.iter_mut().filter(|(companion, _)| !exempt.contains(companion)) {
             gate.minimum_stage = gate.minimum_stage.max(forced);
         }
+    }
+
+    /// A vote whose stage is not below the companion's minimum.
+    pub(super) fn at_least_minimum(&self, companion: &CompanionId, vote: &Vote) -> Vote {
+        let minimum = self.gates.get(companion).map_or(Stage::None, |gate| gate.minimum_stage);
+        Vote { closing: vote.closing.max(minimum), ..vote.clone() }
     }
 }
 
@@ -218,28 +173,23 @@ impl Step<'_, '_> {
         }
     }
 
-    /// A vote whose stage is not below the companion's minimum.
-    pub(super) fn at_least_minimum(&self, companion: &CompanionId, vote: &Vote) -> Vote {
-        let minimum = self.state.gates.get(companion).map_or(Stage::None, |gate| gate.minimum_stage);
-        Vote { closing: vote.closing.max(minimum), ..vote.clone() }
-    }
-
     /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
     pub(super) fn begin_statement(&mut self, companion: &CompanionId) {
         let Some(gate) = self.state.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
         // One that was selected before the conversation was opened again does not count. A late one that counts is the last.
-        let counts = self.state.turns.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.state.tally.opened);
-        let is_last = counts && self.state.tally.turns == self.state.turns_count();
-        if is_last && has_reached(self.world.rules.turn_taking.max_turns, self.state.tally.turns + 1)
+        let counts =
+            self.state.turns.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.state.closing.tally.opened);
+        let is_last = counts && self.state.closing.tally.turns == self.state.turns_count();
+        if is_last && has_reached(self.world.rules.turn_taking.max_turns, self.state.closing.tally.turns + 1)
             || counts && has_reached(own_max_turns(companion, self.world), gate.turns + 1)
         {
-            self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.state.handled);
+            self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.state.position.handled);
         }
     }
 
     /// The companions that become terminal after a statement by `speaker`, and the cause.
     fn ended_by(&self, speaker: &CompanionId, is_farewell: bool) -> (Vec<CompanionId>, Cause) {
-        if has_reached(self.world.rules.turn_taking.max_turns, self.state.tally.turns) {
+        if has_reached(self.world.rules.turn_taking.max_turns, self.state.closing.tally.turns) {
             return (self.state.gates.keys().cloned().collect(), Cause::MaxTurns);
         }
         let turns = self.state.gates.get(speaker).map_or(0, |gate| gate.turns);
@@ -261,15 +211,20 @@ impl Step<'_, '_> {
         }
         let (ended, cause) = self.ended_by(&companion, is_farewell);
         self.change_stages(ended, Stage::Terminal, cause, opened);
-        if is_unjudged || !self.world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
+        if is_unjudged
+            || !self.world.rules.repetition.enabled
+            || self.state.closing.recent_texts().len() < repetition::LEAST_STATEMENTS
+        {
             return;
         }
         // While no tokens may be used, only the lexical judge runs.
-        let judge =
-            self.world.exhausted_token_budget(self.state.clock).map_or(self.world.rules.repetition.judge, |_| Judge::Lexical);
-        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&self.recent_texts()) };
+        let judge = self
+            .world
+            .exhausted_token_budget(self.state.position.clock)
+            .map_or(self.world.rules.repetition.judge, |_| Judge::Lexical);
+        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&self.state.closing.recent_texts()) };
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
-            self.record(Event::RepetitionAsked { ticket: Ticket(self.state.tickets.0 + 1), message });
+            self.record(Event::RepetitionAsked { ticket: Ticket(self.state.position.tickets.0 + 1), message });
         } else {
             self.record_judgement(message, opened, score, None);
         }
@@ -277,11 +232,11 @@ impl Step<'_, '_> {
 
     /// Companions that join after the last statement that `max_turns` allows are terminal like the others, also if all others have left.
     pub(super) fn close_newcomers(&mut self) {
-        let has_ended = has_reached(self.world.rules.turn_taking.max_turns, self.state.tally.turns);
+        let has_ended = has_reached(self.world.rules.turn_taking.max_turns, self.state.closing.tally.turns);
         let have_others_left = || self.state.gates.values().all(|gate| gate.turns == 0);
         if has_ended && (self.state.gates.values().any(Gate::is_closed) || have_others_left()) {
             let newcomers = self.state.gates.companions_where(|gate| !gate.is_closed());
-            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.state.handled);
+            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.state.position.handled);
         }
     }
 
@@ -296,20 +251,20 @@ impl Step<'_, '_> {
         if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
             call.answer = Arc::from("");
         }
-        self.world.count_tokens(call.as_deref(), self.state.clock);
+        self.world.count_tokens(call.as_deref(), self.state.position.clock);
         self.record_judgement(message, opened, score, call);
         true
     }
 
     fn record_judgement(&mut self, message: Seq, opened: Seq, score: f64, call: Option<Box<Call>>) {
         // While the side model judged, the conversation may have reopened. Then the statements before do not count.
-        let is_detection = score > repetition::THRESHOLD && !self.state.recent_statements.is_empty();
-        let detections = if is_detection { self.state.tally.detections.saturating_add(1) } else { 0 };
+        let is_detection = score > repetition::THRESHOLD && !self.state.closing.recent_statements.is_empty();
+        let detections = if is_detection { self.state.closing.tally.detections.saturating_add(1) } else { 0 };
         let is_by_model = self.state.turns.is_being_judged();
-        let most = if self.did_person_interrupt(is_by_model) { Stage::Closing } else { Stage::Terminal };
-        let last = self.state.tally.forced;
+        let most = if self.state.closing.did_person_interrupt(is_by_model) { Stage::Closing } else { Stage::Terminal };
+        let last = self.state.closing.tally.forced;
         // A statement under the last forced stage comes first, so that a goodbye is said.
-        let is_next_allowed = last.is_none() || self.state.tally.is_next_allowed || detections == 0;
+        let is_next_allowed = last.is_none() || self.state.closing.tally.is_next_allowed || detections == 0;
         let forced = if is_next_allowed { Stage::forced_by(detections).min(last.next()).min(most) } else { last };
         let is_exempt = |companion: &&CompanionId| self.world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
         let (exempt, judged): (Vec<_>, Vec<_>) = self.state.gates.keys().partition(is_exempt);
@@ -318,18 +273,6 @@ impl Step<'_, '_> {
         let behind = judged.into_iter().filter(is_behind).cloned().collect();
         self.record(Event::RepetitionJudged { message, score, detections, forced, exempt, call });
         self.change_stages(behind, forced, Cause::Repetition, opened);
-    }
-
-    /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.
-    fn did_person_interrupt(&self, is_by_model: bool) -> bool {
-        let texts = self.recent_texts();
-        let window = if is_by_model { texts.len() } else { repetition::newest(&texts).window };
-        self.state.recent_statements.iter().rev().take(window.saturating_sub(1)).any(|statement| statement.follows_person)
-    }
-
-    /// The texts of the newest statements, oldest first.
-    fn recent_texts(&self) -> Vec<&str> {
-        self.state.recent_statements.iter().map(|statement| &*statement.message.text).filter(|text| !text.is_empty()).collect()
     }
 }
 

@@ -75,7 +75,7 @@ impl Conversation {
         gate.fire(Waiting { trigger: Trigger::Event, message: seq, check: Check::Unsettled, urgent: true });
         if gate.is_closed() && !gate.paused {
             self.apply_stage(&companion, Stage::None, Cause::Event, notes);
-            self.opened_again.insert(companion, (from, Cause::Event));
+            self.closing.opened_again.insert(companion, (from, Cause::Event));
         }
     }
 
@@ -85,18 +85,12 @@ impl Conversation {
         let names_any = self.gates.keys().any(|companion| event.address.includes(companion));
         let may_be_chosen = |companion: &CompanionId| !names_any || event.address.includes(companion);
         let order = |(companion, gate): &(&CompanionId, &Gate)| {
-            let is_about_to = gate.owes_acknowledgement() || self.is_about_to_acknowledge(companion);
+            let is_about_to = gate.owes_acknowledgement() || self.turns.is_about_to_acknowledge(companion);
             let is_speaking = self.turns.owed_replies().any(|floor| floor.companion == **companion);
             (gate.paused, !is_about_to, is_speaking, self.spoke.get(*companion).copied())
         };
         let candidates = self.gates.iter().filter(|(companion, _)| may_be_chosen(companion));
         candidates.min_by_key(order).map(|(companion, _)| companion.clone())
-    }
-
-    /// Whether a companion was selected to acknowledge events and has not begun to speak.
-    pub(super) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
-        let candidate = self.turns.selected.as_ref().map(|turn| &turn.candidate);
-        candidate.is_some_and(|candidate| candidate.trigger == Trigger::Event && candidate.companion == *companion)
     }
 
     /// A companion lost its turn before it acknowledged the events that it was selected for: they wait again.
@@ -114,7 +108,7 @@ impl Conversation {
 
     /// A companion was selected to acknowledge events. If events had to wait, its statement acknowledges those of the others, too.
     pub(super) fn apply_acknowledging(&mut self, decided: &Decided, turn: Option<TurnId>) {
-        self.acknowledgements.selected_at = Some(self.clock);
+        self.acknowledgements.selected_at = Some(self.position.clock);
         let covers_all = self.acknowledgements.release();
         let mut covered = self.gates.companions_where(|gate| covers_all && gate.owes_acknowledgement());
         // What the selected companion has settled, it does not acknowledge.
@@ -134,7 +128,8 @@ impl Conversation {
         }
         let Some(companion) = decided.companions.first().cloned() else { return };
         let candidate = Candidate { companion, trigger: Trigger::Event, why: None, message: None, is_farewell: false };
-        let selection = Selection { opened: self.handled, selected_at: self.handled, turn, ..Selection::default() };
+        let selection =
+            Selection { opened: self.position.handled, selected_at: self.position.handled, turn, ..Selection::default() };
         self.turns.select(Selected { candidate, selection, speak_at: decided.speak_at });
     }
 
@@ -158,6 +153,10 @@ impl Conversation {
             }
         }
     }
+
+    fn is_called_by_person(&self, companion: &CompanionId) -> bool {
+        self.buffer(companion).any(|entry| is_call(&entry.message, companion))
+    }
 }
 
 impl Step<'_, '_> {
@@ -167,11 +166,12 @@ impl Step<'_, '_> {
         while let Some((companion, is_called)) = self.next_acknowledger() {
             self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements());
             let reason = if self.world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
-            let used_up =
-                || self.world.exhausted_statement_budget(self.state.clock).map(|used_up| (Reason::Budget, Some(used_up)));
+            let used_up = || {
+                self.world.exhausted_statement_budget(self.state.position.clock).map(|used_up| (Reason::Budget, Some(used_up)))
+            };
             if let Some((reason, used_up)) = reason.or_else(used_up) {
                 let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
-                self.decline(&companion, Trigger::Event, reason, self.state.handled, answered);
+                self.decline(&companion, Trigger::Event, reason, self.state.position.handled, answered);
                 continue;
             }
             if !is_called && self.are_events_deferred() {
@@ -179,12 +179,12 @@ impl Step<'_, '_> {
             }
             let mut yes =
                 self.decided(&companion, Trigger::Event, Decision::Yes, Reason::Event, Seq::NONE, AnswerRecord::default());
-            yes.messages = self.unsettled(&companion, &self.state.gates[&companion], self.state.handled);
+            yes.messages = self.state.window.unsettled(&companion, &self.state.gates[&companion], self.state.position.handled);
             // A spoken reply has its own delay.
-            let is_spoken =
-                !self.state.gates[&companion].external && !self.modality_of_reply(self.newest_event(&yes.messages)).is_text();
-            yes.speak_at =
-                (self.holds_rounds() && !is_spoken).then(|| self.state.clock + self.world.rules.turn_taking.turn_delay());
+            let is_spoken = !self.state.gates[&companion].external
+                && !self.modality_of_reply(self.state.window.newest_event(&yes.messages)).is_text();
+            yes.speak_at = (self.state.gates.holds_rounds() && !is_spoken)
+                .then(|| self.state.position.clock + self.world.rules.turn_taking.turn_delay());
             self.record(Event::Decided(yes));
             self.begin_turn_at_once();
         }
@@ -199,13 +199,10 @@ impl Step<'_, '_> {
         let is_next = |(companion, gate): &(&CompanionId, &Gate)| {
             gate.owes_acknowledgement() && !gate.is_engaged() && self.is_ready(companion, gate)
         };
-        let next = self.state.gates.iter().filter(is_next).map(|(companion, _)| (self.is_called_by_person(companion), companion));
+        let next =
+            self.state.gates.iter().filter(is_next).map(|(companion, _)| (self.state.is_called_by_person(companion), companion));
         let next = next.min_by_key(|(is_called, companion)| (!is_called, self.state.spoke.get(*companion).copied()))?;
         Some((next.1.clone(), next.0))
-    }
-
-    fn is_called_by_person(&self, companion: &CompanionId) -> bool {
-        self.state.buffer(companion).any(|entry| is_call(&entry.message, companion))
     }
 
     /// Whether events must wait. If the budget has just been used up, journals until when.
@@ -213,7 +210,8 @@ impl Step<'_, '_> {
         if self.state.acknowledgements.deferred_until.is_some() {
             return true;
         }
-        let free_at = self.state.acknowledgements.free_at(self.state.clock, self.world.rules.gate.acknowledgements_per_minute);
+        let free_at =
+            self.state.acknowledgements.free_at(self.state.position.clock, self.world.rules.gate.acknowledgements_per_minute);
         if let Some(until) = free_at {
             self.record(Event::EventsDeferred { until });
         }
@@ -222,7 +220,7 @@ impl Step<'_, '_> {
 
     /// Journals that events need not wait any more, if that is due.
     pub(super) fn release_events(&mut self, due: Due) {
-        let now = self.state.clock;
+        let now = self.state.position.clock;
         let is_due = |until: Moment| until < now || until == now && due == Due::Now;
         if self.state.acknowledgements.deferred_until.is_some_and(is_due) {
             self.record(Event::EventsReleased);

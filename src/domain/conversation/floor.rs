@@ -13,8 +13,8 @@ pub const CLOSED: &str = "closed";
 impl Conversation {
     /// The number of statements since the conversation was opened. Late ones count from their selection.
     pub(super) fn turns_count(&self) -> u32 {
-        let late = self.turns.late.iter().filter(|late| late.selection.selected_at >= self.tally.opened);
-        self.tally.turns.saturating_add(late.count() as u32)
+        let late = self.turns.late.iter().filter(|late| late.selection.selected_at >= self.closing.tally.opened);
+        self.closing.tally.turns.saturating_add(late.count() as u32)
     }
 
     /// Notes that a restart interrupted the posting of this reply: it is not made again.
@@ -62,11 +62,36 @@ impl Conversation {
     }
 
     pub(super) fn apply_held_selected(&mut self, selected: &CompanionId, others: &[Outvoted]) {
-        let opened = self.turns.held.get(selected).map_or(self.handled, |held| held.opened);
+        let opened = self.turns.held.get(selected).map_or(self.position.handled, |held| held.opened);
         let turn = self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn);
         self.turns.held.clear();
         // Held votes spent their delay while they waited.
         self.begin_turn(Some(selected), others, opened, turn, None);
+    }
+
+    /// The number of statements that were selected after the newest human message. Late ones count from their selection.
+    pub(super) fn streak(&self) -> u32 {
+        let late = self.turns.late.iter().filter(|late| late.selection.selected_at >= self.closing.tally.newest_human);
+        self.closing.tally.streak.saturating_add(late.count() as u32)
+    }
+
+    /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
+    /// companions were addressed; within a round, and among all others, as at its end.
+    fn held_ranking(&self) -> Vec<CompanionId> {
+        let mut ranking =
+            ranked(self.turns.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
+        let mut addressed_at = BTreeMap::<Seq, Seq>::new();
+        for (companion, held) in self.turns.held.iter().filter(|(_, held)| held.state.selected) {
+            let is_call = |entry: &&Entry| entry.message.address.includes(companion);
+            let first = self.buffer(companion).find(is_call).map_or(held.opened, |entry| entry.seq);
+            addressed_at.entry(held.opened).and_modify(|at| *at = first.min(*at)).or_insert(first);
+        }
+        let order = |companion: &CompanionId| {
+            let called = self.turns.held.get(companion).filter(|held| held.state.selected);
+            called.map_or((true, None), |held| (false, addressed_at.get(&held.opened)))
+        };
+        ranking.sort_by_cached_key(order);
+        ranking
     }
 }
 
@@ -80,12 +105,6 @@ impl Step<'_, '_> {
             Outvoted { companion, next_interjection_at: next }
         });
         others.collect()
-    }
-
-    /// The number of statements that were selected after the newest human message. Late ones count from their selection.
-    pub(super) fn streak(&self) -> u32 {
-        let late = self.state.turns.late.iter().filter(|late| late.selection.selected_at >= self.state.tally.newest_human);
-        self.state.tally.streak.saturating_add(late.count() as u32)
     }
 
     /// Takes the floor from a companion that has written for too long.
@@ -128,13 +147,13 @@ impl Step<'_, '_> {
     fn select_held(&mut self) -> bool {
         // The statement of one of them is expected already.
         self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements() - 1);
-        let used_up = self.world.exhausted_statement_budget(self.state.clock);
-        let refusal = if self.streak() >= self.world.rules.turn_taking.max_companion_streak {
+        let used_up = self.world.exhausted_statement_budget(self.state.position.clock);
+        let refusal = if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
             Some(Reason::LoopGuard)
         } else {
             used_up.map(|_| Reason::Budget)
         };
-        let ranking = self.held_ranking();
+        let ranking = self.state.held_ranking();
         if let Some(reason) = refusal {
             for companion in ranking {
                 let Some(wish) = self.state.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
@@ -151,24 +170,5 @@ impl Step<'_, '_> {
         self.record(Event::HeldSelected { selected, others });
         self.begin_turn_at_once();
         true
-    }
-
-    /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
-    /// companions were addressed; within a round, and among all others, as at its end.
-    fn held_ranking(&self) -> Vec<CompanionId> {
-        let mut ranking =
-            ranked(self.state.turns.held.values().map(|held| &held.state), |companion| self.state.spoke.get(companion).copied());
-        let mut addressed_at = BTreeMap::<Seq, Seq>::new();
-        for (companion, held) in self.state.turns.held.iter().filter(|(_, held)| held.state.selected) {
-            let is_call = |entry: &&Entry| entry.message.address.includes(companion);
-            let first = self.state.buffer(companion).find(is_call).map_or(held.opened, |entry| entry.seq);
-            addressed_at.entry(held.opened).and_modify(|at| *at = first.min(*at)).or_insert(first);
-        }
-        let order = |companion: &CompanionId| {
-            let called = self.state.turns.held.get(companion).filter(|held| held.state.selected);
-            called.map_or((true, None), |held| (false, addressed_at.get(&held.opened)))
-        };
-        ranking.sort_by_cached_key(order);
-        ranking
     }
 }

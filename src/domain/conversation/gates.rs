@@ -1,12 +1,17 @@
 //! The gates of the companions in a channel, by id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::super::gate::Gate;
-use super::super::id::CompanionId;
+use super::super::closing::Stage;
+use super::super::gate::{Evaluation, Gate};
+use super::super::id::{CompanionId, Seq, Ticket};
+use super::super::message::Message;
+use super::super::trigger::Trigger;
+use super::super::voice::interruption::Words;
+use super::ending::is_call;
 
 /// A map as a sorted list. The few gates are iterated many times for each message, and a tree's smallest node has room for eleven.
 ///
@@ -81,6 +86,46 @@ impl Gates {
 
     fn index_of(&self, companion: &CompanionId) -> Result<usize, usize> {
         self.0.binary_search_by(|(other, _)| other.cmp(companion))
+    }
+
+    /// A companion starts a conversation: nobody else does before the next human message.
+    pub(super) fn apply_started(&mut self) {
+        for gate in self.values_mut() {
+            gate.may_start = false;
+            gate.silence_at = None;
+            gate.waiting.take_if(|waiting| waiting.trigger == Trigger::Silence);
+        }
+    }
+
+    /// Whether questions are asked in rounds. With one companion of ours there is nothing to vote on.
+    pub(super) fn holds_rounds(&self) -> bool {
+        self.len() > 1 || self.values().any(|gate| gate.external)
+    }
+
+    pub(super) fn waiting_address(&self, counted: &BTreeSet<Seq>) -> Option<Seq> {
+        let waiting = self.values().filter_map(|gate| gate.waiting);
+        let addresses = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress).map(|waiting| waiting.message);
+        addresses.filter(|seq| !counted.contains(seq)).min()
+    }
+
+    pub(super) fn question(&self, ticket: Ticket) -> Option<(CompanionId, Evaluation)> {
+        self.iter().find_map(|(companion, gate)| {
+            let evaluation = gate.evaluation.filter(|evaluation| evaluation.ticket == ticket)?;
+            Some((companion.clone(), evaluation))
+        })
+    }
+
+    /// A human addresses companions: their minimum stages end.
+    pub(super) fn lift_minimum_of_called(&mut self, message: &Message) {
+        for (_, gate) in self.iter_mut().filter(|(companion, _)| is_call(message, companion)) {
+            gate.minimum_stage = Stage::None;
+        }
+    }
+
+    /// Only companions that are present can be addressed.
+    pub(super) fn to_those_present(&self, mut words: Words) -> Words {
+        words.addressed.retain(|companion| self.contains_key(companion));
+        words
     }
 }
 

@@ -12,7 +12,7 @@ use super::*;
 impl Conversation {
     /// The time when a message was said: `said_at` if it was accepted much later, else now.
     pub(super) fn when_said(&self, said_at: Option<Moment>) -> Moment {
-        said_at.unwrap_or(self.clock).min(self.clock)
+        said_at.unwrap_or(self.position.clock).min(self.position.clock)
     }
 
     /// Applies a message. If it is a statement, it may fulfil a reply.
@@ -21,41 +21,41 @@ impl Conversation {
             return self.apply_event(entry, world, notes);
         }
         if let Some(speech) = &entry.message.speech {
-            self.call.hand_over(&speech.segments);
+            self.voice.call.hand_over(&speech.segments);
             if speech.is_backchannel {
                 return self.apply_backchannel(entry, world);
             }
         }
-        let in_call = self.call.is_connected();
+        let in_call = self.voice.call.is_connected();
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
         poison::check_applied(message);
-        let now = self.clock;
+        let now = self.position.clock;
         let is_statement = message.from.role == Role::Companion;
-        let begins_episode = self.begins_episode(now, world.rules);
+        let begins_episode = self.closing.begins_episode(now, world.rules);
         for companion in self.gates.companions_where(|gate| gate.stage != Stage::None) {
             let gate = &self.gates[&companion];
             if let Some(cause) = reopening_cause(&companion, gate, message, begins_episode, world.rules) {
                 let from = gate.stage;
                 self.apply_stage(&companion, Stage::None, cause, notes);
-                self.opened_again.insert(companion, (from, cause));
+                self.closing.opened_again.insert(companion, (from, cause));
             }
         }
         if begins_episode {
             self.begin_episode();
         }
-        self.lift_minimum_of_called(message);
-        let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
-        self.episode = Some(Episode { began_at, last_at: now });
+        self.gates.lift_minimum_of_called(message);
+        let began_at = self.closing.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
+        self.closing.episode = Some(Episode { began_at, last_at: now });
         self.replaceable = None;
         if message.from.role == Role::Person {
-            self.tally.streak = 0;
-            self.tally.newest_human = seq;
+            self.closing.tally.streak = 0;
+            self.closing.tally.newest_human = seq;
         }
         self.restart_silence(message.from.role == Role::Person, world);
-        let is_refused = self.refused.take() == Some(seq);
-        let stopped = self.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
-        let retracted_alone = std::mem::take(&mut self.retracted_alone);
+        let is_refused = self.announced.refused.take() == Some(seq);
+        let stopped = self.announced.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
+        let retracted_alone = std::mem::take(&mut self.announced.retracted_alone);
         let mut declined_by: Vec<_> = retracted_alone.into_iter().filter(|_| stopped.is_some()).collect();
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
@@ -100,7 +100,7 @@ impl Conversation {
         self.push(entry, world);
         self.settle_declined(&companions, seq);
         if !companions.is_empty() {
-            self.overheard.insert(seq, companions.into());
+            self.voice.overheard.insert(seq, companions.into());
         }
     }
 
@@ -181,19 +181,19 @@ impl Conversation {
             floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
         // A statement for an event is not judged. One that answers a person is no part of a loop: what was said before does not count any more.
         let is_unjudged = is_unjudged || floor.as_ref().is_some_and(|floor| floor.trigger == Trigger::Event);
-        if floor.as_ref().is_some_and(|floor| self.answers_person(floor.trigger, &floor.messages)) {
+        if floor.as_ref().is_some_and(|floor| self.window.answers_person(floor.trigger, &floor.messages)) {
             self.restart_repetition();
         }
         let selection = floor.map(|floor| floor.selection).unwrap_or_default();
-        if selection.selected_at >= self.tally.newest_human {
-            self.tally.streak += 1;
+        if selection.selected_at >= self.closing.tally.newest_human {
+            self.closing.tally.streak += 1;
         }
         // A statement that was selected before the conversation was opened again belongs to the one before.
-        let is_of_before = selection.selected_at < self.tally.opened;
+        let is_of_before = selection.selected_at < self.closing.tally.opened;
         self.count_turn(&companion, forced, is_of_before);
         self.spoke.insert(companion.clone(), seq);
         if !is_unjudged {
-            self.remember_statement(seq, message);
+            self.closing.remember_statement(seq, message);
         }
         let Selection { opened, turn, .. } = selection;
         let judgement = Judgement::Due;
@@ -207,8 +207,8 @@ impl Conversation {
         // Messages that were deleted before have no further effect.
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
-        self.call.delete(deleted);
-        self.delete_recent_statements(deleted);
+        self.voice.call.delete(deleted);
+        self.closing.delete_recent_statements(deleted);
         self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again));
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);
@@ -317,8 +317,9 @@ impl Conversation {
             }
             self.turns.rounds.clear();
             self.turns.held.clear();
-            self.recent_statements.clear();
-            self.tally = Tally { newest_human: self.tally.newest_human, opened: self.handled, ..Tally::default() };
+            self.closing.recent_statements.clear();
+            self.closing.tally =
+                Tally { newest_human: self.closing.tally.newest_human, opened: self.position.handled, ..Tally::default() };
         }
     }
 }

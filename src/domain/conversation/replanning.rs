@@ -23,7 +23,7 @@ pub(super) struct Stopped {
 impl Conversation {
     pub(super) fn apply_replanned(&mut self, event: &Event, notes: &mut Vec<Output>) {
         let Some(owed) = event.owed() else { return };
-        self.tickets = self.tickets.max(owed.ticket);
+        self.position.tickets = self.position.tickets.max(owed.ticket);
         if !self.turns.begin_attempt(&owed) {
             return;
         }
@@ -32,11 +32,6 @@ impl Conversation {
             gate.waiting = None;
         }
         self.settle_by_reply(event, notes);
-    }
-
-    /// The reply of a companion that the Stop button cancels, if it owes one that is not being posted.
-    pub fn stoppable_reply(&self, companion: &CompanionId) -> Option<&OwedReply> {
-        self.turns.owed_replies().find(|floor| floor.companion == *companion && !floor.is_posting)
     }
 
     /// The messages that a selected companion would answer, of those before this one: what was said until it was selected, and what the same people
@@ -48,17 +43,10 @@ impl Conversation {
         let asked: Vec<_> = answered.iter().map(|entry| entry.seq).collect();
         let is_more = |entry: &&Entry| {
             let is_words = !entry.message.is_event() && !entry.message.address.is_elsewhere(companion);
-            is_words && self.answers_author(&asked, &entry.message)
+            is_words && self.window.answers_author(&asked, &entry.message)
         };
         answered.extend(later.into_iter().filter(is_more));
         answered.into_iter().map(|entry| entry.seq).collect()
-    }
-
-    /// Whether the author of a message also wrote one of these. Nobody has written an event.
-    fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
-        let entries = answered.iter().filter_map(|seq| self.window.get(*seq));
-        let mut authors = entries.filter(|entry| !entry.message.is_event()).map(|entry| &entry.message.from);
-        authors.any(|author| author.role == Role::Person && author.id == message.from.id)
     }
 
     /// A spoken reply ended without a word that was heard. Those that lost the floor to it do not follow.
@@ -92,7 +80,7 @@ impl Conversation {
         let stopped = match ticket {
             Some(ticket) => self.turns.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
             None => self.turns.selected.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {
-                let answered = self.answered_by_selected(&turn, message.unwrap_or(self.handled));
+                let answered = self.answered_by_selected(&turn, message.unwrap_or(self.position.handled));
                 (turn.selection, answered)
             }),
         };
@@ -100,12 +88,12 @@ impl Conversation {
         let Some(message) = message else { return };
         let (selection, answered) = stopped.unwrap_or_default();
         self.drop_losers(companion, selection, &answered);
-        if message > self.handled {
+        if message > self.position.handled {
             // Those of another phrase, which was never handled, do not count.
-            let stopped = self.stopped.take().filter(|(phrase, _)| *phrase == message);
+            let stopped = self.announced.stopped.take().filter(|(phrase, _)| *phrase == message);
             let mut companions = stopped.map(|(_, companions)| companions).unwrap_or_default();
             companions.insert(companion.clone());
-            self.stopped = Some((message, companions));
+            self.announced.stopped = Some((message, companions));
         } else {
             // It was applied before a restart, and took the place of an earlier address.
             let address =
@@ -119,6 +107,71 @@ impl Conversation {
             }
         }
     }
+
+    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
+    fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
+        if !message.asks_to_stop || message.from.role != Role::Person {
+            return Vec::new();
+        }
+        let owed = self.turns.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
+            companion: floor.companion.clone(),
+            ticket: Some(floor.ticket),
+            trigger: floor.trigger,
+            answered: floor.messages.clone(),
+            others: floor.selection.others.clone(),
+            turn: floor.selection.turn,
+        });
+        let selected = self.turns.selected.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
+            companion: turn.candidate.companion.clone(),
+            ticket: None,
+            trigger: turn.candidate.trigger,
+            answered: self.answered_by_selected(turn, seq),
+            others: turn.selection.others.clone(),
+            turn: turn.selection.turn,
+        });
+        owed.chain(selected).filter(|stopped| self.concerns(message, &stopped.companion, &stopped.answered)).collect()
+    }
+
+    /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those
+    /// that were not addressed. Where something else is unsettled, the phrase is part of the next decision.
+    fn settled_by_stop(&self, stopped: &[Stopped], seq: Seq, message: &Message) -> Vec<CompanionId> {
+        if stopped.is_empty() {
+            return Vec::new();
+        }
+        let answered: BTreeSet<Seq> = stopped.iter().flat_map(|one| one.answered.iter().copied()).collect();
+        let settles = |companion: &CompanionId| {
+            let would_have_spoken = stopped
+                .iter()
+                .any(|one| one.companion == *companion || one.others.iter().any(|other| other.companion == *companion));
+            // An earlier message that has settled for it asks it nothing.
+            let is_addressed = || message.address.includes(companion) || self.is_called(companion);
+            let is_idle = self.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
+            let owes_another = || {
+                let is_stopped = |floor: &OwedReply| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
+                let is_selected = self.turns.is_selected(companion);
+                is_selected || self.turns.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
+            };
+            let has_nothing_else = || self.buffer(companion).all(|entry| entry.seq == seq || answered.contains(&entry.seq));
+            is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
+        };
+        self.gates.keys().filter(|companion| settles(companion)).cloned().collect()
+    }
+
+    /// Whether a message addresses a companion that answers these messages, or is by somebody who wrote one of them and speaks to nobody else.
+    fn concerns(&self, message: &Message, companion: &CompanionId, answered: &[Seq]) -> bool {
+        let by_answered = || !message.address.is_elsewhere(companion) && self.window.answers_author(answered, message);
+        message.address.includes(companion) || by_answered()
+    }
+
+    /// Whether a message is more of what a statement answers: it addresses the speaker; or everything that the statement answers and people wrote is
+    /// by its author, who speaks to nobody else.
+    fn adds_to(&self, message: &Message, floor: &OwedReply) -> bool {
+        let entries = || floor.messages.iter().filter_map(|seq| self.window.get(*seq));
+        let is_written = |entry: &&Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
+        let is_by_one = || entries().filter(is_written).all(|entry| entry.message.from.id == message.from.id);
+        let by_answered = || self.window.answers_author(&floor.messages, message) && is_by_one();
+        message.address.includes(&floor.companion) || !message.address.is_elsewhere(&floor.companion) && by_answered()
+    }
 }
 
 impl Step<'_, '_> {
@@ -131,9 +184,9 @@ impl Step<'_, '_> {
         // A message that is too old is not answered.
         let is_too_late = |floor: &OwedReply| {
             let is_address = message.address.includes(&floor.companion);
-            super::inbound::is_too_late(self.state.clock, said_at, is_address, &self.world.rules)
+            super::inbound::is_too_late(self.state.position.clock, said_at, is_address, &self.world.rules)
         };
-        let is_affected = |floor: &&OwedReply| floor.upto < seq && self.adds_to(message, floor) && !is_too_late(floor);
+        let is_affected = |floor: &&OwedReply| floor.upto < seq && self.state.adds_to(message, floor) && !is_too_late(floor);
         let affected: Vec<_> = self.state.turns.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect();
         // Finding the words of a text takes longer than all the rest, so it comes last.
         if !affected.is_empty() && !self.world.rules.words.is_backchannel(&message.text) {
@@ -144,14 +197,14 @@ impl Step<'_, '_> {
     /// Begins statements again because messages that they answered were edited or deleted.
     pub(super) fn replan_for_change(&mut self, seq: Seq, answers: &[Ticket]) {
         for ticket in answers {
-            self.stop_attempt(*ticket, seq, self.state.clock);
+            self.stop_attempt(*ticket, seq, self.state.position.clock);
         }
     }
 
     /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
     fn stop_attempt(&mut self, ticket: Ticket, message: Seq, said_at: Moment) {
         // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
-        let is_written = |floor: &&OwedReply| !floor.is_posting && !self.is_aloud(floor.ticket);
+        let is_written = |floor: &&OwedReply| !floor.is_posting && !self.state.voice.is_aloud(floor.ticket);
         let Some(floor) = self.state.turns.owed_reply(ticket).filter(is_written) else { return };
         let is_external = self.state.gates.get(&floor.companion).is_none_or(|gate| gate.external);
         if is_external || floor.replans >= self.world.rules.reply.max_replans {
@@ -171,14 +224,14 @@ impl Step<'_, '_> {
             let Some(floor) = self.state.turns.owed_reply(ticket) else { continue };
             let Some(gate) = self.state.gates.get(&floor.companion) else { continue };
             let mut messages = floor.messages.clone();
-            messages.extend(self.unsettled(&floor.companion, gate, self.state.handled));
+            messages.extend(self.state.window.unsettled(&floor.companion, gate, self.state.position.handled));
             let replanned = Event::Replanned {
                 companion: floor.companion.clone(),
                 ticket,
-                next: Ticket(self.state.tickets.0 + 1),
+                next: Ticket(self.state.position.tickets.0 + 1),
                 trigger: floor.trigger,
                 messages,
-                upto: self.state.handled,
+                upto: self.state.position.handled,
             };
             self.record(replanned);
         }
@@ -186,10 +239,10 @@ impl Step<'_, '_> {
 
     /// Cancels the replies that a stop phrase is about, before the message is applied.
     pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message) -> Stops {
-        let stopped = self.stopped_by(seq, message);
+        let stopped = self.state.stopped_by(seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
-            if ticket.is_some_and(|ticket| self.is_aloud(ticket)) {
+            if ticket.is_some_and(|ticket| self.state.voice.is_aloud(ticket)) {
                 self.tell_reply(interruption::Input::StopPressed);
                 continue;
             }
@@ -203,9 +256,9 @@ impl Step<'_, '_> {
 
     /// Cancels the reply of one companion, because somebody pressed Stop (docs/design/speaking.md S-16).
     pub(super) fn stop_reply_of(&mut self, companion: &CompanionId) {
-        let Some(floor) = self.state.stoppable_reply(companion) else { return };
+        let Some(floor) = self.state.turns.stoppable_reply(companion) else { return };
         let (ticket, trigger) = (floor.ticket, floor.trigger);
-        if self.is_aloud(ticket) {
+        if self.state.voice.is_aloud(ticket) {
             return self.tell_reply(interruption::Input::StopPressed);
         }
         let cancelled = Event::Cancelled { companion: companion.clone(), ticket: Some(ticket), trigger, message: None };
@@ -214,7 +267,7 @@ impl Step<'_, '_> {
 
     /// Determines for whom the phrase settles: before the message is applied, and after full buffers have let their oldest messages go.
     pub(super) fn note_settled(&self, stops: &mut Stops, seq: Seq, message: &Message) {
-        stops.settled = self.settled_by_stop(&stops.stopped, seq, message);
+        stops.settled = self.state.settled_by_stop(&stops.stopped, seq, message);
     }
 
     /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
@@ -225,77 +278,12 @@ impl Step<'_, '_> {
         self.turn_without_question = stops.stopped.first().and_then(|one| one.turn);
         for companion in stops.settled {
             let trigger = if message.address.includes(&companion) { Trigger::DirectAddress } else { Trigger::Lull };
-            let is_left = |gate: &Gate| !gate.is_silent() && !self.unsettled(&companion, gate, seq).is_empty();
+            let is_left = |gate: &Gate| !gate.is_silent() && !self.state.window.unsettled(&companion, gate, seq).is_empty();
             if self.state.gates.get(&companion).is_some_and(is_left) {
                 self.decline(&companion, trigger, Reason::Cancelled, seq, AnswerRecord::default());
             }
         }
         self.turn_without_question = None;
-    }
-
-    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
-    fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
-        if !message.asks_to_stop || message.from.role != Role::Person {
-            return Vec::new();
-        }
-        let owed = self.state.turns.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
-            companion: floor.companion.clone(),
-            ticket: Some(floor.ticket),
-            trigger: floor.trigger,
-            answered: floor.messages.clone(),
-            others: floor.selection.others.clone(),
-            turn: floor.selection.turn,
-        });
-        let selected = self.state.turns.selected.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
-            companion: turn.candidate.companion.clone(),
-            ticket: None,
-            trigger: turn.candidate.trigger,
-            answered: self.state.answered_by_selected(turn, seq),
-            others: turn.selection.others.clone(),
-            turn: turn.selection.turn,
-        });
-        owed.chain(selected).filter(|stopped| self.concerns(message, &stopped.companion, &stopped.answered)).collect()
-    }
-
-    /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those
-    /// that were not addressed. Where something else is unsettled, the phrase is part of the next decision.
-    fn settled_by_stop(&self, stopped: &[Stopped], seq: Seq, message: &Message) -> Vec<CompanionId> {
-        if stopped.is_empty() {
-            return Vec::new();
-        }
-        let answered: BTreeSet<Seq> = stopped.iter().flat_map(|one| one.answered.iter().copied()).collect();
-        let settles = |companion: &CompanionId| {
-            let would_have_spoken = stopped
-                .iter()
-                .any(|one| one.companion == *companion || one.others.iter().any(|other| other.companion == *companion));
-            // An earlier message that has settled for it asks it nothing.
-            let is_addressed = || message.address.includes(companion) || self.state.is_called(companion);
-            let is_idle = self.state.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
-            let owes_another = || {
-                let is_stopped = |floor: &OwedReply| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
-                let is_selected = self.state.turns.is_selected(companion);
-                is_selected || self.state.turns.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
-            };
-            let has_nothing_else = || self.state.buffer(companion).all(|entry| entry.seq == seq || answered.contains(&entry.seq));
-            is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
-        };
-        self.state.gates.keys().filter(|companion| settles(companion)).cloned().collect()
-    }
-
-    /// Whether a message addresses a companion that answers these messages, or is by somebody who wrote one of them and speaks to nobody else.
-    fn concerns(&self, message: &Message, companion: &CompanionId, answered: &[Seq]) -> bool {
-        let by_answered = || !message.address.is_elsewhere(companion) && self.state.answers_author(answered, message);
-        message.address.includes(companion) || by_answered()
-    }
-
-    /// Whether a message is more of what a statement answers: it addresses the speaker; or everything that the statement answers and people wrote is
-    /// by its author, who speaks to nobody else.
-    fn adds_to(&self, message: &Message, floor: &OwedReply) -> bool {
-        let entries = || floor.messages.iter().filter_map(|seq| self.state.window.get(*seq));
-        let is_written = |entry: &&Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
-        let is_by_one = || entries().filter(is_written).all(|entry| entry.message.from.id == message.from.id);
-        let by_answered = || self.state.answers_author(&floor.messages, message) && is_by_one();
-        message.address.includes(&floor.companion) || !message.address.is_elsewhere(&floor.companion) && by_answered()
     }
 
     /// After a restart: messages that were on record before the channel handled them may concern a reply.

@@ -15,12 +15,12 @@ impl Conversation {
     pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
         let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
         let phrase = decided.messages.last().copied().unwrap_or_default();
-        if phrase > self.handled {
-            let stopped = self.stopped.take().filter(|(message, _)| *message == phrase);
+        if phrase > self.position.handled {
+            let stopped = self.announced.stopped.take().filter(|(message, _)| *message == phrase);
             let mut companions = stopped.map(|(_, companions)| companions).unwrap_or_default();
             companions.insert(companion.clone());
-            self.stopped = Some((phrase, companions));
-            self.retracted_alone.extend((!decided.settles_by_cursor()).then(|| companion.clone()));
+            self.announced.stopped = Some((phrase, companions));
+            self.announced.retracted_alone.extend((!decided.settles_by_cursor()).then(|| companion.clone()));
         }
         if !decided.settles_by_cursor() {
             self.window.decline_alone(&decided.messages, companion);

@@ -35,7 +35,7 @@ impl Conversation {
     }
 
     pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, turn: Option<TurnId>) {
-        let mut round = Round::new(opened.message, self.clock, opened.deadline, &opened.listening, &opened.asked);
+        let mut round = Round::new(opened.message, self.position.clock, opened.deadline, &opened.listening, &opened.asked);
         round.turn = turn;
         self.turns.open_round(round);
     }
@@ -70,7 +70,7 @@ impl Conversation {
             if let Some(gate) = self.gates.get_mut(&candidate.companion) {
                 gate.wish = None;
             }
-            let selection = Selection { opened, selected_at: self.handled, others, turn };
+            let selection = Selection { opened, selected_at: self.position.handled, others, turn };
             self.turns.select(Selected { candidate, selection, speak_at });
         }
     }
@@ -100,9 +100,14 @@ impl Conversation {
         };
         let Selection { opened, others, turn, .. } = floor.selection;
         self.turns.selected = others.into_iter().filter(|_| !floor.was_late).find(can_speak).map(|candidate| {
-            let selection = Selection { opened, selected_at: self.handled, others: Vec::new(), turn };
+            let selection = Selection { opened, selected_at: self.position.handled, others: Vec::new(), turn };
             Box::new(Selected { candidate, selection, speak_at: None })
         });
+    }
+
+    /// The companions that an unsettled message addresses.
+    pub(super) fn called(&self) -> BTreeSet<CompanionId> {
+        self.gates.keys().filter(|companion| self.is_called(companion)).cloned().collect()
     }
 }
 
@@ -112,17 +117,20 @@ impl Step<'_, '_> {
         let listens = |companion: &CompanionId| attendance.left_out.as_ref() != Some(companion) && !asked.contains(companion);
         let listeners = self.state.gates.iter().filter(|(companion, _)| listens(companion));
         let listening = listeners
-            .map(|(companion, gate)| listening(companion, self.state.handled, attendance.called.contains(companion), gate.stage))
+            .map(|(companion, gate)| {
+                listening(companion, self.state.position.handled, attendance.called.contains(companion), gate.stage)
+            })
             .collect();
         let is_spoken = |companion: &CompanionId| {
             let waiting = self.state.gates.get(companion).and_then(|gate| gate.waiting);
-            waiting.is_some_and(|waiting| self.is_spoken(waiting.message))
+            waiting.is_some_and(|waiting| self.state.window.is_spoken(waiting.message))
         };
         let timeout = match asked.iter().any(is_spoken) {
             true => self.world.rules.voice.decision_timeout(),
             false => self.world.rules.turn_taking.state_timeout(),
         };
-        let opened = RoundOpened { message: self.state.handled, deadline: self.state.clock + timeout, asked, listening };
+        let opened =
+            RoundOpened { message: self.state.position.handled, deadline: self.state.position.clock + timeout, asked, listening };
         self.record(Event::RoundOpened(opened));
     }
 
@@ -131,14 +139,14 @@ impl Step<'_, '_> {
         let Some(round) = self.state.turns.round_awaiting(companion) else { return };
         let Some(evaluation) = self.state.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
         let opened = round.message;
-        let vote = &self.at_least_minimum(companion, vote);
+        let vote = &self.state.at_least_minimum(companion, vote);
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
             // If another companion of the round wants to speak, one of them will, and that statement is already promised.
             answered.used_up = if round.has_wishes() {
-                self.world.exhausted_token_budget(self.state.clock)
+                self.world.exhausted_token_budget(self.state.position.clock)
             } else {
-                self.world.exhausted_statement_budget(self.state.clock)
+                self.world.exhausted_statement_budget(self.state.position.clock)
             };
         }
         let reason = match vote.closing {
@@ -198,7 +206,7 @@ impl Step<'_, '_> {
         }
         if self.by_deadline && self.state.turns.round(message).is_some_and(|round| round.missing().next().is_none()) {
             // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
-            let now = self.state.clock;
+            let now = self.state.position.clock;
             let ended_back_offs = self.state.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
             self.record_ended_back_offs(&ended_back_offs);
         }
@@ -206,7 +214,7 @@ impl Step<'_, '_> {
         let ranking = round.ranking(|companion| self.state.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.state.gates.contains_key(companion));
         // Held votes are selected when the floor is free, if the loop guard still allows it.
-        let is_guarded = self.streak() >= self.world.rules.turn_taking.max_companion_streak;
+        let is_guarded = self.state.streak() >= self.world.rules.turn_taking.max_companion_streak;
         let must_wait = self.state.turns.is_floor_taken() || self.state.turns.is_being_judged() || self.awaits_last_statement();
         let (selected, held) =
             if must_wait || is_guarded { (None, ranking.by_ref().collect()) } else { (ranking.next(), Vec::new()) };
@@ -223,7 +231,7 @@ impl Step<'_, '_> {
             speak_at: selected
                 .as_ref()
                 .filter(|_| !is_spoken)
-                .map(|_| self.state.clock + self.world.rules.turn_taking.turn_delay()),
+                .map(|_| self.state.position.clock + self.world.rules.turn_taking.turn_delay()),
             selected,
             held,
         };
@@ -266,24 +274,18 @@ impl Step<'_, '_> {
             .iter()
             .map(|round| round.deadline)
             .max()
-            .map(|last| last.max(self.state.clock + turn_taking.state_timeout()));
+            .map(|last| last.max(self.state.position.clock + turn_taking.state_timeout()));
         let is_waited_for = self.state.turns.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
-        let floor = is_waited_for.then(|| self.state.clock + turn_taking.external_statement_timeout());
+        let floor = is_waited_for.then(|| self.state.position.clock + turn_taking.external_statement_timeout());
         let is_timed = |gate: &Gate| gate.evaluation.is_some_and(|evaluation| evaluation.due_at.is_some());
-        let questions =
-            self.state.gates.values().any(is_timed).then(|| self.state.clock + self.world.rules.voice.decision_timeout());
+        let questions = self
+            .state
+            .gates
+            .values()
+            .any(is_timed)
+            .then(|| self.state.position.clock + self.world.rules.voice.decision_timeout());
         if round.is_some() || floor.is_some() || questions.is_some() {
             self.record(Event::DeadlinesExtended { round, floor, questions });
         }
-    }
-
-    /// The companions that an unsettled message addresses.
-    pub(super) fn called(&self) -> BTreeSet<CompanionId> {
-        self.state.gates.keys().filter(|companion| self.state.is_called(companion)).cloned().collect()
-    }
-
-    /// Whether questions are asked in rounds. With one companion of ours there is nothing to vote on.
-    pub(super) fn holds_rounds(&self) -> bool {
-        self.state.gates.len() > 1 || self.state.gates.values().any(|gate| gate.external)
     }
 }

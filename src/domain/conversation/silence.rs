@@ -7,7 +7,7 @@ use super::*;
 impl Conversation {
     /// Something was said, or an event arrived: every silence begins anew. After a human message every companion may start once more.
     pub(super) fn restart_silence(&mut self, is_human: bool, world: &World<'_>) {
-        let now = self.clock;
+        let now = self.position.clock;
         for (companion, gate) in self.gates.iter_mut() {
             gate.may_start |= is_human;
             gate.waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Silence);
@@ -20,25 +20,16 @@ impl Conversation {
     /// The silences of these companions are over. One that may not start conversations any more considers nothing. For one that still has to be asked
     /// about what was said, the silence begins again.
     pub(super) fn apply_silence_fired(&mut self, companions: &[CompanionId], world: &World<'_>) {
-        let message = self.window.entries().next_back().map_or(self.handled, |newest| newest.seq);
+        let message = self.window.entries().next_back().map_or(self.position.handled, |newest| newest.seq);
         for companion in companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let silence = world.policies.get(companion).and_then(|policy| policy.starts_after).filter(|_| !gate.is_silent());
             let is_quiet = self.window.newest(companion, gate.cursor).is_none();
-            gate.silence_at = silence.filter(|_| !is_quiet).map(|silence| self.clock + silence);
+            gate.silence_at = silence.filter(|_| !is_quiet).map(|silence| self.position.clock + silence);
             gate.may_start = gate.silence_at.is_some();
             if silence.is_some() && is_quiet {
                 gate.fire(Waiting { trigger: Trigger::Silence, message, check: Check::Quiet, urgent: false });
             }
-        }
-    }
-
-    /// A companion starts a conversation: nobody else does before the next human message.
-    pub(super) fn apply_started(&mut self) {
-        for gate in self.gates.values_mut() {
-            gate.may_start = false;
-            gate.silence_at = None;
-            gate.waiting.take_if(|waiting| waiting.trigger == Trigger::Silence);
         }
     }
 
@@ -50,14 +41,14 @@ impl Conversation {
     /// The whole minutes since something was said, at least one.
     pub fn minutes_of_silence(&self) -> u64 {
         let newest = self.window.entries().next_back();
-        newest.map_or(1, |newest| (self.clock.since(newest.at).as_secs() / 60).max(1))
+        newest.map_or(1, |newest| (self.position.clock.since(newest.at).as_secs() / 60).max(1))
     }
 }
 
 impl Step<'_, '_> {
     /// Journals the silences that are due.
     pub(super) fn fire_silences(&mut self, due: Due) {
-        let now = self.state.clock;
+        let now = self.state.position.clock;
         let is_due = |silence_at: Moment| silence_at < now || silence_at == now && due == Due::Now;
         let companions = self.state.gates.companions_where(|gate| gate.silence_at.is_some_and(is_due));
         if !companions.is_empty() {

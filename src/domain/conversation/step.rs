@@ -56,7 +56,7 @@ impl<'s, 'w> Step<'s, 'w> {
 
 impl Step<'_, '_> {
     pub(super) fn handle(mut self, now: Moment, input: Input) -> Vec<Output> {
-        let before = self.state.clock;
+        let before = self.state.position.clock;
         let inbound_at = match &input {
             Input::Inbound(recorded) => Some(recorded.at),
             Input::HandedOver(batch) => batch.first().map(|recorded| recorded.at),
@@ -104,9 +104,9 @@ impl Step<'_, '_> {
 
     /// Continues after a restart.
     pub(super) fn resume(mut self, now: Moment) -> Vec<Output> {
-        let before = self.state.clock;
+        let before = self.state.position.clock;
         self.by_deadline = true;
-        self.state.live = self.state.call.restored(self.state.clock.max(now));
+        self.state.voice.live = self.state.voice.call.restored(self.state.position.clock.max(now));
         self.pass_time(now);
         self.extend_deadlines();
         self.record_reopened();
@@ -125,8 +125,8 @@ impl Step<'_, '_> {
     /// Advances the time: ends the back-offs that were due before `at`, and fires the timers that were due before it, however late that is
     /// noticed. Deadlines at `at` itself come after the inbound events of that moment.
     fn pass_time(&mut self, at: Moment) {
-        self.state.clock = self.state.clock.max(at);
-        let now = self.state.clock;
+        self.state.position.clock = self.state.position.clock.max(at);
+        let now = self.state.position.clock;
         let ended_back_offs = self.state.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
         self.end_back_offs(&ended_back_offs);
         self.fire_due(Due::Before);
@@ -180,22 +180,22 @@ impl Step<'_, '_> {
     pub(super) fn record(&mut self, event: Event) {
         let turn = self.turn_of(&event);
         let index = self.out.len();
-        self.state.apply(self.state.clock, Seq::NONE, turn, &event, self.world, &mut self.out);
-        self.out.insert(index, Output::Made(Box::new(Made { handled: self.state.handled, turn, event })));
+        self.state.apply(self.state.position.clock, Seq::NONE, turn, &event, self.world, &mut self.out);
+        self.out.insert(index, Output::Made(Box::new(Made { handled: self.state.position.handled, turn, event })));
     }
 
     /// Whether a deadline is due. It is due after the other events of its moment.
     pub(super) fn is_due(&self, deadline: Moment) -> bool {
-        deadline < self.state.clock || deadline == self.state.clock && self.by_deadline
+        deadline < self.state.position.clock || deadline == self.state.position.clock && self.by_deadline
     }
 
     /// Only events move the time forward: without any, the clock goes back to `before`.
     fn end(mut self, before: Moment, is_inbound: bool) -> Vec<Output> {
         if !is_inbound && !self.out.iter().any(|output| matches!(output, Output::Made(_))) {
-            self.state.clock = before;
+            self.state.position.clock = before;
         }
         self.state.drop_orphaned_reply(&mut self.out);
-        self.state.live.update_deadline(&self.state.gates, self.world);
+        self.state.voice.live.update_deadline(&self.state.gates, self.world);
         if let Some(turn) = self.oldest_started {
             assign_first_turn(turn, &mut self.out);
         }

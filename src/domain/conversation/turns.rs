@@ -45,7 +45,7 @@ impl Step<'_, '_> {
                 }
             }
             Event::Decided(Decided { ticket: Some(ticket), .. }) | Event::Unanswered { ticket, .. } => {
-                self.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
+                self.state.gates.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
             }
             Event::RoundClosed(closed) => self.state.turns.round(closed.message).and_then(|round| round.turn),
             Event::HeldSelected { selected, .. } => {

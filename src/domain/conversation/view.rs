@@ -51,13 +51,18 @@ impl Conversation {
 
     /// The messages that one companion has not settled, oldest first.
     pub fn buffer<'a>(&'a self, companion: &'a CompanionId) -> impl DoubleEndedIterator<Item = &'a Entry> {
-        let cursor = self.gates.get(companion).map_or(self.handled, |gate| gate.cursor);
+        let cursor = self.gates.get(companion).map_or(self.position.handled, |gate| gate.cursor);
         self.window.buffer(companion, cursor)
     }
 
     /// The channel's newest messages.
     pub fn window(&self) -> &Window {
         &self.window
+    }
+
+    /// The voice call.
+    pub fn voice(&self) -> &VoiceState {
+        &self.voice
     }
 
     /// The turns in progress.
@@ -67,23 +72,23 @@ impl Conversation {
 
     /// The counters that limit endless conversations.
     pub fn tally(&self) -> Tally {
-        self.tally
+        self.closing.tally
     }
 
     /// Whether a prompt because of this trigger, about these messages, warns of repetition (docs/design/closing.md C-15).
     pub fn warns_of_repetition(&self, trigger: Trigger, messages: &[Seq]) -> bool {
-        self.tally.detections > 0 && !self.answers_person(trigger, messages)
+        self.closing.tally.detections > 0 && !self.window.answers_person(trigger, messages)
     }
 
     /// The statements that the repetition question in flight is about, oldest first. Deleted ones are left out.
     pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         let newest = self.turns.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
-        self.recent_statements.iter().filter(move |statement| statement.seq <= newest).map(|statement| &statement.message)
+        self.closing.recent_statements.iter().filter(move |statement| statement.seq <= newest).map(|statement| &statement.message)
     }
 
     /// The current episode; none before the first message.
     pub fn episode(&self) -> Option<Episode> {
-        self.episode
+        self.closing.episode
     }
 
     pub fn summary(&self) -> &Summary {
@@ -92,12 +97,12 @@ impl Conversation {
 
     /// The number of the newest inbound event that was handled.
     pub fn handled(&self) -> Seq {
-        self.handled
+        self.position.handled
     }
 
     /// The newest moment that the conversation has seen.
     pub fn clock(&self) -> Moment {
-        self.clock
+        self.position.clock
     }
 
     /// The questions in flight, by the id of their companion.

@@ -16,6 +16,130 @@ use super::*;
 use crate::domain::event::Segment;
 use crate::domain::message::Address;
 
+/// The voice call: what is on record of it, and what happens in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VoiceState {
+    #[serde(default, skip_serializing_if = "Call::is_default")]
+    pub(super) call: Call,
+    /// Backchannel that is not on record as settled yet, and the companions that settle it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) overheard: BTreeMap<Seq, Box<[CompanionId]>>,
+    #[serde(skip)]
+    pub(super) live: Live,
+}
+
+impl VoiceState {
+    /// The people in the voice call, by id.
+    pub fn people_in_call(&self) -> impl Iterator<Item = &PersonId> {
+        self.call.people.keys()
+    }
+
+    /// The numbers of a person's segments that were not handed over. They are deleted when the person wants to be ignored (docs/design/voice.md A-17).
+    pub fn buffered_segments_of(&self, person: &PersonId) -> Vec<Seq> {
+        self.call.segments.iter().filter(|(_, segment)| segment.person() == *person).map(|(seq, _)| *seq).collect()
+    }
+
+    /// The number of the event with which a person joined the call, if the person is in it.
+    pub fn joined_call_at(&self, person: &PersonId) -> Option<Seq> {
+        self.call.people.get(person).map(|(joined, _)| *joined)
+    }
+
+    /// The people in the call, and those who have left it and whose words were not handed over.
+    pub fn speakers(&self) -> BTreeSet<PersonId> {
+        let speakers = self.call.segments.iter().map(|(_, segment)| segment.person());
+        self.call.people.keys().cloned().chain(speakers).collect()
+    }
+
+    /// The people who talk and do not count as noise, by id.
+    pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
+        self.live.0.iter().flat_map(|live| live.utterances.talkers())
+    }
+
+    pub(super) fn hand_over(&mut self, hand_over: &HandOver, out: &mut Vec<Output>) {
+        let messages = self.call.messages(hand_over);
+        let Some(live) = &mut self.live.0 else { return };
+        if matches!(hand_over.cause, utterance::Cause::LullEnded { .. } | utterance::Cause::Deserted { .. }) {
+            (live.holds_interjections, live.holds_text_lulls) = (false, false);
+        }
+        if !messages.is_empty() {
+            live.in_flight += 1;
+            out.push(Output::HandOver(messages));
+        }
+    }
+
+    /// Whether text lulls wait for the end of the voice lull (docs/design/voice.md A-19).
+    pub(super) fn holds_text_lulls(&self) -> bool {
+        self.live.0.as_ref().is_some_and(|live| live.holds_text_lulls())
+    }
+
+    /// Whether an interjection must wait: people talk, or talked when it came up (docs/design/voice.md ).
+    pub(super) fn holds_interjections(&mut self) -> bool {
+        let Some(live) = &mut self.live.0 else { return false };
+        live.holds_interjections |= live.utterances.somebody_talks();
+        live.is_handing_over() || live.holds_interjections && !live.utterances.is_lull_over()
+    }
+
+    /// The same, for a text lull that is due: it is remembered.
+    pub(super) fn hold_text_lulls(&mut self) -> bool {
+        let Some(live) = &mut self.live.0 else { return false };
+        live.holds_text_lulls = live.holds_text_lulls();
+        live.holds_text_lulls
+    }
+
+    /// The number of the reply that is being prepared or spoken aloud.
+    pub fn spoken_reply(&self) -> Option<Ticket> {
+        self.live.call()?.reply.as_ref().map(|reply| reply.ticket)
+    }
+
+    /// Whether words that were begun then were said during a spoken reply, or while one was being prepared.
+    pub fn is_during_spoken_reply(&self, started: Moment) -> bool {
+        self.live.call().is_some_and(|call| call.reply.is_some() || call.replied_at.is_some_and(|ended| started < ended))
+    }
+
+    /// The words that were played lately, to recognise their echo.
+    pub fn played_words(&self) -> PlayedWords {
+        let of_call = |call: &LiveCall| match &call.reply {
+            Some(reply) => reply.machine.played_words().clone(),
+            None => call.played.clone(),
+        };
+        self.live.call().map(of_call).unwrap_or_default()
+    }
+
+    /// Whether this reply plays, and does not pause.
+    pub fn plays_aloud(&self, ticket: Ticket) -> bool {
+        let reply = self.live.call().and_then(|call| call.reply.as_ref());
+        reply.is_some_and(|reply| reply.ticket == ticket && reply.machine.is_playing())
+    }
+
+    /// Whether sentences of this reply were given to be spoken. Then its model is not asked again.
+    pub fn has_said(&self, ticket: Ticket) -> bool {
+        let reply = self.live.call().and_then(|call| call.reply.as_ref());
+        reply.is_some_and(|reply| reply.ticket == ticket && !reply.sentences.is_empty())
+    }
+
+    /// Whether this reply is being prepared or spoken aloud.
+    pub(super) fn is_aloud(&self, ticket: Ticket) -> bool {
+        self.spoken_reply() == Some(ticket)
+    }
+
+    /// Whether a person in the call wants to be ignored.
+    pub(super) fn ignores(&self, user: &PersonId) -> bool {
+        self.live.call().is_some_and(|call| call.utterances.ignores(user))
+    }
+
+    /// Whether a person is in the call, and does not want to be ignored.
+    pub(super) fn hears(&self, user: &PersonId) -> bool {
+        self.call.author(user).is_some() && !self.ignores(user)
+    }
+
+    /// Whether turns wait for what somebody said who cut a statement (docs/design/voice.md A-47).
+    pub(super) fn holds_turns(&self) -> bool {
+        let Some(call) = self.live.call() else { return false };
+        let is_awaited = |person: &PersonId| !call.utterances.is_lull_over() && call.utterances.awaits_words_of(person);
+        call.interrupter.as_ref().is_some_and(|person| call.is_handing_over() || is_awaited(person))
+    }
+}
+
 /// What is on record of the voice call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Call {
@@ -238,56 +362,11 @@ pub(super) fn call_event(recorded: &Recorded) -> Option<CallEvent> {
     })
 }
 
-impl Conversation {
-    /// The people in the voice call, by id.
-    pub fn people_in_call(&self) -> impl Iterator<Item = &PersonId> {
-        self.call.people.keys()
-    }
-
-    /// The numbers of a person's segments that were not handed over. They are deleted when the person wants to be ignored (docs/design/voice.md A-17).
-    pub fn buffered_segments_of(&self, person: &PersonId) -> Vec<Seq> {
-        self.call.segments.iter().filter(|(_, segment)| segment.person() == *person).map(|(seq, _)| *seq).collect()
-    }
-
-    /// The number of the event with which a person joined the call, if the person is in it.
-    pub fn joined_call_at(&self, person: &PersonId) -> Option<Seq> {
-        self.call.people.get(person).map(|(joined, _)| *joined)
-    }
-
-    /// The people in the call, and those who have left it and whose words were not handed over.
-    pub fn speakers(&self) -> BTreeSet<PersonId> {
-        let speakers = self.call.segments.iter().map(|(_, segment)| segment.person());
-        self.call.people.keys().cloned().chain(speakers).collect()
-    }
-
-    /// The people who talk and do not count as noise, by id.
-    pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
-        self.live.0.iter().flat_map(|live| live.utterances.talkers())
-    }
-
-    pub(super) fn hand_over(&mut self, hand_over: &HandOver, out: &mut Vec<Output>) {
-        let messages = self.call.messages(hand_over);
-        let Some(live) = &mut self.live.0 else { return };
-        if matches!(hand_over.cause, utterance::Cause::LullEnded { .. } | utterance::Cause::Deserted { .. }) {
-            (live.holds_interjections, live.holds_text_lulls) = (false, false);
-        }
-        if !messages.is_empty() {
-            live.in_flight += 1;
-            out.push(Output::HandOver(messages));
-        }
-    }
-
-    /// Whether text lulls wait for the end of the voice lull (docs/design/voice.md A-19).
-    pub(super) fn holds_text_lulls(&self) -> bool {
-        self.live.0.as_ref().is_some_and(|live| live.holds_text_lulls())
-    }
-}
-
 impl Step<'_, '_> {
     /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
     pub(super) fn handle_call_input(&mut self, heard: utterance::Input) {
         self.tell_reply_of_call(&heard);
-        if self.state.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
+        if self.state.voice.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
             self.tell_utterances(heard);
         }
     }
@@ -299,7 +378,7 @@ impl Step<'_, '_> {
                 self.tell_reply_of_call(&input);
                 self.tell_utterances(input);
             }
-            CallEvent::Segment(_, segment) if self.ignores(&segment.person()) => {
+            CallEvent::Segment(_, segment) if self.state.voice.ignores(&segment.person()) => {
                 // It was on its way when the person opted out.
                 self.out.push(Output::Voice(Box::new(utterance::Effect::Redact { user: segment.person() })));
             }
@@ -308,8 +387,8 @@ impl Step<'_, '_> {
                 self.tell_utterances(input);
             }
             CallEvent::Deleted(segments) => {
-                let people = &self.state.call.people;
-                let Some(live) = &mut self.state.live.0 else { return };
+                let people = &self.state.voice.call.people;
+                let Some(live) = &mut self.state.voice.live.0 else { return };
                 live.utterances.delete(&segments);
                 let gone: Vec<_> = live.utterances.present().filter(|user| !people.contains_key(*user)).cloned().collect();
                 live.forgotten.extend(gone.iter().cloned());
@@ -318,13 +397,13 @@ impl Step<'_, '_> {
                     self.tell_utterances(utterance::Input::Left { user });
                 }
             }
-            CallEvent::Cleared => self.state.live.0.iter_mut().for_each(|live| live.utterances.clear()),
+            CallEvent::Cleared => self.state.voice.live.0.iter_mut().for_each(|live| live.utterances.clear()),
         }
     }
 
     /// The messages of a hand-over are on record: all of them are taken in before anything is decided.
     pub(super) fn handle_hand_over(&mut self, batch: Vec<Recorded>) {
-        if let Some(live) = &mut self.state.live.0 {
+        if let Some(live) = &mut self.state.voice.live.0 {
             live.in_flight = live.in_flight.saturating_sub(1);
         }
         for recorded in batch {
@@ -336,25 +415,25 @@ impl Step<'_, '_> {
     pub(super) fn advance_voice(&mut self, due: Due) {
         // Words that extend a reply come before those that are handed over early at the same moment.
         self.advance_reply(due);
-        let Some(live) = &mut self.state.live.0 else { return };
+        let Some(live) = &mut self.state.voice.live.0 else { return };
         let policy = policy(&self.state.gates, self.world);
         let effects = match due {
-            Due::Before => live.utterances.advance_to(self.state.clock, &policy),
-            Due::Now => live.utterances.wake(self.state.clock, &policy),
+            Due::Before => live.utterances.advance_to(self.state.position.clock, &policy),
+            Due::Now => live.utterances.wake(self.state.position.clock, &policy),
         };
         self.carry_out_utterances(effects);
     }
 
     pub(super) fn tell_utterances(&mut self, input: utterance::Input) {
         let policy = policy(&self.state.gates, self.world);
-        let effects = self.state.live.call_or_default().utterances.handle(self.state.clock, input, &policy);
+        let effects = self.state.voice.live.call_or_default().utterances.handle(self.state.position.clock, input, &policy);
         self.carry_out_utterances(effects);
     }
 
     fn carry_out_utterances(&mut self, effects: Vec<utterance::Effect>) {
         for effect in effects {
             match effect {
-                utterance::Effect::HandOver(hand_over) => self.state.hand_over(&hand_over, &mut self.out),
+                utterance::Effect::HandOver(hand_over) => self.state.voice.hand_over(&hand_over, &mut self.out),
                 utterance::Effect::Quiet { companions } => self.fall_quiet(companions),
                 effect => {
                     let about_reply = match &effect {
@@ -373,7 +452,7 @@ impl Step<'_, '_> {
 
     /// The voice lull has ended without new words. A text lull that waited for it fires, and so do earlier voice messages.
     fn fall_quiet(&mut self, companions: Vec<CompanionId>) {
-        if let Some(live) = &mut self.state.live.0 {
+        if let Some(live) = &mut self.state.voice.live.0 {
             (live.holds_interjections, live.holds_text_lulls) = (false, false);
         }
         self.fire_lulls(Due::Now);
@@ -386,15 +465,15 @@ impl Step<'_, '_> {
         };
         let companions: Vec<_> = companions.into_iter().filter(is_left_over).collect();
         // After the call, gates have timers of their own.
-        if !companions.is_empty() && self.state.call.is_connected() {
+        if !companions.is_empty() && self.state.voice.call.is_connected() {
             self.record(Event::VoiceQuiet { companions });
         }
     }
 
     /// Voice messages that are left over wait for the next end of the voice lull (docs/design/voice.md A-12).
     pub(super) fn await_voice_lull(&mut self) {
-        let Some(live) = self.state.live.0.as_ref().filter(|live| !live.is_handing_over()) else { return };
-        if !self.state.call.is_connected() || self.state.is_busy() {
+        let Some(live) = self.state.voice.live.0.as_ref().filter(|live| !live.is_handing_over()) else { return };
+        if !self.state.voice.call.is_connected() || self.state.is_busy() {
             return;
         }
         let is_left_over = |(companion, gate): (&CompanionId, &Gate)| {
@@ -411,23 +490,9 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Whether an interjection must wait: people talk, or talked when it came up (docs/design/voice.md ).
-    pub(super) fn holds_interjections(&mut self) -> bool {
-        let Some(live) = &mut self.state.live.0 else { return false };
-        live.holds_interjections |= live.utterances.somebody_talks();
-        live.is_handing_over() || live.holds_interjections && !live.utterances.is_lull_over()
-    }
-
-    /// The same, for a text lull that is due: it is remembered.
-    pub(super) fn hold_text_lulls(&mut self) -> bool {
-        let Some(live) = &mut self.state.live.0 else { return false };
-        live.holds_text_lulls = live.holds_text_lulls();
-        live.holds_text_lulls
-    }
-
     /// Journals that all companions have settled backchannel, also that of a hand-over after which the process died.
     pub(super) fn settle_backchannel(&mut self) {
-        for (seq, companions) in self.state.overheard.clone() {
+        for (seq, companions) in self.state.voice.overheard.clone() {
             let answered = AnswerRecord::default();
             let mut record = self.decided(&companions[0], Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, answered);
             record.messages = vec![seq];

@@ -13,7 +13,7 @@ fn to(companions: &[&str]) -> Address {
 
 /// Forces `terminal` on all companions, as after the last statement of `max_turns`.
 fn end(scene: &mut Scene) -> Vec<Output> {
-    end_since(scene, scene.conversation.handled)
+    end_since(scene, scene.conversation.position.handled)
 }
 
 /// The same, after a statement whose round opened at this event.

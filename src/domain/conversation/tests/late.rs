@@ -64,9 +64,9 @@ fn catching_up_changes_nothing_but_the_handled_number() {
 
     scene.act(&Act::CatchUp);
 
-    let handled = scene.conversation.handled;
-    assert!(handled > before.handled);
-    assert_eq!(scene.conversation, Conversation { handled, ..before });
+    let position = scene.conversation.position;
+    assert!(position.handled > before.handled());
+    assert_eq!(scene.conversation, Conversation { position, ..before });
 }
 
 fn late(scene: &mut Scene, is_address: bool, secs: u64) {

@@ -253,7 +253,7 @@ impl Scene {
                 }
             }
             Act::LateAnswer => {
-                let ticket = Ticket(self.conversation.tickets.0 + 7);
+                let ticket = Ticket(self.conversation.position.tickets.0 + 7);
                 self.step(Input::Answered { ticket, vote: plain(Verdict::Yes), call: None });
                 if let Some(external) = &self.external {
                     let late = State::voted(&plain(Verdict::Yes), external.clone(), "0".into(), false);
@@ -587,7 +587,7 @@ impl Scene {
             let floor = conversation.turns().floor().map(|floor| floor.ticket);
             assert_eq!(floor, Some(posting.ticket), "a statement is posted without the floor");
         }
-        if let Some(call) = conversation.live.call() {
+        if let Some(call) = conversation.voice.live.call() {
             let waits = call.reply_deadline().is_some() || call.is_handing_over();
             assert!(call.reply.is_none() || waits, "a spoken reply waits without a deadline");
         }
@@ -610,11 +610,11 @@ impl Scene {
     /// Puts on record who has left, and deletes what people said who want to be ignored.
     fn carry_out_in_call(&mut self, effect: utterance::Effect) {
         match effect {
-            utterance::Effect::Left { user } if self.conversation.joined_call_at(&user).is_some() => {
+            utterance::Effect::Left { user } if self.conversation.voice.joined_call_at(&user).is_some() => {
                 self.receive(Event::VoiceLeft { from: samples::person(user.as_str()) });
             }
             utterance::Effect::Redact { user } => {
-                let messages = self.conversation.buffered_segments_of(&user);
+                let messages = self.conversation.voice.buffered_segments_of(&user);
                 if !messages.is_empty() {
                     self.receive(Event::deleted(messages));
                 }

@@ -288,7 +288,7 @@ impl Scene {
                 self.receive(Event::Segment(Box::new(segment)));
             }
             VoiceAct::Ignore(by) => {
-                let messages = self.conversation.buffered_segments_of(&user(*by));
+                let messages = self.conversation.voice.buffered_segments_of(&user(*by));
                 if !messages.is_empty() {
                     self.receive(Event::deleted(messages));
                 }
@@ -345,14 +345,14 @@ proptest! {
         // Words of before a restart wait for five seconds.
         scene.wait(5_000_000);
 
-        prop_assert!(scene.conversation.call.oldest_segment().is_none(), "words were not handed over");
-        prop_assert_eq!(scene.conversation.talkers().count(), 0);
-        prop_assert_eq!(scene.conversation.spoken_reply(), None);
+        prop_assert!(scene.conversation.voice.call.oldest_segment().is_none(), "words were not handed over");
+        prop_assert_eq!(scene.conversation.voice.talkers().count(), 0);
+        prop_assert_eq!(scene.conversation.voice.spoken_reply(), None);
         scene.wait(60_000_000);
-        let call = scene.conversation.live.call();
+        let call = scene.conversation.voice.live.call();
         let waits = call.is_some_and(|call| call.is_handing_over() || call.utterances.holds_text_lull());
         prop_assert!(!waits, "it waits for words");
-        let deadline = scene.conversation.live.deadline();
+        let deadline = scene.conversation.voice.live.deadline();
         prop_assert!(deadline.is_none(), "the call waits until {:?}", deadline);
     }
 }
@@ -411,7 +411,7 @@ fn what_people_say_is_handed_over_once_and_considered_in_the_end() {
         for (segment, times) in segments_in_messages(&scene.journal) {
             prop_assert_eq!(times, 1, "segment {} is in {} messages", segment, times);
         }
-        prop_assert!(scene.conversation.call.oldest_segment().is_none());
+        prop_assert!(scene.conversation.voice.call.oldest_segment().is_none());
         for companion in &scene.cast {
             prop_assert_eq!(scene.conversation.buffer(companion).count(), 0, "{} has not considered everything", companion);
         }
@@ -488,7 +488,7 @@ fn after_a_restart_nothing_is_spoken_in_a_call_that_everybody_has_left() {
     let mut scene = scene_with_words();
     scene.act_in_call(&VoiceAct::Leave(1));
     scene.act_in_call(&VoiceAct::Call { by: 0, to: 0, upto: 0 });
-    assert!(scene.conversation.spoken_reply().is_some());
+    assert!(scene.conversation.voice.spoken_reply().is_some());
     scene.act_in_call(&VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true, stop: Stop::None });
 
     // The process dies before it handles that the last person has left.
@@ -497,7 +497,7 @@ fn after_a_restart_nothing_is_spoken_in_a_call_that_everybody_has_left() {
     scene.journal.push(Recorded { seq, at, handled: seq, turn: None, event });
     scene.act(&Act::Restart(1_000_000));
 
-    assert_eq!(scene.conversation.spoken_reply(), None);
+    assert_eq!(scene.conversation.voice.spoken_reply(), None);
     assert_eq!(scene.conversation.turns().owed_replies().count(), 1, "it is written");
 }
 
@@ -555,7 +555,7 @@ fn words_of_who_wants_to_be_ignored_are_never_handed_over() {
     scene.wait(60_000_000);
 
     assert_eq!(spoken(&scene.journal).len(), 0);
-    assert!(scene.conversation.call.oldest_segment().is_none());
+    assert!(scene.conversation.voice.call.oldest_segment().is_none());
 }
 
 #[test]
@@ -570,7 +570,7 @@ fn who_is_forgotten_while_in_the_call_has_left_it() {
 
     scene.receive(Event::deleted(messages));
 
-    assert_eq!(scene.conversation.people_in_call().collect::<Vec<_>>(), [&user(1)]);
-    assert_eq!(scene.conversation.talkers().count(), 0);
-    assert!(scene.conversation.call.oldest_segment().is_none());
+    assert_eq!(scene.conversation.voice.people_in_call().collect::<Vec<_>>(), [&user(1)]);
+    assert_eq!(scene.conversation.voice.talkers().count(), 0);
+    assert!(scene.conversation.voice.call.oldest_segment().is_none());
 }

@@ -101,7 +101,7 @@ impl Witness {
         let others = conversation.turns.floor.as_ref().map(|floor| floor.selection.others.clone()).unwrap_or_default();
         let is_late = conversation.wake_at().is_some_and(|due| due < now);
         self.step = Step { rolls, is_late, others, ..Step::default() };
-        let is_heard = |user: &PersonId| conversation.people_in_call().any(|person| person == user);
+        let is_heard = |user: &PersonId| conversation.voice.people_in_call().any(|person| person == user);
         match input {
             Input::Voice(Notice::Call(utterance::Input::Started { user, .. })) if !is_heard(user) || self.ignores(user) => {}
             Input::Voice(Notice::Call(heard)) => self.hear(heard, now),
@@ -181,7 +181,7 @@ impl Witness {
             Output::Made(made) => self.check_event(&made.event, mouth, now),
             Output::Aloud { aloud: Aloud::Prepare { .. }, .. } => {
                 let talk = |user: &PersonId| (user.clone(), Talk::new(now));
-                self.talkers = conversation.talkers().map(talk).collect();
+                self.talkers = conversation.voice.talkers().map(talk).collect();
                 (self.level, self.barge) = (Level::Silent, None);
                 self.began_at = Moment::ZERO;
             }
@@ -331,7 +331,7 @@ impl Witness {
             }
             (Some(_), Some(interrupted)) => {
                 assert!(by_person(interrupted.verdict), "a statement is cut that went on: {interrupted:?}");
-                let who = interrupted.who.clone().filter(|who| conversation.people_in_call().any(|person| person == who));
+                let who = interrupted.who.clone().filter(|who| conversation.voice.people_in_call().any(|person| person == who));
                 assert_eq!(cut_by, who, "the statement and the record differ: {interrupted:?}");
             }
         }
@@ -345,9 +345,9 @@ impl Witness {
             let is_promoted = next.is_some_and(|next| self.step.others.contains(next));
             assert!(!is_promoted, "{next:?} takes over from a reply that was interrupted");
         }
-        if let Some(person) = self.cut_by.as_ref().filter(|_| self.step.asks_turn && conversation.call.is_connected()) {
+        if let Some(person) = self.cut_by.as_ref().filter(|_| self.step.asks_turn && conversation.voice.call.is_connected()) {
             // Who wants to be ignored is not waited for.
-            let is_heard = self.ignores(person) || conversation.buffered_segments_of(person).is_empty();
+            let is_heard = self.ignores(person) || conversation.voice.buffered_segments_of(person).is_empty();
             assert!(is_heard, "somebody takes a turn before {person} is heard who cut the statement");
         }
         self.step.is_restart = false;
