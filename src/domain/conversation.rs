@@ -4,6 +4,8 @@
 //! comes next and applies it. [`fold`](Conversation::fold) applies the events of a journal. So both give the same state, and
 //! [`resume`](Conversation::resume) continues from there. What only a clock can tell is an event, too: timers that fire, back-offs that end.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod advance;
 mod again;
 mod alone;
@@ -135,6 +137,16 @@ pub enum Input {
     ModelsReplaced,
     /// A deadline is due; see [`wake_at`](Conversation::wake_at).
     Woken,
+}
+
+impl Input {
+    /// For inbound events: when they were accepted.
+    fn inbound_at(&self) -> Option<Moment> {
+        if let Self::HandedOver(batch) = self {
+            return batch.first().map(|recorded| recorded.at);
+        }
+        if let Self::Inbound(recorded) = self { Some(recorded.at) } else { None }
+    }
 }
 
 /// Something that happens in a voice call and is not on record.
@@ -322,6 +334,7 @@ impl Conversation {
     }
 
     /// Applies the redacted form of an event that was folded before. Only the words change.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events have no words that a conversation keeps")]
     pub fn apply_redaction(&mut self, redacted: &Recorded) {
         match &redacted.event {
             Event::Said { message, .. } => {

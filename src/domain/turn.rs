@@ -3,6 +3,8 @@
 //! A conversation decides what happens, and its events lead turns from one of these to the next. The questions and wishes of companions are in their
 //! gates.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod owed_reply;
 mod selected;
 
@@ -254,10 +256,8 @@ impl Turns {
     /// The repetition question in flight, and the newest message that it is about.
     pub fn open_judgement(&self) -> Option<(Ticket, Seq)> {
         let posted = self.posted.as_ref()?;
-        match posted.judgement {
-            Judgement::Asked(ticket) => Some((ticket, posted.message)),
-            _ => None,
-        }
+        let Judgement::Asked(ticket) = posted.judgement else { return None };
+        Some((ticket, posted.message))
     }
 
     /// The turn whose statement is being judged for repetition.

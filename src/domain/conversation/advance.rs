@@ -47,6 +47,7 @@ impl Step<'_, '_> {
         let heard = voice::call_event(&recorded);
         let (mut refused, mut is_late) = (None, false);
         let (mut when_said, mut stops) = (None, Stops::default());
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the other events change no message")]
         let changed = match &recorded.event {
             Event::Said { message, said_at, .. } if !message.is_backchannel() => {
                 stops = self.stop_replies(recorded.seq, message);

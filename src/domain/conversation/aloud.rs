@@ -314,13 +314,10 @@ impl Step<'_, '_> {
         let has_audio = |whole: usize| {
             reply.early.iter().any(|told| matches!(told, interruption::Input::Audio { sentence, .. } if *sentence == whole))
         };
-        let is_early = match &told {
-            interruption::Input::Audio { .. } => true,
-            // A sentence without audio is over before the reply begins.
-            interruption::Input::Whole { sentence } => has_audio(*sentence),
-            interruption::Input::Finished => reply.has_audio,
-            _ => false,
-        };
+        // A sentence without audio is over before the reply begins.
+        let is_early = matches!(told, interruption::Input::Audio { .. })
+            || matches!(told, interruption::Input::Whole { sentence } if has_audio(sentence))
+            || matches!(told, interruption::Input::Finished) && reply.has_audio;
         if reply.machine.is_preparing() && is_early {
             return reply.early.push(told);
         }
@@ -338,11 +335,12 @@ impl Step<'_, '_> {
         let now = self.state.position.clock;
         let Some(reply) = self.state.voice.live.reply_mut() else { return };
         if reply.awaits_rest() {
-            return match told {
-                interruption::Input::ShutDown => self.conclude_rest(),
-                interruption::Input::StopPressed | interruption::Input::Cancelled => self.end_reply(Outcome::Cut { by: None }),
-                _ => {}
-            };
+            if matches!(told, interruption::Input::ShutDown) {
+                self.conclude_rest();
+            } else if matches!(told, interruption::Input::StopPressed | interruption::Input::Cancelled) {
+                self.end_reply(Outcome::Cut { by: None });
+            }
+            return;
         }
         let is_last = told == interruption::Input::ShutDown;
         let is_position = matches!(told, interruption::Input::Played { .. });
@@ -359,11 +357,8 @@ impl Step<'_, '_> {
 
     /// What people do in the call also concerns the reply in progress.
     pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input) {
-        let is_deaf_to = match heard {
-            utterance::Input::Started { user, .. } => !self.state.voice.hears(user),
-            utterance::Input::Final { user, .. } => self.state.voice.ignores(user),
-            _ => false,
-        };
+        let is_deaf_to = matches!(heard, utterance::Input::Started { user, .. } if !self.state.voice.hears(user))
+            || matches!(heard, utterance::Input::Final { user, .. } if self.state.voice.ignores(user));
         if is_deaf_to {
             return;
         }
@@ -402,16 +397,17 @@ impl Step<'_, '_> {
     pub(super) fn end_unwanted_reply(&mut self, event: &Event) {
         let Some(ticket) = self.state.voice.spoken_reply() else { return };
         let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
-        let told = match event {
-            event if event.cancels(&floor.companion) || event.pauses(&floor.companion) => interruption::Input::Cancelled,
-            Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages) => interruption::Input::Cancelled,
-            Event::Deleted { messages, .. } if self.state.voice.call.is_emptied_by(messages) => interruption::Input::CallEnded,
-            Event::VoiceLeft { from } if self.state.voice.call.is_only(&PersonId::from(&*from.id)) => {
-                interruption::Input::CallEnded
-            }
-            _ => return,
-        };
-        self.tell_reply(told);
+        let call = &self.state.voice.call;
+        let is_unwanted = event.cancels(&floor.companion)
+            || event.pauses(&floor.companion)
+            || matches!(event, Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages));
+        let is_over = matches!(event, Event::Deleted { messages, .. } if call.is_emptied_by(messages))
+            || matches!(event, Event::VoiceLeft { from } if call.is_only(&PersonId::from(&*from.id)));
+        if is_unwanted {
+            self.tell_reply(interruption::Input::Cancelled);
+        } else if is_over {
+            self.tell_reply(interruption::Input::CallEnded);
+        }
     }
 
     /// Does what is due for the reply in progress.

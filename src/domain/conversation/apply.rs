@@ -204,16 +204,14 @@ impl Conversation {
 
     /// Applies an inbound event that happens now. It takes ownership, so that the message is not cloned.
     pub(super) fn apply_inbound(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
-        let Recorded { seq, at, turn, .. } = recorded;
-        match recorded.event {
-            Event::Said { message, reply, said_at, .. } => {
-                self.note_inbound(seq);
-                let entry = Entry::new(seq, self.when_said(said_at), Arc::new(message));
-                self.apply_said(entry, reply, world, notes);
-                self.update_waiting(world, notes);
-            }
-            event => self.apply(at, seq, turn, &event, world, notes),
-        }
+        let Recorded { seq, at, turn, event, .. } = recorded;
+        let Event::Said { message, reply, said_at, .. } = event else {
+            return self.apply(at, seq, turn, &event, world, notes);
+        };
+        self.note_inbound(seq);
+        let entry = Entry::new(seq, self.when_said(said_at), Arc::new(message));
+        self.apply_said(entry, reply, world, notes);
+        self.update_waiting(world, notes);
     }
 
     /// Notes the number of an inbound event. A statement opens a round only if no other inbound event follows before, unless it waits for a

@@ -163,7 +163,7 @@ impl Step<'_, '_> {
         let guild_budget = self.world.exhausted_statement_budget(self.state.position.clock);
         let used_up = match waiting.trigger {
             Trigger::DirectAddress | Trigger::Event => guild_budget,
-            _ => self
+            Trigger::Lull | Trigger::Turn | Trigger::Interjection | Trigger::Silence => self
                 .world
                 .ledger
                 .take_evaluation(self.world.channel, companion, self.state.position.clock, self.world.rules.gate, guild_budget)

@@ -149,10 +149,12 @@ impl Step<'_, '_> {
                 self.world.exhausted_statement_budget(self.state.position.clock)
             };
         }
-        let reason = match vote.closing {
-            Stage::Terminal => Reason::Closed,
-            _ if answered.used_up.is_some() => Reason::Budget,
-            _ => reason,
+        let reason = if vote.closing == Stage::Terminal {
+            Reason::Closed
+        } else if answered.used_up.is_some() {
+            Reason::Budget
+        } else {
+            reason
         };
         let speaks = wants && !matches!(reason, Reason::Closed | Reason::Budget);
         let voted = State::voted(vote, companion.clone(), round.message_id(), self.state.is_called(companion));

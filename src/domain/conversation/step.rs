@@ -57,11 +57,7 @@ impl<'s, 'w> Step<'s, 'w> {
 impl Step<'_, '_> {
     pub(super) fn handle(mut self, now: Moment, input: Input) -> Vec<Output> {
         let before = self.state.position.clock;
-        let inbound_at = match &input {
-            Input::Inbound(recorded) => Some(recorded.at),
-            Input::HandedOver(batch) => batch.first().map(|recorded| recorded.at),
-            _ => None,
-        };
+        let inbound_at = input.inbound_at();
         self.by_deadline = matches!(input, Input::Woken);
         self.pass_time(inbound_at.unwrap_or(now));
         self.note_ended_back_offs();

@@ -65,15 +65,46 @@ impl Step<'_, '_> {
             Event::StageChanged { cause: Cause::MaxTurns | Cause::Repetition, .. }
             | Event::RepetitionAsked { .. }
             | Event::RepetitionJudged { .. } => self.state.turns.posted.as_ref().and_then(|spoken| spoken.turn),
+            // They may lead to a turn. If they do, `assign_first_turn` sets it later.
+            Event::StageChanged { .. }
+            | Event::JitterDrawn { .. }
+            | Event::LullFired { .. }
+            | Event::VoiceQuiet { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsReleased
+            | Event::BackOffEnded { .. }
+            | Event::AddressRefused { .. } => None,
+            Event::EventsDeferred { .. } | Event::DeadlinesExtended { .. } | Event::Summarised { .. } => None,
+            // Inbound events.
+            Event::Said { .. }
+            | Event::Edited { .. }
+            | Event::Deleted { .. }
+            | Event::Joined { .. }
+            | Event::Left { .. }
+            | Event::Paused { .. }
+            | Event::Cleared
+            | Event::CaughtUp { .. }
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_) => None,
             Event::ReplyOwed { again: Some(_), .. } => Some(self.begin()),
             Event::ReplyOwed { companion, .. } => match &self.state.turns.selected {
                 Some(turn) => turn.selection.turn,
                 None => self.state.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),
             },
             Event::Cancelled { ticket: None, .. } => self.state.turns.selected.as_ref().and_then(|turn| turn.selection.turn),
-            event if event.is_inbound() => None,
-            // Events about no reply may lead to a turn. If they do, `assign_first_turn` sets it later.
-            event => event.reply().and_then(|ticket| self.state.turns.owed_reply(ticket)).and_then(|floor| floor.selection.turn),
+            Event::Cancelled { .. }
+            | Event::Replanning { .. }
+            | Event::Replanned { .. }
+            | Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::ReplyFailed { .. } => {
+                event.reply().and_then(|ticket| self.state.turns.owed_reply(ticket)).and_then(|floor| floor.selection.turn)
+            }
         }
     }
 

@@ -346,6 +346,7 @@ pub(super) enum CallEvent {
 }
 
 /// What an inbound event tells the call.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other events do not concern the call")]
 pub(super) fn call_event(recorded: &Recorded) -> Option<CallEvent> {
     let user = |from: &Author| PersonId::from(&*from.id);
     Some(match &recorded.event {
@@ -435,15 +436,16 @@ impl Step<'_, '_> {
             match effect {
                 utterance::Effect::HandOver(hand_over) => self.state.voice.hand_over(&hand_over, &mut self.out),
                 utterance::Effect::Quiet { companions } => self.fall_quiet(companions),
-                effect => {
-                    let about_reply = match &effect {
-                        utterance::Effect::CountsAsNoise { user } => Some(interruption::Input::Noise { user: user.clone() }),
-                        utterance::Effect::Left { user } => Some(interruption::Input::PersonGone { user: user.clone() }),
-                        _ => None,
-                    };
+                utterance::Effect::Finalize { .. } | utterance::Effect::Redact { .. } => {
                     self.out.push(Output::Voice(Box::new(effect)));
-                    if let Some(told) = about_reply {
-                        self.tell_reply(told);
+                }
+                utterance::Effect::CountsAsNoise { ref user } | utterance::Effect::Left { ref user } => {
+                    let (user, is_gone) = (user.clone(), matches!(effect, utterance::Effect::Left { .. }));
+                    self.out.push(Output::Voice(Box::new(effect)));
+                    if is_gone {
+                        self.tell_reply(interruption::Input::PersonGone { user });
+                    } else {
+                        self.tell_reply(interruption::Input::Noise { user });
                     }
                 }
             }
