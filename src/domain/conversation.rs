@@ -392,10 +392,16 @@ impl Conversation {
         }
     }
 
+    /// Handles an inbound event that was on record before a restart, and that nobody has handled. What follows is decided by
+    /// [`resume`](Self::resume), which takes the outputs.
+    pub fn catch_up(&mut self, recorded: Recorded, world: &mut World<'_>) -> Vec<Output> {
+        Step::new(self, world).catch_up(recorded)
+    }
+
     /// Continues after a restart: computes again what the record leaves open. [`open_questions`](Self::open_questions) and [`turns`](Self::turns)
-    /// give the questions in flight and the reply that is owed; the caller starts them again.
-    pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
-        Step::new(self, world).resume(now)
+    /// give the questions in flight and the reply that is owed; the caller starts them again. `caught_up` are the outputs of [`catch_up`](Self::catch_up).
+    pub fn resume(&mut self, now: Moment, caught_up: Vec<Output>, world: &mut World<'_>) -> Vec<Output> {
+        Step { out: caught_up, ..Step::new(self, world) }.resume(now)
     }
 
     /// The earliest deadline: when `Input::Woken` is due.

@@ -665,5 +665,12 @@ pub fn order_of_handling(events: &mut [Recorded]) {
     events.sort_by_key(|recorded| (recorded.handled, !recorded.event.is_inbound(), recorded.seq));
 }
 
+/// The events that the channel has handled, and those that it has not: the inbound events after the newest event that it made. The events are in the
+/// order of handling.
+pub fn split_handled(events: &[Recorded]) -> (&[Recorded], &[Recorded]) {
+    let newest_made = events.iter().rposition(|recorded| !recorded.event.is_inbound());
+    events.split_at(newest_made.map_or(0, |newest| newest + 1))
+}
+
 #[cfg(test)]
 pub(crate) mod samples;

@@ -222,7 +222,7 @@ mod tests {
             let mut conversation = Conversation::default();
             let made = with_world(|world| {
                 events_of_version_1().iter().for_each(|recorded| conversation.fold(recorded, world));
-                conversation.resume(now, world)
+                conversation.resume(now, Vec::new(), world)
             });
 
             let unsettled: Vec<_> = conversation.buffer(&"aria".into()).map(|entry| entry.seq).collect();

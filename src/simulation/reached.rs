@@ -181,7 +181,6 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "cancelled: being made",
             "cancelled: selected",
             "cancelled: late",
-            "cancelled after a restart",
             "judged by words",
             "judged by a model",
             "question about deleted messages",

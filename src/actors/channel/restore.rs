@@ -17,8 +17,8 @@ use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::budget::{AHEAD, DAY, Ledger, Use};
-use crate::domain::conversation::{Conversation, Notice};
-use crate::domain::event::Recorded;
+use crate::domain::conversation::{Conversation, Notice, Output};
+use crate::domain::event::{Recorded, split_handled};
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
@@ -142,23 +142,30 @@ impl State {
             self.conversation = snapshot.conversation;
         }
         self.journal.restore(head, events.len());
-        for recorded in &events {
+        let (handled, unhandled) = split_handled(&events);
+        for recorded in handled {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
         let took = began.elapsed().as_secs_f64();
         self.channel.context.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.clock.set(self.conversation.clock());
-        let open_actions = open_actions(&self.conversation);
-        for (ticket, _) in owed.iter().filter(|(_, record)| record.text.is_some()) {
-            self.conversation.note_interrupted_posting(*ticket);
+        let being_posted = owed.iter().filter(|(_, record)| record.text.is_some()).map(|(ticket, _)| *ticket);
+        let posted = unhandled.iter().filter_map(|recorded| recorded.event.reply());
+        for ticket in being_posted.chain(posted) {
+            self.conversation.note_interrupted_posting(ticket);
         }
         let now = self.channel.machine_time();
-        self.traces.resume(&self.conversation, &earlier, &events, now, &self.channel.context);
+        self.traces.resume(&self.conversation, &earlier, handled, now, &self.channel.context);
+        let mut caught_up = Vec::new();
+        for recorded in unhandled {
+            caught_up.extend(self.catch_up(recorded, skip.contains(&recorded.seq)));
+        }
+        let open_actions = open_actions(&self.conversation);
         // What follows from the record is decided at once, so no single event is in flight. The one that killed the predecessor may kill again.
         let suspect = Some(self.in_flight.suspect()).filter(|seq| !skip.contains(seq));
         self.in_flight.mark(suspect.unwrap_or(Seq::NONE));
         voice::end_playback_of_predecessor(&self.conversation, &self.channel);
-        let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
+        let outputs = self.with_world(|conversation, now, world| conversation.resume(now, caught_up, world));
         self.carry_out(outputs);
         self.in_flight.clear();
         owed.into_iter().for_each(|(ticket, owed)| self.resume_delivery(ticket, owed));
@@ -197,6 +204,20 @@ impl State {
             }
             received => Some(received),
         }
+    }
+
+    /// Handles an event that was on record before the restart, and that the predecessor had not handled.
+    fn catch_up(&mut self, recorded: &Recorded, is_dead_letter: bool) -> Vec<Output> {
+        if is_dead_letter {
+            self.conversation.skip(recorded);
+            return Vec::new();
+        }
+        self.in_flight.mark(recorded.seq);
+        // The predecessor may have emitted what a statement leads to.
+        drop(self.traces.receive(recorded, recorded.at));
+        let outputs = self.with_world(|conversation, _, world| conversation.catch_up(recorded.clone(), world));
+        self.in_flight.clear();
+        outputs
     }
 
     fn fold(&mut self, recorded: &Recorded, is_dead_letter: bool) {

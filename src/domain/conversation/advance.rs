@@ -81,7 +81,8 @@ impl Step<'_, '_> {
         if let Some(used_up) = refused {
             self.decline_address(seq, used_up);
         }
-        if let Some(heard) = heard {
+        // After a restart, what happens in the call begins anew once all that is on record was handled.
+        if let Some(heard) = heard.filter(|_| !self.catches_up) {
             self.handle_call_event(heard);
         }
         let said = self.state.window.get(seq).map(|entry| entry.message.clone());
@@ -141,29 +142,11 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Counts the addresses that wait after a restart. They were on record before the channel handled them, so each counts from the time when it was
-    /// said, unless it is already counted. Earlier messages that lead to the same question do not count in addition.
-    pub(super) fn count_addresses_after_restart(&mut self) {
-        let mut counted = BTreeSet::new();
-        // If an address is refused, an earlier one may wait in its place.
-        while let Some(seq) = self.state.gates.waiting_address(&counted) {
-            counted.insert(seq);
-            let Some(entry) = self.state.window.get(seq).filter(|entry| self.state.position.clock.since(entry.at) < MINUTE)
-            else {
-                continue;
-            };
-            let (person, said_at) = (PersonId::from(&*entry.message.from.id), entry.at);
-            if entry.message.from.role != Role::Companion
-                && !self.world.ledger.knows_address(&person, self.world.channel, seq)
-                && let Some(used_up) = self.use_address(seq, &person, said_at)
-            {
-                self.decline_address(seq, used_up);
-            }
-        }
-    }
-
-    /// Counts an address. If it is over the budget, journals that and returns the budget.
+    /// Counts an address, unless that was done before a restart. If it is over the budget, journals that and returns the budget.
     fn use_address(&mut self, seq: Seq, person: &PersonId, at: Moment) -> Option<UsedUp> {
+        if self.catches_up && self.world.ledger.knows_address(person, self.world.channel, seq) {
+            return None;
+        }
         let used_up = self.world.ledger.refuses_address(person, at, self.world.rules.gate);
         if used_up.is_some() {
             self.record(Event::AddressRefused { message: seq });
@@ -319,8 +302,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// After a restart, settles messages that are too old to be answered. Addresses may be older than the rest.
-    pub(super) fn settle_stale_after_restart(&mut self) {
+    /// Settles messages that became too old to be answered while no process ran. Addresses may be older than the rest.
+    pub(super) fn settle_what_became_stale(&mut self) {
         let patience = self.world.rules.gate.stale_address_after();
         for companion in self.state.gates.keys().cloned().collect::<Vec<_>>() {
             self.settle_stale(&companion, Some(patience));
@@ -336,11 +319,6 @@ impl Step<'_, '_> {
             |companion: &CompanionId| message.is_by(companion) || is_refused && message.address.includes(companion);
         let receivers: Vec<_> = self.state.gates.keys().filter(|companion| !adds_nothing(companion)).cloned().collect();
         self.settle_overflow(receivers, 1);
-    }
-
-    /// After a restart, settles the oldest messages of buffers that exceed their size: more may have been accepted than a buffer holds.
-    pub(super) fn settle_overflow_after_restart(&mut self) {
-        self.settle_overflow(self.state.gates.keys().cloned().collect(), 0);
     }
 
     /// Settles the oldest messages, until there is room for `more`.

@@ -166,24 +166,31 @@ impl Step<'_, '_> {
         self.out.push(Output::Aloud { ticket, aloud: prepare });
     }
 
+    /// Whether a reply is being prepared or spoken aloud, or will be once the call is known again after a restart.
+    pub(super) fn is_aloud(&self, reply: &OwedReply) -> bool {
+        let will_be = self.catches_up && !reply.modality.is_text() && self.state.voice.call.is_connected();
+        will_be || self.state.voice.is_aloud(reply.ticket)
+    }
+
     /// After a restart: a reply of which something was heard is closed as cut. Any other one is made again, as text if the call is gone.
     pub(super) fn resume_aloud(&mut self) {
-        let Some(floor) =
-            self.state.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting)
-        else {
-            return;
-        };
-        if floor.heard().trim().is_empty() {
-            // With nobody in the call it is written.
-            if self.state.voice.call.is_connected() {
-                self.begin_aloud(Duration::ZERO);
-            }
-            return;
+        self.close_heard_reply();
+        if self.reply_to_be_spoken().is_some() && self.state.voice.call.is_connected() {
+            self.begin_aloud(Duration::ZERO);
         }
+    }
+
+    /// After a restart: what was heard of a spoken reply becomes the statement.
+    pub(super) fn close_heard_reply(&mut self) {
+        let Some(floor) = self.reply_to_be_spoken().filter(|floor| !floor.heard().trim().is_empty()) else { return };
         let (ticket, heard) = (floor.ticket, floor.heard());
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
         let cut = (heard != full).then_some((full, None));
         self.conclude_spoken(ticket, heard, cut, None);
+    }
+
+    fn reply_to_be_spoken(&self) -> Option<&OwedReply> {
+        self.state.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting)
     }
 
     /// A sentence of a spoken reply is written: it is spoken, as far as the reply is not too long. A reply that is going to be made again, or has

@@ -1,13 +1,13 @@
 //! The gates of the companions in a channel, by id.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Index;
 
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::super::closing::Stage;
 use super::super::gate::{Evaluation, Gate};
-use super::super::id::{CompanionId, Seq, Ticket};
+use super::super::id::{CompanionId, Ticket};
 use super::super::message::Message;
 use super::super::trigger::Trigger;
 use super::super::voice::interruption::Words;
@@ -100,12 +100,6 @@ impl Gates {
     /// Whether questions are asked in rounds. With one companion of ours there is nothing to vote on.
     pub(super) fn holds_rounds(&self) -> bool {
         self.len() > 1 || self.values().any(|gate| gate.external)
-    }
-
-    pub(super) fn waiting_address(&self, counted: &BTreeSet<Seq>) -> Option<Seq> {
-        let waiting = self.values().filter_map(|gate| gate.waiting);
-        let addresses = waiting.filter(|waiting| waiting.trigger == Trigger::DirectAddress).map(|waiting| waiting.message);
-        addresses.filter(|seq| !counted.contains(seq)).min()
     }
 
     pub(super) fn question(&self, ticket: Ticket) -> Option<(CompanionId, Evaluation)> {

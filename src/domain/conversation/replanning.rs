@@ -204,7 +204,7 @@ impl Step<'_, '_> {
     /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
     fn stop_attempt(&mut self, ticket: Ticket, message: Seq, said_at: Moment) {
         // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
-        let is_written = |floor: &&OwedReply| !floor.is_posting && !self.state.voice.is_aloud(floor.ticket);
+        let is_written = |floor: &&OwedReply| !floor.is_posting && !self.is_aloud(floor);
         let Some(floor) = self.state.turns.owed_reply(ticket).filter(is_written) else { return };
         let is_external = self.state.gates.get(&floor.companion).is_none_or(|gate| gate.external);
         if is_external || floor.replans >= self.world.rules.reply.max_replans {
@@ -242,8 +242,14 @@ impl Step<'_, '_> {
         let stopped = self.state.stopped_by(seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
-            if ticket.is_some_and(|ticket| self.state.voice.is_aloud(ticket)) {
-                self.tell_reply(interruption::Input::StopPressed);
+            let spoken = ticket.and_then(|ticket| self.state.turns.owed_reply(ticket)).filter(|floor| self.is_aloud(floor));
+            if let Some(ticket) = spoken.map(|floor| floor.ticket) {
+                // Of one that is to be made again, nothing was heard.
+                if self.catches_up {
+                    self.fail_reply(ticket, INTERRUPTED.into());
+                } else {
+                    self.tell_reply(interruption::Input::StopPressed);
+                }
                 continue;
             }
             let cancelled =
@@ -284,36 +290,6 @@ impl Step<'_, '_> {
             }
         }
         self.turn_without_question = None;
-    }
-
-    /// After a restart: messages that were on record before the channel handled them may concern a reply.
-    pub(super) fn reconsider_replies_after_restart(&mut self) {
-        let owed = self
-            .state
-            .turns
-            .owed_replies()
-            .map(|floor| floor.upto)
-            .chain(self.state.turns.selected.iter().map(|turn| turn.selection.selected_at));
-        let engaged = self.state.gates.values().filter_map(|gate| {
-            let wanted = || gate.wish.as_ref().map(|wish| wish.upto);
-            gate.evaluation.map(|asked| asked.upto).or_else(wanted)
-        });
-        let Some(oldest) = owed.chain(engaged).min() else { return };
-        // A refused address concerns nobody.
-        let later = self.state.window.after(oldest).filter(|entry| entry.declined_by.is_empty());
-        let later: Vec<_> = later.map(|entry| (entry.seq, entry.at, entry.message.clone())).collect();
-        for (seq, said_at, message) in later {
-            if message.asks_to_stop {
-                let is_newest = self.state.window.after(seq).next().is_none();
-                let mut stops = self.stop_replies(seq, &message);
-                if is_newest {
-                    self.note_settled(&mut stops, seq, &message);
-                    self.settle_stopped(stops, seq, &message);
-                }
-            } else {
-                self.replan_for_message(seq, &message, said_at);
-            }
-        }
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Step<'s, 'w> {
     pub(super) out: Vec<Output>,
     /// The input is a deadline, so all deadlines at this moment are due.
     pub(super) by_deadline: bool,
+    /// The input was on record before a restart: what happens in the voice call is not known yet.
+    pub(super) catches_up: bool,
     /// A statement was posted, and judged if necessary: the round that it opens is due.
     pub(super) after_statement: bool,
     /// Companions whose back-offs are known to have ended.
@@ -45,6 +47,7 @@ impl<'s, 'w> Step<'s, 'w> {
             world,
             out: Vec::with_capacity(USUAL_OUTPUTS),
             by_deadline: false,
+            catches_up: false,
             after_statement: false,
             ended_back_offs: Vec::new(),
             turn_without_question: None,
@@ -98,6 +101,16 @@ impl Step<'_, '_> {
         self.end(before, inbound_at.is_some())
     }
 
+    /// Handles an inbound event that was on record before a restart.
+    pub(super) fn catch_up(mut self, recorded: Recorded) -> Vec<Output> {
+        let before = self.state.position.clock;
+        self.catches_up = true;
+        self.pass_time(recorded.at);
+        self.close_heard_reply();
+        self.handle_inbound(recorded);
+        self.end(before, true)
+    }
+
     /// Continues after a restart.
     pub(super) fn resume(mut self, now: Moment) -> Vec<Output> {
         let before = self.state.position.clock;
@@ -108,10 +121,7 @@ impl Step<'_, '_> {
         self.record_reopened();
         self.settle_backchannel();
         self.resume_aloud();
-        self.settle_stale_after_restart();
-        self.settle_overflow_after_restart();
-        self.count_addresses_after_restart();
-        self.reconsider_replies_after_restart();
+        self.settle_what_became_stale();
         self.fire_due(Due::Now);
         self.after_statement = self.state.turns.posted.is_some();
         self.follow_up();

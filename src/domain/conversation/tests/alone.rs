@@ -24,9 +24,8 @@ proptest! {
             scene.act(act);
         }
 
-        let mut resumed = scene.folded();
         let now = scene.now + Duration::from_micros(away);
-        let outputs = scene.with_world(|world| resumed.resume(now, world));
+        let (resumed, outputs) = scene.with_world(|world| scene.resumed(now, world));
 
         let asked = outputs.iter().filter(|output| matches!(output, Output::Made(made) if matches!(made.event, Event::Evaluated(_)))).count();
         prop_assert!(asked <= 1);

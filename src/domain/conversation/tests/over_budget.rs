@@ -131,16 +131,14 @@ fn after_a_restart_an_earlier_call_replaces_a_later_one_over_the_budget() {
     let mut scene = Scene::new(&ALONE);
     let alices = scene.call("alice", "aria", false);
     let bobs = scene.call("bob", "aria", false);
-    let mut resumed = scene.folded();
     let mut ledger = Ledger::default();
     let (bob, den) = ("bob".into(), "den".into());
     for message in 1..=3 {
         ledger.count(Use::Address { person: &bob, channel: &den, message: Seq(message) }, scene.now, &scene.settings.gate);
     }
 
-    let outputs = with_world(&scene.settings, &scene.policies, &mut ledger, &mut Drawn::default(), |world| {
-        resumed.resume(scene.now, world)
-    });
+    let (resumed, outputs) =
+        with_world(&scene.settings, &scene.policies, &mut ledger, &mut Drawn::default(), |world| scene.resumed(scene.now, world));
 
     let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| asked.message).collect();
     let declined: Vec<_> = outputs.iter().filter_map(declined_decision).map(|decided| decided.messages.clone()).collect();

@@ -131,9 +131,8 @@ proptest! {
             scene.act(act);
         }
 
-        let mut resumed = scene.folded();
         let now = scene.now + Duration::from_micros(away);
-        let outputs = scene.with_world(|world| resumed.resume(now, world));
+        let (resumed, outputs) = scene.with_world(|world| scene.resumed(now, world));
 
         let original = &scene.conversation;
         let begins_to_speak = outputs.iter().any(|output| matches!(output, Output::Made(made) if matches!(made.event, Event::ReplyOwed { .. })));
@@ -180,12 +179,11 @@ fn messages_accepted_while_no_process_ran_settle_as_overflow_beyond_a_full_buffe
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
     for _ in 0..30 {
-        scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
+        scene.say(Address::default(), false, false);
     }
     scene.journal.retain(|recorded| recorded.event.is_inbound());
 
-    let mut resumed = scene.folded();
-    scene.with_world(|world| resumed.resume(scene.now, world));
+    let (resumed, _) = scene.with_world(|world| scene.resumed(scene.now, world));
 
     for companion in &scene.cast {
         assert_eq!(resumed.buffer(companion).count(), scene.settings.gate.max_buffer);
@@ -204,8 +202,7 @@ fn after_a_restart_a_stop_phrase_leaves_an_address_that_it_does_not_cancel() {
         message.asks_to_stop = true;
     }
 
-    let mut resumed = scene.folded();
-    scene.with_world(|world| resumed.resume(scene.now, world));
+    let (resumed, _) = scene.with_world(|world| scene.resumed(scene.now, world));
 
     let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| (asked.trigger, asked.message)).collect();
     assert_eq!((resumed.turns().floor(), asked), (None, vec![(Trigger::DirectAddress, alices)]));
@@ -225,9 +222,8 @@ fn a_reopened_stage_is_recorded_even_if_the_server_died_in_between() {
     let recorded_before = scene.journal.iter().filter(|recorded| recorded.event == opened_again).count();
 
     scene.journal.retain(|recorded| recorded.event.is_inbound() || recorded.handled < newest);
-    let mut resumed = scene.folded();
-    let outputs = scene.with_world(|world| resumed.resume(scene.now, world));
-    let again = scene.with_world(|world| resumed.resume(scene.now, world));
+    let (mut resumed, outputs) = scene.with_world(|world| scene.resumed(scene.now, world));
+    let again = scene.with_world(|world| resumed.resume(scene.now, Vec::new(), world));
 
     let reopened_events = |outputs: &[Output]| {
         outputs.iter().filter(|output| matches!(output, Output::Made(made) if made.event == opened_again)).count()
@@ -249,7 +245,7 @@ fn a_companion_that_left_before_a_crash_is_not_reopened_after_it() {
         let mut resumed = scene.folded();
         scene.with_world(|world| {
             resumed.fold(&Recorded { seq: newest.next(), at: scene.now, handled: newest.next(), turn: None, event }, world);
-            resumed.resume(scene.now, world)
+            resumed.resume(scene.now, Vec::new(), world)
         })
     };
 
@@ -271,7 +267,7 @@ fn a_statement_that_became_a_dead_letter_is_not_made_again() {
     let statement = scene.journal.last().cloned().expect("a statement was posted");
 
     resumed.skip(&statement);
-    scene.with_world(|world| resumed.resume(scene.now, world));
+    scene.with_world(|world| resumed.resume(scene.now, Vec::new(), world));
 
     assert!(owed.is_some() && matches!(statement.event, Event::Said { reply, .. } if reply == owed));
     assert_eq!(resumed.turns().floor(), None);

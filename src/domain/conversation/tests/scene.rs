@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
-use super::super::super::event::{RoundClosed, order_of_handling};
+use super::super::super::event::{RoundClosed, order_of_handling, split_handled};
 use super::super::super::message::{Address, Message, Modality, Role};
 use super::super::*;
 use super::mouth::Mouth;
@@ -421,6 +421,11 @@ impl Scene {
         self.folded_under(&self.settings, &self.policies)
     }
 
+    /// The conversation as it continues after a restart at this moment, with what follows.
+    pub(super) fn resumed(&self, now: Moment, world: &mut World<'_>) -> (Conversation, Vec<Output>) {
+        resumed(self.journal.clone(), now, world)
+    }
+
     /// A fold of the journal while other settings are in force.
     pub(super) fn folded_under(&self, settings: &Settings, policies: &BTreeMap<CompanionId, InterjectionPolicy>) -> Conversation {
         let mut journal = self.journal.clone();
@@ -516,18 +521,12 @@ impl Scene {
 
     /// The process dies, and the next one continues from the journal after this duration.
     pub(super) fn restart(&mut self, away: Duration) {
-        let mut resumed = Conversation::default();
         let mut ledger = Ledger::default();
-        let mut journal = self.journal.clone();
-        order_of_handling(&mut journal);
+        let journal = self.journal.clone();
         self.now = self.now + away;
-        let outputs = with_world(&self.settings, &self.policies, &mut ledger, &mut self.drawn, |world| {
-            for recorded in &journal {
-                resumed.fold(recorded, world);
-            }
-            resumed.resume(self.now, world)
-        });
-        self.conversation = resumed;
+        let (conversation, outputs) =
+            with_world(&self.settings, &self.policies, &mut ledger, &mut self.drawn, |world| resumed(journal, self.now, world));
+        self.conversation = conversation;
         self.ledger = ledger;
         self.mouth.die();
         self.witness.die();
@@ -756,6 +755,24 @@ fn settings(setup: &Setup) -> Settings {
 pub(super) fn plain(verdict: Verdict) -> Vote {
     let mood = if verdict == Verdict::Yes { 0.1 } else { 0.0 };
     Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None, mood }
+}
+
+/// The conversation of this journal as it continues after a restart at this moment, with what follows.
+fn resumed(mut journal: Vec<Recorded>, now: Moment, world: &mut World<'_>) -> (Conversation, Vec<Output>) {
+    order_of_handling(&mut journal);
+    let (handled, unhandled) = split_handled(&journal);
+    let (mut resumed, mut caught_up) = (Conversation::default(), Vec::new());
+    for recorded in handled {
+        resumed.fold(recorded, world);
+    }
+    for ticket in unhandled.iter().filter_map(|recorded| recorded.event.reply()) {
+        resumed.note_interrupted_posting(ticket);
+    }
+    for recorded in unhandled {
+        caught_up.extend(resumed.catch_up(recorded.clone(), world));
+    }
+    let outputs = resumed.resume(now, caught_up, world);
+    (resumed, outputs)
 }
 
 pub(super) fn with_world<T>(

@@ -475,7 +475,7 @@ fn what_was_spoken_and_became_a_dead_letter_is_not_handed_over_again() {
     resumed.skip(&message);
     let (mut outputs, later) = (Vec::new(), scene.now + Duration::from_secs(60));
     scene.with_world(|world| {
-        outputs.extend(resumed.resume(later, world));
+        outputs.extend(resumed.resume(later, Vec::new(), world));
         outputs.extend(resumed.step(later + Duration::from_secs(60), Input::Woken, world));
     });
 

@@ -231,8 +231,7 @@ impl Record<'_> {
         let cancel = Cancel { companion: companion.clone(), answered, others, to_settle, since };
         self.cancels.entry(message).or_default().push(cancel);
         if message <= recorded.handled {
-            self.stage.reach("cancelled after a restart");
-            self.check_stop(message);
+            self.violate(format_args!("{message} was handled before what it cancels: {recorded:?}"));
         }
     }
 
