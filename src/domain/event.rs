@@ -159,7 +159,7 @@ pub enum Event {
         floor: Option<Moment>,
     },
     /// A person addressed companions more often than `gate.addresses_per_minute` allows. Nobody will be asked about this message. The event is
-    /// journaled before the message is handled, or after it if the message was on record before a restart.
+    /// journaled before the message is handled. Older versions journaled it after that if the message was on record before a restart.
     AddressRefused {
         /// The number of the refused message.
         message: Seq,
@@ -321,7 +321,7 @@ pub enum Event {
         upto: Seq,
     },
     /// A person stopped a companion before its statement was posted: by a message, or by the Stop button. The event is journaled before the message
-    /// is handled, or after it if the message was on record before a restart.
+    /// is handled. Older versions journaled it after that if the message was on record before a restart.
     Cancelled {
         /// The companion that would have spoken.
         companion: CompanionId,

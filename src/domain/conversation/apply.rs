@@ -107,7 +107,7 @@ impl Conversation {
                     floor.due_at = Some(*due_at);
                 }
             }
-            // A message is usually refused just before it is applied. After a restart, a message that was applied before may be refused.
+            // A message is refused just before it is applied. Older versions also refused messages that had been applied before a restart.
             Event::AddressRefused { message } if *message > self.position.handled => self.announced.refused = Some(*message),
             Event::AddressRefused { message } => self.apply_late_refusal(*message),
             Event::RoundOpened(opened) => self.apply_round_opened(opened, turn),

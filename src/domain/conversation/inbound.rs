@@ -129,7 +129,7 @@ impl Conversation {
         self.window.push(entry);
     }
 
-    /// After a restart, an address over the budget may be found after it has fired its triggers. Then an earlier address takes its place, if one is
+    /// Older versions may have refused an address after it had fired its triggers. Then an earlier address takes its place, if one is
     /// waiting.
     pub(super) fn apply_late_refusal(&mut self, refused: Seq) {
         let Some(message) = self.window.get(refused).map(|entry| entry.message.clone()) else { return };

@@ -95,7 +95,7 @@ impl Conversation {
             companions.insert(companion.clone());
             self.announced.stopped = Some((message, companions));
         } else {
-            // It was applied before a restart, and took the place of an earlier address.
+            // In records of older versions, it was applied before a restart, and took the place of an earlier address.
             let address =
                 self.newest_address(companion, |seq| seq < message).filter(|waiting| !answered.contains(&waiting.message));
             for (other, gate) in self.gates.iter_mut() {

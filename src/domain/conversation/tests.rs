@@ -7,6 +7,7 @@ mod late;
 mod lost;
 mod mouth;
 mod natural;
+mod older;
 mod over_budget;
 mod recent_statements;
 mod regressions;
