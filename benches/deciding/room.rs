@@ -118,7 +118,7 @@ impl Room {
         let mut asked = Vec::new();
         for output in self.conversation.step(self.now, input, &mut world) {
             if let Output::Made(made) = output {
-                let Made { handled, turn, event } = *made;
+                let Made { handled, turn, event, .. } = *made;
                 self.newest = self.newest.next();
                 if let Event::Evaluated(evaluated) = &event {
                     asked.push(evaluated.ticket);

@@ -40,6 +40,8 @@ pub struct Recorded {
 /// An event that a channel made, to be appended to its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
+    /// When it happened, by the conversation's clock.
+    pub at: Moment,
     /// The newest inbound event that the channel had handled.
     pub handled: Seq,
     /// The turn that the event belongs to, if it belongs to one.

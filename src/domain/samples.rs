@@ -128,7 +128,7 @@ pub(crate) const fn recorded(seq: u64, event: Event) -> Recorded {
 
 /// An event that a channel made, of no turn.
 pub(crate) const fn made(handled: Seq, event: Event) -> Made {
-    Made { handled, turn: None, event }
+    Made { at: Moment::ZERO, handled, turn: None, event }
 }
 
 /// How often a companion interjects.

@@ -170,7 +170,7 @@ fn plan_record(record: &Record, ward: &mut Held, position: &mut JournalPosition)
     }
     let mut draft = Draft::of(channel_key, ward, position);
     for made in made {
-        draft.append_made(*at, made);
+        draft.append_made(made);
     }
     draft.mark_pending(*quiet, !made.is_empty());
     if let Some(conversation) = snapshot {
@@ -248,7 +248,7 @@ impl<'a> Draft<'a> {
         if !self.position.is_pending {
             self.put_pending();
         }
-        self.append(at.max(self.position.at), &Made { handled: seq, turn, event: event.clone() });
+        self.append(&Made { at: at.max(self.position.at), handled: seq, turn, event: event.clone() });
         Ok(())
     }
 
@@ -260,12 +260,12 @@ impl<'a> Draft<'a> {
 
     /// Appends an event that the channel made. Its time is the conversation's clock, which may be behind the journal's newest event. A fold needs
     /// exactly that time.
-    fn append_made(&mut self, at: Moment, made: &Made) {
-        self.append(at, made);
+    fn append_made(&mut self, made: &Made) {
+        self.append(made);
         self.position.made = self.position.last;
     }
 
-    fn append(&mut self, at: Moment, made: &Made) {
+    fn append(&mut self, made: &Made) {
         let seq = self.position.last.next();
         if let Some(person) = speaker(&made.event)
             && self.position.listed.add(person, seq)
@@ -273,7 +273,7 @@ impl<'a> Draft<'a> {
             let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
             self.batch.writes.push(Write::Put(entry, encode(&())));
         }
-        let Made { handled, turn, event } = made.clone();
+        let Made { at, handled, turn, event } = made.clone();
         let recorded = Recorded { seq, at, handled, turn, event };
         self.records.push(encode_event(&recorded));
         self.position.last = seq;

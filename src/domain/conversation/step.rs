@@ -187,7 +187,10 @@ impl Step<'_, '_> {
         let turn = self.turn_of(&event);
         let index = self.out.len();
         self.state.apply(self.state.position.clock, Seq::NONE, turn, &event, self.world, &mut self.out);
-        self.out.insert(index, Output::Made(Box::new(Made { handled: self.state.position.handled, turn, event })));
+        self.out.insert(
+            index,
+            Output::Made(Box::new(Made { at: self.state.position.clock, handled: self.state.position.handled, turn, event })),
+        );
     }
 
     /// Whether a deadline is due. It is due after the other events of its moment.

@@ -550,7 +550,7 @@ impl Scene {
                 Output::HandOver(messages) => handed_over.push(messages),
                 Output::Voice(effect) => in_call.push(*effect),
                 Output::Made(made) => {
-                    let Made { handled, turn, event } = *made;
+                    let Made { at, handled, turn, event } = *made;
                     self.observe(&event);
                     let seq = Seq(self.journal.len() as u64 + 1);
                     self.journal.push(Recorded { seq, at, handled, turn, event });

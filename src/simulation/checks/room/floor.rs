@@ -1,6 +1,6 @@
 //! Checks the floor: who has it and for how long, who writes late, whose votes are held, and that nothing is posted without it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::super::plan::EXTERNAL;
@@ -68,7 +68,7 @@ pub(super) struct Floor {
     /// When the next attempt begins, and since when that is on record.
     pub(super) replanning: Option<(Moment, Duration)>,
     /// The edits and deletions of messages that it answers.
-    pub(super) changes: BTreeSet<Seq>,
+    pub(super) changes: BTreeMap<Seq, Moment>,
     /// What people said since, so that it must begin again, and since when that is on record.
     pub(super) to_take_in: Option<(Seq, Duration)>,
 }
@@ -408,7 +408,7 @@ impl Record<'_> {
             since,
             replans: 0,
             replanning: None,
-            changes: BTreeSet::new(),
+            changes: BTreeMap::new(),
             to_take_in: None,
         });
     }

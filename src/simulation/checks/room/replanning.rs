@@ -66,10 +66,10 @@ impl Record<'_> {
     }
 
     /// An edit or a deletion. What statements in progress answer may have changed.
-    pub(super) fn note_change(&mut self, seq: Seq, messages: &[Seq]) {
+    pub(super) fn note_change(&mut self, seq: Seq, at: Moment, messages: &[Seq]) {
         let answers = |floor: &&mut Floor| messages.iter().any(|seq| floor.messages.contains(seq));
         for floor in self.floor.iter_mut().chain(&mut self.late).filter(answers) {
-            floor.changes.insert(seq);
+            floor.changes.insert(seq, at);
         }
     }
 
@@ -94,10 +94,11 @@ impl Record<'_> {
         });
         // When a dead letter was said is not known here.
         let is_dead = self.skipped.contains(&message);
-        let said_at = self.received.get(&message).map_or(recorded.at, |message| message.at);
+        let changed_at = floor.changes.get(&message).copied().unwrap_or(recorded.at);
+        let said_at = self.received.get(&message).map_or(changed_at, |message| message.at);
         let is_concerned = match self.received.get(&message) {
             Some(said) => !said.asks_to_stop && self.adds_to(message, companion, &floor.messages),
-            None => floor.changes.contains(&message) || is_dead,
+            None => floor.changes.contains_key(&message) || is_dead,
         };
         let is_longer = floor.replanning.is_none_or(|(before, _)| before < until);
         let is_external = self.seats.get(companion).is_none_or(|seat| seat.is_external);
