@@ -15,11 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 pub use faults::Faults;
-pub use input::{Audience, CallEffect, Effect, Gone, Input, World};
+pub use input::{Aloud, Audience, CallEffect, Effect, Gone, Input, Notice, World};
 pub use speech_buffer::{HEARD_RATE, Sound, SpeechBuffer};
 pub use view::{End, Person, PersonAction, Trouble, View};
 
-use super::conversation::Notice;
 use super::id::PersonId;
 use super::message::Author;
 use super::voice::echo::PlayedWords;

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 pub use advance::DELETED;
 pub use again::NotAgain;
 use again::Replaceable;
-pub use aloud::{Aloud, INTERRUPTED, SpokenStatement, UNVOICED};
+pub use aloud::{INTERRUPTED, SpokenStatement, UNVOICED};
 use closing::ClosingState;
 pub use closing::{Episode, Tally};
 use events::Acknowledgements;
@@ -52,6 +52,7 @@ pub use voice::VoiceState;
 
 pub use super::answer::Verdict;
 use super::budget::{Ledger, Use, UsedUp};
+pub use super::call::{Aloud, CallEffect, Notice};
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Made, Recorded};
@@ -60,8 +61,8 @@ use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
 use super::turn::{Candidate, Judgement, OwedReply, PostedStatement, Selected, Selection, Turns};
+use super::voice::interruption;
 use super::voice::words::WordLists;
-use super::voice::{interruption, utterance};
 use super::vote::{State, Vote};
 use super::window::Window;
 use crate::domain::policy::closing::Closing;
@@ -149,23 +150,6 @@ impl Input {
     }
 }
 
-/// Something that happens in a voice call and is not on record.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
-    /// Speech pulses, final results without words, people who mute themselves.
-    Call(utterance::Input),
-    /// A person's voice was heard, from the beginning of a voiced hop to the end of one.
-    Voiced { user: PersonId, from: Moment, to: Moment },
-    /// A recogniser has words that were begun then and may still change.
-    Partial { user: PersonId, started: Moment, words: interruption::Words },
-    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played. What people do comes as the other notices.
-    Reply { ticket: Ticket, told: interruption::Input },
-    /// Whether nobody hears the companions in the call, or they hear nobody: then they answer in writing.
-    Silenced(bool),
-    /// What makes and plays the companions' audio was restarted. It needs the reply in force again.
-    PlayerRestarted,
-}
-
 /// An output of the conversation. Outputs are in the order in which they happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
@@ -197,10 +181,12 @@ pub enum Output {
     },
     /// Messages that people have spoken. They are to be journaled in one batch, and return as [`Input::HandedOver`].
     HandOver(Vec<Event>),
-    /// Something to do in the voice call. It is never [`utterance::Effect::HandOver`] or [`utterance::Effect::Quiet`].
-    Voice(Box<utterance::Effect>),
-    /// Something to do for a reply that is spoken.
-    Aloud { ticket: Ticket, aloud: Aloud },
+    /// Something to do in the voice call.
+    Call(Box<CallEffect>),
+    /// This person has lost the connection to the call for too long, and has left it.
+    HasLeft { user: PersonId },
+    /// Delete what this person said in the call, as far as it was not handed over.
+    RedactSpeech { user: PersonId },
     /// A text to post. Once it is posted it returns as `Said` with this ticket.
     Post(Box<Posting>),
     /// The rolling summary should be refreshed with the messages that follow `after`, up to `upto`.

@@ -12,7 +12,7 @@ use super::speech::{VoiceAction, VoiceEvent};
 use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{self, Conversation, Input, Notice, Output, Posting, Rules, World};
+use crate::domain::conversation::{self, CallEffect, Conversation, Input, Notice, Output, Posting, Rules, World};
 use crate::domain::event::{Evaluated, Event, Recorded, Segment};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
@@ -490,8 +490,12 @@ impl<'a> Run<'a> {
             Output::Post(posting) => self.post(channel, *posting),
             Output::Cancel { ticket } => self.cancel(channel, ticket),
             Output::HandOver(messages) => self.hand_over(channel, messages),
-            Output::Aloud { ticket, aloud } => self.speak(channel, ticket, aloud),
-            Output::Dropped { .. } | Output::Summarise { .. } | Output::Voice(_) => {}
+            Output::Call(effect) => {
+                if let CallEffect::Reply { ticket, aloud, .. } = *effect {
+                    self.speak(channel, ticket, aloud);
+                }
+            }
+            Output::Dropped { .. } | Output::Summarise { .. } | Output::HasLeft { .. } | Output::RedactSpeech { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@ use super::post_commit::{PostCommitAction, actions_of};
 use super::rounds::Watched;
 use super::traces::TraceRecord;
 use super::{State, notes, summarising, voice};
-use crate::domain::conversation::{Aloud, Conversation, Input, Output, World};
+use crate::domain::conversation::{Aloud, CallEffect, Conversation, Input, Output, World};
 use crate::domain::event::Made;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
@@ -50,13 +50,17 @@ impl State {
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
                 Output::HandOver(messages) => hand_overs.push(messages),
-                Output::Voice(effect) => voice::carry_out_in_call(*effect, &self.conversation, &self.channel),
-                Output::Aloud { ticket, aloud } => {
-                    if aloud == Aloud::SaidAll {
-                        self.traces.said_all(ticket, self.channel.machine_time());
+                Output::Call(mut effect) => {
+                    if let CallEffect::Reply { ticket, turn, aloud } = &mut *effect {
+                        if *aloud == Aloud::SaidAll {
+                            self.traces.said_all(*ticket, self.channel.machine_time());
+                        }
+                        *turn = self.traces.turn_of(*ticket);
                     }
-                    self.voice.follow_reply(ticket, self.traces.turn_of(ticket), aloud, &self.channel);
+                    self.voice.carry_out(*effect, &self.channel);
                 }
+                Output::HasLeft { user } => voice::record_left(&user, &self.conversation, &self.channel),
+                Output::RedactSpeech { user } => voice::redact_speech(&user, &self.conversation, &self.channel),
             }
         }
         let is_quiet = self.journal.becomes_quiet(&made, self.conversation.is_at_rest());

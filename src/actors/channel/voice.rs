@@ -14,7 +14,7 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::writer::{HandOver, WriterMessage};
 use crate::domain::conversation::{Aloud, Conversation, Notice};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq, Ticket, TurnId};
+use crate::domain::id::{PersonId, Seq};
 use crate::domain::voice::interruption;
 use crate::domain::voice::utterance;
 use crate::journal::reader::Reader;
@@ -33,11 +33,11 @@ pub(super) struct VoiceEffects {
 }
 
 impl VoiceEffects {
-    /// Does something for a spoken reply: what makes it heard waits until that is on record.
-    pub(super) fn follow_reply(&mut self, ticket: Ticket, turn: Option<TurnId>, aloud: Aloud, channel: &ChannelContext) {
-        let waits = matches!(aloud, Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak));
-        let effect = CallEffect::Reply { ticket, turn, aloud };
-        if waits {
+    /// Carries out in the call what the conversation wants done there. What makes a spoken reply heard waits until that is on record.
+    pub(super) fn carry_out(&mut self, effect: CallEffect, channel: &ChannelContext) {
+        let is_heard =
+            matches!(effect, CallEffect::Reply { aloud: Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak), .. });
+        if is_heard {
             self.after_commit.push(effect);
         } else {
             carry_out(effect, channel);
@@ -78,19 +78,6 @@ pub(super) fn end_playback(channel: &ChannelContext) {
     carry_out(CallEffect::Restarted { people: Vec::new() }, channel);
 }
 
-/// Carries out in the call what the conversation wants done there.
-pub(super) fn carry_out_in_call(effect: utterance::Effect, conversation: &Conversation, channel: &ChannelContext) {
-    let effect = match effect {
-        utterance::Effect::Finalize { user } => CallEffect::Finalize { user },
-        utterance::Effect::CountsAsNoise { user } => CallEffect::CountsAsNoise { user },
-        utterance::Effect::Left { user } => return record_left(&user, conversation, channel),
-        utterance::Effect::Redact { user } => return redact_speech(&user, conversation, channel),
-        // The conversation follows these itself.
-        utterance::Effect::HandOver(_) | utterance::Effect::Quiet { .. } => return,
-    };
-    carry_out(effect, channel);
-}
-
 fn carry_out(effect: CallEffect, channel: &ChannelContext) {
     channel.context.voice_calls.carry_out(&channel.key.channel, effect);
 }
@@ -121,7 +108,7 @@ pub(super) fn opted_out(conversation: &Conversation, channel: &ChannelContext) -
 }
 
 /// Puts on record that a person has left whose socket was lost.
-fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
+pub(super) fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
     let Some(joined) = conversation.voice().joined_call_at(user) else { return };
     let (context, channel_key) = (channel.context.clone(), channel.key.clone());
     let (actor, user, attempts) = (channel.actor.clone(), user.clone(), AtomicU32::new(0));
@@ -151,7 +138,7 @@ fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelCo
 }
 
 /// Deletes what a person said and was not handed over.
-fn redact_speech(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
+pub(super) fn redact_speech(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
     let segments: BTreeSet<Seq> = conversation.voice().buffered_segments_of(user).into_iter().collect();
     if segments.is_empty() {
         return;
@@ -193,6 +180,7 @@ where
 mod tests {
     use super::super::tests::channel_context;
     use super::*;
+    use crate::domain::id::Ticket;
 
     #[tokio::test]
     async fn what_makes_a_reply_heard_waits_until_it_is_on_record() {
@@ -201,7 +189,7 @@ mod tests {
         let say = Aloud::Say { sentence: 0, text: "Hello.".into() };
 
         for aloud in [say, Aloud::SaidAll, Aloud::Start { sentence: 0 }, Aloud::Play(interruption::Effect::Speak)] {
-            voice.follow_reply(Ticket(1), None, aloud, &channel);
+            voice.carry_out(CallEffect::Reply { ticket: Ticket(1), turn: None, aloud }, &channel);
         }
 
         assert!(voice.waits_for_commit());

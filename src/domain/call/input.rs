@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::playback::{Patience, Piece};
 use super::view::{End, PersonAction, View};
-use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::id::{CompanionId, PersonId, Ticket, TurnId};
 use crate::domain::moment::Moment;
+use crate::domain::voice::interruption;
 use crate::domain::voice::said::Said;
 use crate::domain::voice::speech::Pulse;
+use crate::domain::voice::utterance;
 
 pub struct World<'a> {
     /// The time since the call began, by a clock that never jumps.
@@ -76,10 +77,42 @@ pub enum CallEffect {
     /// more of it for `voice.stall_timeout_secs`, is a `Stall`. After `Ended` or `Prepare` it reports nothing more about earlier commands.
     Reply {
         ticket: Ticket,
-        /// The turn in whose trace the work for it belongs, if that is known.
+        /// The turn in whose trace the work for it belongs. The channel fills it in.
         turn: Option<TurnId>,
         aloud: Aloud,
     },
+}
+
+/// Something that happens in a voice call and is not on record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Speech pulses, final results without words, people who mute themselves.
+    Call(utterance::Input),
+    /// A person's voice was heard, from the beginning of a voiced hop to the end of one.
+    Voiced { user: PersonId, from: Moment, to: Moment },
+    /// A recogniser has words that were begun then and may still change.
+    Partial { user: PersonId, started: Moment, words: interruption::Words },
+    /// What became of a reply that is spoken: what [`CallEffect::Reply`] asked for, and how far it was played. What people do comes as the other notices.
+    Reply { ticket: Ticket, told: interruption::Input },
+    /// Whether nobody hears the companions in the call, or they hear nobody: then they answer in writing.
+    Silenced(bool),
+    /// What makes and plays the companions' audio was restarted. It needs the reply in force again.
+    PlayerRestarted,
+}
+
+/// What a call does for a reply that is spoken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Aloud {
+    /// A reply is being prepared: its companion thinks.
+    Prepare { companion: CompanionId },
+    /// Make audio of a sentence, of which the first is 0. Report its words and its audio as [`Notice::Reply`].
+    Say { sentence: usize, text: Arc<str> },
+    /// No more sentences follow.
+    SaidAll,
+    /// Audio of this sentence may be played from now on: that it starts is on record.
+    Start { sentence: usize },
+    /// Play, duck, pause, resume, or stop because the reply has ended.
+    Play(interruption::Effect),
 }
 
 /// What the caller does next. The first six need no actor of the call.

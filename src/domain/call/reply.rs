@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::playback::{FRAME, Piece, Playback};
+use super::{Aloud, Notice};
 use super::{CallEffect, CallState, Effect, Input, Trouble, View, World, show};
-use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::voice::interruption::{self, Outcome};

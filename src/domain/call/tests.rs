@@ -2,7 +2,6 @@
 
 use super::playback::{Patience, Piece, SPOKEN_FRAME};
 use super::*;
-use crate::domain::conversation::Aloud;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;

@@ -23,20 +23,6 @@ pub const UNVOICED: &str = "unvoiced";
 /// What is added to the time limit of the main model until audio must be there (docs/design/voice.md A-24).
 const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 
-#[derive(Clone, Debug, PartialEq)]
-pub enum Aloud {
-    /// A reply is being prepared: its companion thinks.
-    Prepare { companion: CompanionId },
-    /// Make audio of a sentence, of which the first is 0. Report its words and its audio as [`Notice::Reply`].
-    Say { sentence: usize, text: Arc<str> },
-    /// No more sentences follow.
-    SaidAll,
-    /// Audio of this sentence may be played from now on: that it starts is on record.
-    Start { sentence: usize },
-    /// Play, duck, pause, resume, or stop because the reply has ended.
-    Play(interruption::Effect),
-}
-
 /// What was heard of a statement that was spoken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpokenStatement {
@@ -116,7 +102,7 @@ impl Conversation {
             && let Some(call) = self.voice.live.call_mut()
         {
             call.reply = None;
-            out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(Outcome::Cancelled)) });
+            out.push(in_call(ticket, Aloud::Play(interruption::Effect::Ended(Outcome::Cancelled))));
         }
     }
 }
@@ -163,7 +149,7 @@ impl Step<'_, '_> {
             replaced: None,
             is_extending: false,
         }));
-        self.out.push(Output::Aloud { ticket, aloud: prepare });
+        self.out.push(in_call(ticket, prepare));
     }
 
     /// Whether a reply is being prepared or spoken aloud, or will be once the call is known again after a restart.
@@ -206,7 +192,7 @@ impl Step<'_, '_> {
         if !reply.rest.is_empty() || is_too_long || reply.awaits_rest() {
             return reply.rest.push_str(&text);
         }
-        self.out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.sentences.len(), text: text.clone() } });
+        self.out.push(in_call(ticket, Aloud::Say { sentence: reply.sentences.len(), text: text.clone() }));
         reply.sentences.push(text);
     }
 
@@ -224,7 +210,7 @@ impl Step<'_, '_> {
         }
         let reply = self.state.voice.live.reply_mut()?;
         (reply.text, reply.is_all) = (Some(text), true);
-        self.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+        self.out.push(in_call(ticket, Aloud::SaidAll));
         self.post_rest();
         None
     }
@@ -239,7 +225,7 @@ impl Step<'_, '_> {
         let was_said = !reply.sentences.is_empty();
         if was_said && !reply.is_all {
             reply.is_all = true;
-            self.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+            self.out.push(in_call(ticket, Aloud::SaidAll));
             self.post_rest();
         }
         was_said
@@ -292,7 +278,7 @@ impl Step<'_, '_> {
         self.tell_reply(interruption::Input::PlayerRestarted);
         let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.machine.is_preparing()) else { return };
         let ticket = reply.ticket;
-        let mut tell = |aloud| self.out.push(Output::Aloud { ticket, aloud });
+        let mut tell = |aloud| self.out.push(in_call(ticket, aloud));
         tell(Aloud::Prepare { companion: reply.companion.clone() });
         if !reply.is_extending {
             let sentences = reply.sentences.iter().cloned().enumerate();
@@ -441,7 +427,7 @@ impl Step<'_, '_> {
             let (companion, ticket) = (reply.companion.clone(), reply.ticket);
             match effect {
                 interruption::Effect::Finalize { user } => {
-                    self.out.push(Output::Voice(Box::new(utterance::Effect::Finalize { user: user.clone() })));
+                    self.out.push(Output::Call(Box::new(CallEffect::Finalize { user: user.clone() })));
                     self.tell_utterances(utterance::Input::Finalized { user });
                 }
                 interruption::Effect::Extend => self.extend_reply(),
@@ -451,27 +437,26 @@ impl Step<'_, '_> {
                 }
                 interruption::Effect::SentenceDropped { sentence } => {
                     self.journal_dropped(sentence);
-                    self.out
-                        .push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::SentenceDropped { sentence }) });
+                    self.out.push(in_call(ticket, Aloud::Play(interruption::Effect::SentenceDropped { sentence })));
                 }
                 interruption::Effect::Ended(outcome) => {
-                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Ended(outcome.clone())) });
+                    self.out.push(in_call(ticket, Aloud::Play(interruption::Effect::Ended(outcome.clone()))));
                     self.end_reply(outcome);
                 }
                 interruption::Effect::Speak => {
                     let early = std::mem::take(&mut reply.early);
                     self.start_sentences(0);
-                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Speak) });
+                    self.out.push(in_call(ticket, Aloud::Play(interruption::Effect::Speak)));
                     for told in early {
                         self.handle_playback(ticket, told);
                     }
                 }
                 interruption::Effect::Pause => {
                     self.journal_heard(true);
-                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(interruption::Effect::Pause) });
+                    self.out.push(in_call(ticket, Aloud::Play(interruption::Effect::Pause)));
                 }
                 interruption::Effect::Duck | interruption::Effect::Unduck | interruption::Effect::Resume { .. } => {
-                    self.out.push(Output::Aloud { ticket, aloud: Aloud::Play(effect) });
+                    self.out.push(in_call(ticket, Aloud::Play(effect)));
                 }
             }
         }
@@ -487,7 +472,7 @@ impl Step<'_, '_> {
             reply.started.push(0);
             let number = sentence as u32;
             self.record(Event::SentenceStarting { companion, ticket, sentence: number, text });
-            self.out.push(Output::Aloud { ticket, aloud: Aloud::Start { sentence } });
+            self.out.push(in_call(ticket, Aloud::Start { sentence }));
         }
     }
 
@@ -674,6 +659,11 @@ impl Step<'_, '_> {
         }
         self.out.push(Output::Post(Box::new(posting)));
     }
+}
+
+/// Something to do in the call for a reply that is spoken.
+fn in_call(ticket: Ticket, aloud: Aloud) -> Output {
+    Output::Call(Box::new(CallEffect::Reply { ticket, turn: None, aloud }))
 }
 
 /// How much final words say is part of their record.

@@ -381,7 +381,7 @@ impl Step<'_, '_> {
             }
             CallEvent::Segment(_, segment) if self.state.voice.ignores(&segment.person()) => {
                 // It was on its way when the person opted out.
-                self.out.push(Output::Voice(Box::new(utterance::Effect::Redact { user: segment.person() })));
+                self.out.push(Output::RedactSpeech { user: segment.person() });
             }
             CallEvent::Segment(input, segment) => {
                 self.tell_reply_of_segment(&segment);
@@ -436,17 +436,15 @@ impl Step<'_, '_> {
             match effect {
                 utterance::Effect::HandOver(hand_over) => self.state.voice.hand_over(&hand_over, &mut self.out),
                 utterance::Effect::Quiet { companions } => self.fall_quiet(companions),
-                utterance::Effect::Finalize { .. } | utterance::Effect::Redact { .. } => {
-                    self.out.push(Output::Voice(Box::new(effect)));
+                utterance::Effect::Finalize { user } => self.out.push(Output::Call(Box::new(CallEffect::Finalize { user }))),
+                utterance::Effect::Redact { user } => self.out.push(Output::RedactSpeech { user }),
+                utterance::Effect::CountsAsNoise { user } => {
+                    self.out.push(Output::Call(Box::new(CallEffect::CountsAsNoise { user: user.clone() })));
+                    self.tell_reply(interruption::Input::Noise { user });
                 }
-                utterance::Effect::CountsAsNoise { ref user } | utterance::Effect::Left { ref user } => {
-                    let (user, is_gone) = (user.clone(), matches!(effect, utterance::Effect::Left { .. }));
-                    self.out.push(Output::Voice(Box::new(effect)));
-                    if is_gone {
-                        self.tell_reply(interruption::Input::PersonGone { user });
-                    } else {
-                        self.tell_reply(interruption::Input::Noise { user });
-                    }
+                utterance::Effect::Left { user } => {
+                    self.out.push(Output::HasLeft { user: user.clone() });
+                    self.tell_reply(interruption::Input::PersonGone { user });
                 }
             }
         }

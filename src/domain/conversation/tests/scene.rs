@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::super::super::event::{RoundClosed, order_of_handling, split_handled};
 use super::super::super::message::{Address, Message, Modality, Role};
+use super::super::super::voice::utterance;
 use super::super::*;
 use super::mouth::Mouth;
 use super::witness::Witness;
@@ -548,14 +549,18 @@ impl Scene {
             self.witness.check(&output, &self.conversation, &self.drawn.rolls, &self.mouth, at);
             match output {
                 Output::HandOver(messages) => handed_over.push(messages),
-                Output::Voice(effect) => in_call.push(*effect),
+                output @ (Output::HasLeft { .. } | Output::RedactSpeech { .. }) => in_call.push(output),
                 Output::Made(made) => {
                     let Made { at, handled, turn, event } = *made;
                     self.observe(&event);
                     let seq = Seq(self.journal.len() as u64 + 1);
                     self.journal.push(Recorded { seq, at, handled, turn, event });
                 }
-                Output::Aloud { ticket, aloud } => self.mouth.follow(ticket, &aloud),
+                Output::Call(effect) => {
+                    if let CallEffect::Reply { ticket, aloud, .. } = &*effect {
+                        self.mouth.follow(*ticket, aloud);
+                    }
+                }
                 Output::Post(posting) => posts.push(*posting),
                 Output::Cancel { ticket } => {
                     for outcomes in self.outcomes_by_companion.values_mut() {
@@ -607,12 +612,12 @@ impl Scene {
     }
 
     /// Puts on record who has left, and deletes what people said who want to be ignored.
-    fn carry_out_in_call(&mut self, effect: utterance::Effect) {
-        match effect {
-            utterance::Effect::Left { user } if self.conversation.voice.joined_call_at(&user).is_some() => {
+    fn carry_out_in_call(&mut self, output: Output) {
+        match output {
+            Output::HasLeft { user } if self.conversation.voice.joined_call_at(&user).is_some() => {
                 self.receive(Event::VoiceLeft { from: samples::person(user.as_str()) });
             }
-            utterance::Effect::Redact { user } => {
+            Output::RedactSpeech { user } => {
                 let messages = self.conversation.voice.buffered_segments_of(&user);
                 if !messages.is_empty() {
                     self.receive(Event::deleted(messages));

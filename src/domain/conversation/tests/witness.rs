@@ -171,21 +171,21 @@ impl Witness {
     /// What a step does, in order.
     pub(super) fn check(&mut self, output: &Output, conversation: &Conversation, rolls: &[f64], mouth: &Mouth, now: Moment) {
         match output {
-            Output::Voice(effect) => match &**effect {
-                utterance::Effect::CountsAsNoise { user } => {
+            Output::HasLeft { user } => self.end(user, Moment::ZERO, now),
+            Output::Made(made) => self.check_event(&made.event, mouth, now),
+            Output::Call(effect) => match &**effect {
+                CallEffect::CountsAsNoise { user } => {
                     self.talkers.entry(user.clone()).and_modify(|talk| talk.is_noise = talk.is_talking);
                 }
-                utterance::Effect::Left { user } => self.end(user, Moment::ZERO, now),
+                CallEffect::Reply { aloud: Aloud::Prepare { .. }, .. } => {
+                    let talk = |user: &PersonId| (user.clone(), Talk::new(now));
+                    self.talkers = conversation.voice.talkers().map(talk).collect();
+                    (self.level, self.barge) = (Level::Silent, None);
+                    self.began_at = Moment::ZERO;
+                }
+                CallEffect::Reply { aloud: Aloud::Play(effect), .. } => self.check_effect(effect, rolls, now),
                 _ => {}
             },
-            Output::Made(made) => self.check_event(&made.event, mouth, now),
-            Output::Aloud { aloud: Aloud::Prepare { .. }, .. } => {
-                let talk = |user: &PersonId| (user.clone(), Talk::new(now));
-                self.talkers = conversation.voice.talkers().map(talk).collect();
-                (self.level, self.barge) = (Level::Silent, None);
-                self.began_at = Moment::ZERO;
-            }
-            Output::Aloud { aloud: Aloud::Play(effect), .. } => self.check_effect(effect, rolls, now),
             Output::Post(posting) => self.check_posting(posting, conversation),
             _ => {}
         }
