@@ -9,7 +9,7 @@
 
 pub mod allowances;
 pub mod call;
-pub mod hearing;
+pub mod call_handle;
 pub mod joined;
 pub mod link;
 pub mod presence;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::ActorBackend;
 use crate::actors::calls::call::SharedCall;
-use crate::actors::calls::hearing::Hearing;
+use crate::actors::calls::call_handle::CallHandle;
 use crate::actors::calls::joined::{Joined, too_many_calls, too_many_people, wake};
 use crate::actors::calls::providers::VoiceProvider;
 use crate::actors::messages::voice_call::CallMessage;
@@ -62,7 +62,7 @@ impl CallRooms for ActorBackend {
         let begin = || SharedCall::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
         let call = context.calls.get_or_begin(&channel_key.channel, voice.max_calls, begin);
         let call = call.ok_or_else(|| too_many_calls(context))?;
-        Joined::new(Hearing::new(call, self.inbound.clone())).enter(entrance).await
+        Joined::new(CallHandle::new(call, self.inbound.clone())).enter(entrance).await
     }
 }
 
@@ -87,7 +87,7 @@ impl PlatformCalls for ActorBackend {
             // One that is being restarted looks by itself.
             let _ = actor.cast(CallMessage::Connect);
         }
-        wake(&Hearing::new(call, self.inbound.clone()));
+        wake(&CallHandle::new(call, self.inbound.clone()));
         Ok(())
     }
 

@@ -38,7 +38,7 @@ pub struct CallState {
     people: BTreeMap<PersonId, Participant>,
     lines: BTreeMap<u64, Connected>,
     /// The connection that plays to all who take part, and whether nobody hears it or it hears nobody.
-    speaker: Option<(u64, bool)>,
+    player: Option<(u64, bool)>,
     next_line: u64,
     streams: BTreeSet<PersonId>,
     replying: Replying,
@@ -105,7 +105,7 @@ impl CallState {
     /// The listener at the connection that is returned plays to all, in place of the one before.
     pub fn attach(&mut self) -> u64 {
         let line = self.new_line();
-        self.speaker = Some((line, false));
+        self.player = Some((line, false));
         line
     }
 
@@ -152,7 +152,7 @@ impl CallState {
     }
 
     pub fn clear(&mut self) -> Vec<PersonId> {
-        (self.speaker, self.lines) = (None, BTreeMap::new());
+        (self.player, self.lines) = (None, BTreeMap::new());
         std::mem::take(&mut self.people).into_keys().collect()
     }
 
@@ -187,7 +187,7 @@ impl CallState {
 
     pub fn audience(&self, audience: &Audience) -> Vec<u64> {
         let greeted = self.lines.iter().filter(|(_, connected)| connected.is_greeted);
-        let speaker = self.speaker.map(|(line, _)| line);
+        let speaker = self.player.map(|(line, _)| line);
         match audience {
             Audience::All => greeted.map(|(line, _)| *line).chain(speaker).collect(),
             Audience::Others(user) => greeted.filter(|(_, other)| other.user != *user).map(|(line, _)| *line).collect(),
@@ -295,7 +295,7 @@ impl CallState {
     /// Removes a connection, which may have been removed before.
     fn part(&mut self, line: u64, gone: Gone, end: Option<End>, world: &World<'_>, out: &mut Vec<Effect>) {
         let Some(Connected { user, .. }) = self.lines.remove(&line) else {
-            let speaker = self.speaker.take_if(|(speaker, _)| *speaker == line);
+            let speaker = self.player.take_if(|(speaker, _)| *speaker == line);
             return out.extend(speaker.map(|(line, _)| Effect::Disconnect(line, None)));
         };
         let is_last = !self.lines.values().any(|other| other.user == user);
@@ -327,7 +327,7 @@ impl CallState {
     }
 
     fn act(&mut self, line: u64, action: PersonAction, world: &World<'_>, out: &mut Vec<Effect>) {
-        if let Some((_, is_silenced)) = self.speaker.as_mut().filter(|(speaker, _)| *speaker == line)
+        if let Some((_, is_silenced)) = self.player.as_mut().filter(|(speaker, _)| *speaker == line)
             && let PersonAction::Silenced(silenced) = action
         {
             *is_silenced = silenced;
@@ -449,7 +449,7 @@ impl CallState {
             for line in self.lines.keys().copied().collect::<Vec<_>>() {
                 self.part(line, Gone::Left, Some(End::Ended), world, out);
             }
-            out.extend(self.speaker.map(|(line, _)| Effect::Disconnect(line, Some(End::Ended))));
+            out.extend(self.player.map(|(line, _)| Effect::Disconnect(line, Some(End::Ended))));
             self.limited_since = world.now;
         }
         out.push(Effect::After((self.limited_since + limit).saturating_sub(world.now), Input::Limit { limit }));

@@ -58,7 +58,7 @@ pub struct Cut {
     /// The text of the statement, with the words that nobody heard. Empty once it was deleted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub full: Arc<str>,
-    /// The person who cut it off. `None`: it was stopped, the call ended, or the person was forgotten.
+    /// The person who cut it off. `None`: it was stopped, the call or the playback ended, the server was restarted, or the person left or was forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Author>,
 }

@@ -1,4 +1,4 @@
-//! Voice calls: what a platform that connects calls tells the core ([`CallEvents`]), and what the core has it do ([`VoiceCalls`]).
+//! Voice calls: what a call tells its channel ([`CallEvents`]), and what the channel has done in its call ([`VoiceCalls`]).
 //!
 //! What is said and who is there is on record before it is handled, like every inbound event. Speech pulses and partial results are not on record.
 
@@ -53,12 +53,12 @@ pub trait CallEvents: Send + Sync + 'static {
     /// As [`joined`](Self::joined), with the same id.
     async fn heard(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Result<Acceptance, InboundError>;
 
-    /// Reports what is not on record: onsets, offsets, partial and empty final results, `Finalize` that was sent, people who are muted, ignored, or
+    /// Reports what is not on record: onsets, offsets, partial and empty final results, people who are muted, ignored, or
     /// have lost their socket. False: the channel does not run, or too much waits there, and it was dropped.
     fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool;
 }
 
-/// The platforms that connect calls.
+/// The calls, as a channel reaches them.
 pub trait VoiceCalls: Send + Sync + 'static {
     /// Carries out an effect in the call of a channel. If the channel has no call any more, nothing happens. Must not block.
     fn carry_out(&self, channel: &ChannelId, effect: CallEffect);

@@ -223,7 +223,7 @@ impl SharedCall {
     }
 
     /// Who says something. Words of somebody who has left count, too. A person whose name is not known is named by the id.
-    pub fn speaker(&self, user: &PersonId) -> Author {
+    pub fn author_or_unnamed(&self, user: &PersonId) -> Author {
         let unnamed = || Author { id: user.as_str().into(), name: user.as_str().into(), role: Role::Person };
         self.read(|state| state.author(user)).unwrap_or_else(unnamed)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::hearing::Hearing;
+use super::call_handle::CallHandle;
 use super::presence;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
@@ -20,7 +20,7 @@ use crate::ports::platform_call::PlatformCall;
 
 /// A connection to a call: that of a person, or one that plays the call to all. Dropping it counts as a lost connection.
 struct CallLine {
-    hearing: Hearing,
+    hearing: CallHandle,
     line: u64,
 }
 
@@ -44,10 +44,10 @@ impl Drop for CallLine {
 }
 
 /// A call that people enter.
-pub struct Joined(Hearing);
+pub struct Joined(CallHandle);
 
 impl Joined {
-    pub const fn new(hearing: Hearing) -> Self {
+    pub const fn new(hearing: CallHandle) -> Self {
         Self(hearing)
     }
 
@@ -87,7 +87,7 @@ impl Joined {
     }
 }
 
-pub fn wake(hearing: &Hearing) {
+pub fn wake(hearing: &CallHandle) {
     let channel_ref = hearing.call.channel_ref();
     if let Some(switchboard) = hearing.context().directory.find(&SwitchboardKey()) {
         // One that is being restarted starts all calls.

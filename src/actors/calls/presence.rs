@@ -1,7 +1,7 @@
 //! Puts on record who is in a call.
 
 use super::call::OnRecord;
-use super::hearing::Hearing;
+use super::call_handle::CallHandle;
 use crate::domain::id::PersonId;
 use crate::ports::inbound_events::InboundError;
 use crate::ports::voice_call::CallEvents;
@@ -10,7 +10,7 @@ use crate::ports::voice_call::CallEvents;
 ///
 /// # Errors
 /// The store does not take it now, or will not.
-pub async fn record(hearing: &Hearing, user: &PersonId) -> Result<(), InboundError> {
+pub async fn record(hearing: &CallHandle, user: &PersonId) -> Result<(), InboundError> {
     let call = &hearing.call;
     let mut recorded = call.recorded().lock().await;
     let author = call.read(|state| state.person(user).and_then(|_| state.author(user)));
@@ -31,7 +31,7 @@ pub async fn record(hearing: &Hearing, user: &PersonId) -> Result<(), InboundErr
 }
 
 /// Has whoever is the first on record greeted. The event has the same id for all, so it is accepted once.
-pub async fn welcome(hearing: Hearing, user: PersonId) {
+pub async fn welcome(hearing: CallHandle, user: PersonId) {
     let call = &hearing.call;
     if !hearing.context().settings.voice.greeting {
         return;
@@ -45,7 +45,7 @@ pub async fn welcome(hearing: Hearing, user: PersonId) {
 }
 
 /// As [`record`], for a person who has left. Tries until the store takes it.
-pub async fn settle(hearing: Hearing, user: PersonId) {
+pub async fn settle(hearing: CallHandle, user: PersonId) {
     loop {
         match record(&hearing, &user).await {
             Ok(()) => return,
@@ -58,7 +58,7 @@ pub async fn settle(hearing: Hearing, user: PersonId) {
 }
 
 /// As [`settle`], for everybody who is on record.
-pub async fn settle_all(hearing: Hearing) {
+pub async fn settle_all(hearing: CallHandle) {
     let everybody: Vec<_> = hearing.call.recorded().lock().await.keys().cloned().collect();
     for user in everybody {
         settle(hearing.clone(), user).await;
@@ -66,7 +66,7 @@ pub async fn settle_all(hearing: Hearing) {
 }
 
 /// Somebody was lost for too long. The channel itself puts that on record.
-pub async fn forget(hearing: Hearing, user: PersonId) {
+pub async fn forget(hearing: CallHandle, user: PersonId) {
     let mut recorded = hearing.call.recorded().lock().await;
     if hearing.call.read(|call| call.person(&user).is_none()) {
         recorded.remove(&user);

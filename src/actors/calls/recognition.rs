@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
 use super::call::SharedCall;
-use super::hearing::{Hearing, Journaling};
+use super::call_handle::{CallHandle, Journaling};
 use super::providers::Permit;
 use super::services::Work;
 use crate::actors::messages::voice_call::RecognitionMessage;
@@ -54,7 +54,7 @@ pub struct Recognition;
 #[derive(Clone)]
 pub struct Arguments {
     pub user: PersonId,
-    pub hearing: Hearing,
+    pub hearing: CallHandle,
 }
 
 pub struct State {

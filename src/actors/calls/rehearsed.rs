@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::hearing::Hearing;
+use super::call_handle::CallHandle;
 use crate::domain::call::Input;
 use crate::domain::id::PersonId;
 use crate::domain::moment::Moment;
@@ -18,7 +18,7 @@ const PROVIDER: &str = "rehearsal";
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
 /// Says a text as a person in the call, who counts as talking meanwhile. If the person leaves, the words so far are recorded. After an opt-out nothing is.
-pub fn say_typed_text(hearing: Hearing, user: PersonId, said: Said) -> AbortHandle {
+pub fn say_typed_text(hearing: CallHandle, user: PersonId, said: Said) -> AbortHandle {
     let task = tokio::spawn(async move {
         say(&hearing, &user, &said).await;
         hearing.report(Input::SaidAll { user });
@@ -26,7 +26,7 @@ pub fn say_typed_text(hearing: Hearing, user: PersonId, said: Said) -> AbortHand
     task.abort_handle()
 }
 
-async fn say(hearing: &Hearing, user: &PersonId, said: &Said) {
+async fn say(hearing: &CallHandle, user: &PersonId, said: &Said) {
     let begun = Instant::now();
     let started = hearing.context().clock.now();
     let (mut until, mut so_far) = (started, "");
@@ -54,12 +54,19 @@ async fn say(hearing: &Hearing, user: &PersonId, said: &Said) {
     }
 }
 
-fn pulse(hearing: &Hearing, user: &PersonId, pulse: Pulse) {
+fn pulse(hearing: &CallHandle, user: &PersonId, pulse: Pulse) {
     hearing.report(Input::Pulse { user: user.clone(), pulse });
 }
 
 /// Waits, and reports voice meanwhile.
-async fn voice_until(hearing: &Hearing, user: &PersonId, begun: Instant, started: Moment, until: &mut Moment, after: Duration) {
+async fn voice_until(
+    hearing: &CallHandle,
+    user: &PersonId,
+    begun: Instant,
+    started: Moment,
+    until: &mut Moment,
+    after: Duration,
+) {
     while *until < started + after {
         let to = (*until + VOICED_EVERY).min(started + after);
         tokio::time::sleep_until(begun + to.since(started)).await;
@@ -69,7 +76,7 @@ async fn voice_until(hearing: &Hearing, user: &PersonId, begun: Instant, started
     tokio::time::sleep_until(begun + after).await;
 }
 
-async fn record(hearing: &Hearing, user: &PersonId, started: Moment, ended: Moment, text: &str) {
+async fn record(hearing: &CallHandle, user: &PersonId, started: Moment, ended: Moment, text: &str) {
     let segment = Segment {
         id: format!("say-{}", started.as_micros()).into(),
         text: text.into(),

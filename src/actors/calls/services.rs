@@ -18,12 +18,12 @@ use crate::settings::speech::BUILT_IN;
 use crate::telemetry::speech::{self, SpeechFacts};
 use crate::telemetry::trace::SpanRef;
 
-use super::hearing::Hearing;
+use super::call_handle::CallHandle;
 use super::providers::Provider;
 
 /// Work that a service does. Dropping it ends it, and records it.
 pub struct Work {
-    hearing: Hearing,
+    hearing: CallHandle,
     service: Service,
     provider: &'static str,
     price: Option<UnitPrice>,
@@ -38,13 +38,13 @@ pub struct Work {
 
 impl Work {
     /// What somebody says is being recognised. The first sample was said at `started`.
-    pub fn recognition(hearing: Hearing, by: &Provider<dyn SpeechRecognition>, started: Moment) -> Self {
+    pub fn recognition(hearing: CallHandle, by: &Provider<dyn SpeechRecognition>, started: Moment) -> Self {
         Self::begun(hearing, Service::SpeechRecognition, by.service().provider(), by.price().cloned(), started)
     }
 
     /// The audio of a sentence is being made, for the reply whose span is `under`.
     pub fn synthesis(
-        hearing: Hearing,
+        hearing: CallHandle,
         by: &Provider<dyn SpeechSynthesis>,
         companion: CompanionId,
         text: &str,
@@ -57,7 +57,7 @@ impl Work {
     }
 
     const fn begun(
-        hearing: Hearing,
+        hearing: CallHandle,
         service: Service,
         provider: &'static str,
         price: Option<UnitPrice>,

@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::hearing::Hearing;
+use super::call_handle::CallHandle;
 use super::providers::VoiceProvider;
 use super::services::Work;
 use crate::actors::messages::voice_call::CallMessage;
@@ -23,7 +23,7 @@ use crate::ports::speech_synthesis::{Piece, Sentence};
 use crate::telemetry::trace::SpanRef;
 
 pub struct Synthesis {
-    hearing: Hearing,
+    hearing: CallHandle,
     call: ActorRef<CallMessage>,
     /// The sentences whose audio is being made, by the number of their reply and their own.
     making: BTreeMap<(u64, usize), Making>,
@@ -50,7 +50,7 @@ impl Drop for Synthesis {
 }
 
 impl Synthesis {
-    pub const fn new(hearing: Hearing, call: ActorRef<CallMessage>) -> Self {
+    pub const fn new(hearing: CallHandle, call: ActorRef<CallMessage>) -> Self {
         Self { hearing, call, making: BTreeMap::new(), span: None }
     }
 
@@ -123,7 +123,7 @@ impl Synthesis {
 async fn synthesise(
     provider: VoiceProvider,
     sentence: Sentence,
-    hearing: Hearing,
+    hearing: CallHandle,
     under: Option<SpanRef>,
     Signals { mut overdue, mut played }: Signals,
     mut hand_on: impl FnMut(Option<Result<Piece, NoAnswer>>) -> bool,

@@ -1,4 +1,4 @@
-//! The actor of a voice call: runs an actor for each voice, has the audio of replies made, and carries out what the call's state decides.
+//! The actor of a voice call: runs the actors of each person, has the audio of replies made, and carries out what the call's state decides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::call::SharedCall;
-use super::hearing::Hearing;
+use super::call_handle::CallHandle;
 use super::joined::Joined;
 use super::presence;
 use super::recognition::{self, Recognition};
@@ -60,7 +60,7 @@ pub struct Arguments {
 pub struct State {
     call: Arc<SharedCall>,
     context: Arc<ActorContext>,
-    hearing: Hearing,
+    hearing: CallHandle,
     myself: ActorRef<CallMessage>,
     children: Children<CallChild, CallMessage>,
     synthesis: Synthesis,
@@ -94,7 +94,7 @@ impl Actor for VoiceCall {
         if let Err(error) = context.calls.allowances().load(&context, &call.channel_ref().guild).await {
             tracing::warn!(%error, "what a guild has used of speech today cannot be read, and does not count");
         }
-        let hearing = Hearing::new(call.clone(), Inbound::new((*context).clone()));
+        let hearing = CallHandle::new(call.clone(), Inbound::new((*context).clone()));
         let mut state = State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             synthesis: Synthesis::new(hearing.clone(), myself.clone()),

@@ -5,7 +5,7 @@
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::AbortHandle;
 
-use super::hearing::Hearing;
+use super::call_handle::CallHandle;
 use crate::actors::messages::voice_call::{RecognitionMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceUserKey};
 use crate::actors::runtime::context::Registered;
@@ -21,7 +21,7 @@ pub struct VoiceUser;
 #[derive(Clone)]
 pub struct Arguments {
     pub user: PersonId,
-    pub hearing: Hearing,
+    pub hearing: CallHandle,
 }
 
 pub struct State {

@@ -41,7 +41,7 @@ pub(super) enum PostCommitAction {
         companion: CompanionId,
         ticket: Option<Ticket>,
     },
-    /// Do this in the voice call, if its reply still plays.
+    /// Do this in the voice call, if its reply is still spoken.
     Call(CallEffect),
     /// Write spans and log lines.
     Emit(Box<TraceRecord>),

@@ -89,7 +89,7 @@ impl Writing {
         }
     }
 
-    /// Whether no sentence was spoken.
+    /// Whether no sentence was handed over.
     pub(super) const fn has_said_nothing(&self) -> bool {
         !matches!(&self.view, View::Spoken(Speaking { has_begun: true, .. }))
     }

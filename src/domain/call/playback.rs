@@ -217,7 +217,7 @@ impl Playback {
         self.script.heard()
     }
 
-    /// How much of a sentence was played, in samples.
+    /// How much of a sentence was sent as packets, in samples.
     pub fn played_of(&self, number: usize) -> usize {
         let before: usize = self.sentences.iter().take(number).map(|sentence| sentence.length).sum();
         self.next.saturating_sub(before)

@@ -98,7 +98,7 @@ impl CallState {
                 self.replying.is_known = true;
                 self.end_reply(&Outcome::Cancelled, world, out);
                 self.people.keys().for_each(|user| self.report_opt_out(user, world, out));
-                let is_silenced = self.speaker.is_some_and(|(_, is_silenced)| is_silenced);
+                let is_silenced = self.player.is_some_and(|(_, is_silenced)| is_silenced);
                 out.push(Effect::Notice(Notice::Silenced(is_silenced)));
             }
             CallEffect::Reply { .. } if !self.replying.is_known => {}
@@ -234,7 +234,7 @@ impl CallState {
         world: &World<'_>,
         out: &mut Vec<Effect>,
     ) {
-        let plays = |line: &u64| self.lines.contains_key(line) || self.speaker.is_some_and(|(speaker, _)| speaker == *line);
+        let plays = |line: &u64| self.lines.contains_key(line) || self.player.is_some_and(|(speaker, _)| speaker == *line);
         let person = |line: &u64| self.lines.get(line).and_then(|connected| self.people.get(&connected.user));
         let talks = |line: &u64| person(line).is_some_and(|person| person.talks && !person.has_left());
         let reply = self.replying.reply.as_mut().filter(|reply| number(reply.playback.ticket) == reply_number);

@@ -6,7 +6,7 @@
 use super::super::id::PersonId;
 use super::super::message::{Modality, Role};
 use super::super::settlement::are_all_deleted;
-use super::super::voice::interruption::{self, Interruption, Outcome, Said, Words, tolerance};
+use super::super::voice::interruption::{self, Outcome, Said, SpokenReply, Words, tolerance};
 use super::super::voice::pronounced::Pronounced;
 use super::super::voice::spoken_sentences::SpokenSentences;
 use super::super::voice::utterance;
@@ -36,7 +36,7 @@ pub struct SpokenStatement {
 pub(super) struct LiveReply {
     pub(super) ticket: Ticket,
     pub(super) companion: CompanionId,
-    pub(super) machine: Interruption,
+    pub(super) machine: SpokenReply,
     /// The whole text, once the model has written it.
     pub(super) text: Option<Arc<str>>,
     /// The sentences so far that are spoken, whose audio was asked for.
@@ -130,7 +130,7 @@ impl Step<'_, '_> {
         let Some(call) = self.state.voice.live.call_mut() else { return };
         let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
         let answer_timeout = self.world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
-        let machine = Interruption::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
+        let machine = SpokenReply::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
         let machine = if is_extended { machine.extended_before() } else { machine };
         call.reply = Some(Box::new(LiveReply {
             ticket,
@@ -289,7 +289,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Takes in what the mouth tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
+    /// Takes in what the call tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
     fn handle_playback(&mut self, ticket: Ticket, told: interruption::Input) {
         let now = self.state.position.clock;
         let Some(reply) = self.state.voice.live.reply_mut() else { return };

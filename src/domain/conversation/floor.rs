@@ -117,7 +117,7 @@ impl Step<'_, '_> {
     }
 
     /// Drops late replies of companions that were closed or paused, or have left.
-    fn drop_silenced_late(&mut self) {
+    fn drop_closed_late(&mut self) {
         let is_silenced = |late: &&OwedReply| self.state.gates.get(&late.companion).is_none_or(Gate::is_silent);
         for ticket in self.state.turns.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
             self.fail_reply(ticket, CLOSED.into());
@@ -128,7 +128,7 @@ impl Step<'_, '_> {
     /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
     pub(super) fn use_free_floor(&mut self) {
         // A statement may have closed companions, and a paused one may have lost the floor.
-        self.drop_silenced_late();
+        self.drop_closed_late();
         while !self.state.turns.is_floor_taken() && !self.state.turns.is_being_judged() {
             if let Some(late) = self.state.turns.late.iter_mut().find(|late| late.text.is_some()) {
                 let (companion, ticket, text) = (late.companion.clone(), late.ticket, late.text.take());

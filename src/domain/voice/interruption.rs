@@ -1,7 +1,7 @@
 //! Decides what happens to a spoken reply when people talk (docs/design/voice.md ).
 //!
-//! One state machine for each spoken reply, from the floor to its end. [`Interruption::handle`] takes what happened, [`Interruption::deadline`] tells
-//! until when to wait, and [`Interruption::wake`] does what is due. Times are those of the events, and draws come from the caller.
+//! One state machine for each spoken reply, from the floor to its end. [`SpokenReply::handle`] takes what happened, [`SpokenReply::deadline`] tells
+//! until when to wait, and [`SpokenReply::wake`] does what is due. Times are those of the events, and draws come from the caller.
 
 mod due;
 mod input;
@@ -32,7 +32,7 @@ pub use verdict::{Interrupted, Verdict};
 type Draw<'a> = &'a mut dyn FnMut() -> Option<f64>;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interruption {
+pub struct SpokenReply {
     companion: CompanionId,
     tolerance: f64,
     answer_timeout: Duration,
@@ -80,7 +80,7 @@ struct Barge {
     is_tolerant: bool,
 }
 
-impl Interruption {
+impl SpokenReply {
     /// A reply whose companion has just got the floor, with the people who then talk. `tolerance` is the probability that it pushes through
     /// ([`tolerance::probability`]), `answer_timeout` the longest wait for audio (`models.main.timeout` + 5 s), and `played_words` what earlier replies
     /// have played ([`Self::played_words`]).

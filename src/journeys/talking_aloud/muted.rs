@@ -2,7 +2,7 @@
 
 use super::daily_limits::answers;
 use super::*;
-use crate::actors::calls::hearing::Hearing;
+use crate::actors::calls::call_handle::CallHandle;
 use crate::actors::calls::joined::Joined;
 use crate::actors::inbound::Inbound;
 use crate::ports::platform_call::PlatformCall as _;
@@ -12,7 +12,7 @@ const TEXT: &str = "Hello there. It is good to hear you.";
 /// What a platform plays the call with, beside the page of Ana.
 fn attach(world: &World) -> Arc<dyn Line> {
     let call = world.context.calls.get(&channel()).expect("a call");
-    Joined::new(Hearing::new(call, Inbound::new(world.context.clone()))).attach(Arc::<Page>::default())
+    Joined::new(CallHandle::new(call, Inbound::new(world.context.clone()))).attach(Arc::<Page>::default())
 }
 
 async fn ask(world: &World, ana: &Caller) {

@@ -7,13 +7,13 @@ use tertulia::domain::id::{CompanionId, PersonId};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::voice::echo::PlayedWords;
 use tertulia::domain::voice::heard::WordTime;
-use tertulia::domain::voice::interruption::{self, Interruption, Outcome, Verdict, Words, tolerance};
+use tertulia::domain::voice::interruption::{self, Outcome, SpokenReply, Verdict, Words, tolerance};
 use tertulia::domain::voice::segment::Kind;
 
 use super::{Event, Log, Names, lists, onset};
 
 struct Reply {
-    machine: Interruption,
+    machine: SpokenReply,
     names: Names,
     /// The sentences of the answer that is spoken: their numbers in the script, in order.
     sentences: Vec<u64>,
@@ -28,7 +28,7 @@ pub fn run(config: &Event, events: &[Event]) -> Log {
     let timeout = Duration::from_micros(config.number("main_timeout_us").unwrap_or(60_000_000)) + Duration::from_secs(5);
     let talking: Vec<_> = config.texts("talking").iter().map(|user| PersonId::from(user.as_str())).collect();
     let companion = config.text("companion").into();
-    let machine = Interruption::new(companion, tolerance, timeout, PlayedWords::default(), talking, Moment::ZERO);
+    let machine = SpokenReply::new(companion, tolerance, timeout, PlayedWords::default(), talking, Moment::ZERO);
     let mut names = Names::default();
     let companions: BTreeMap<String, Vec<String>> = serde_json::from_value(config.get("companions").clone()).expect("names");
     companions.iter().for_each(|(companion, all)| names.join(companion, all));

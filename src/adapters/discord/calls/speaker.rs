@@ -1,4 +1,4 @@
-//! Plays what companions say in a call of Discord, and knows how far it was heard.
+//! Plays what companions say in a call of Discord, and estimates how far it was heard.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

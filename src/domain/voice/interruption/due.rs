@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::super::moment::Moment;
 use super::preparing::Extension;
-use super::{Effect, Interruption, Outcome, Phase, Playing, Talker};
+use super::{Effect, Outcome, Phase, Playing, SpokenReply, Talker};
 
 /// The silence after which a reply is no longer held back, or plays at full level again.
 const SHORT_SILENCE: Duration = Duration::from_millis(300);
@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest that nothing is played of what was sent.
 const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When [`Interruption::wake`] is to be called, and why.
+/// When [`SpokenReply::wake`] is to be called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     pub at: Moment,
@@ -47,7 +47,7 @@ pub enum Why {
     Starved,
 }
 
-impl Interruption {
+impl SpokenReply {
     /// The next deadline. There is one until the reply has ended.
     pub fn deadline(&self) -> Option<Deadline> {
         let candidates = match &self.phase {

@@ -32,9 +32,9 @@ pub enum Input {
     Sentence { text: Arc<str>, words: Vec<WordTime> },
     /// The times of the next words of a sentence are known.
     WordTimes { sentence: usize, words: Vec<WordTime> },
-    /// Audio of a sentence was sent to be played.
+    /// Audio of a sentence is there.
     Audio { sentence: usize, length: Duration },
-    /// All audio of a sentence was sent.
+    /// All audio of a sentence is there.
     Whole { sentence: usize },
     /// The first audio of the reply is ready.
     FirstAudio,
@@ -145,7 +145,7 @@ pub enum Effect {
     SentenceDropped { sentence: usize },
     /// Journal how an interruption came out.
     Interrupted(Interrupted),
-    /// The reply has ended. What was heard of it is [`Interruption::heard`](super::Interruption::heard).
+    /// The reply has ended. What was heard of it is [`SpokenReply::heard`](super::SpokenReply::heard).
     Ended(Outcome),
 }
 

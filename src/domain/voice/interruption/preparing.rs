@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::super::id::PersonId;
 use super::super::super::moment::Moment;
 use super::super::heard::Script;
-use super::{Effect, Interruption, Outcome, Phase, Said, Stop, Words};
+use super::{Effect, Outcome, Phase, Said, SpokenReply, Stop, Words};
 
 /// The state of a reply that is being prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl Preparing {
     }
 }
 
-impl Interruption {
+impl SpokenReply {
     pub(super) fn on_words_before(&mut self, user: &PersonId, is_final: bool, words: &Words, out: &mut Vec<Effect>) {
         if let Some(talker) = self.talkers.get_mut(user) {
             talker.recognised(self.now, is_final);

@@ -14,7 +14,7 @@ fn secs(secs: f64) -> Duration {
 
 /// A reply of aria whose effects are written down, each with its time.
 struct Reply {
-    machine: Interruption,
+    machine: SpokenReply,
     log: Vec<String>,
     /// The tenths of a second up to which playback was reported, if it follows the clock.
     plays: Option<u64>,
@@ -30,7 +30,7 @@ impl Reply {
 
     fn among(talkers: &[&str]) -> Self {
         let talkers = talkers.iter().map(|user| (*user).into());
-        let machine = Interruption::new("aria".into(), 0.3, ANSWER, PlayedWords::default(), talkers, at(0.0));
+        let machine = SpokenReply::new("aria".into(), 0.3, ANSWER, PlayedWords::default(), talkers, at(0.0));
         Self { machine, log: Vec::new(), plays: None, draw: None }
     }
 

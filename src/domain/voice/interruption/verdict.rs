@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::super::id::PersonId;
 use super::super::super::named::named;
-use super::{Effect, Interruption, Outcome, Phase, Said};
+use super::{Effect, Outcome, Phase, Said, SpokenReply};
 
 /// A person who has talked for less does not cut a reply with words alone.
 const LEAST_TO_CUT: Duration = Duration::from_secs(4);
@@ -56,7 +56,7 @@ named! {
     }
 }
 
-impl Interruption {
+impl SpokenReply {
     /// Everybody is silent before the reply had to pause.
     pub(super) fn unduck(&mut self, out: &mut Vec<Effect>) {
         let Phase::Ducked(playing, _) = self.phase else { return };
@@ -76,14 +76,14 @@ impl Interruption {
             Said::Nothing => self.resume(Verdict::NothingSaid, out),
             Said::Backchannel => self.resume(Verdict::Backchannel, out),
             Said::Words if longest < LEAST_TO_CUT => self.resume(Verdict::FewWords, out),
-            Said::Words => self.cut(self.loudest(), Verdict::ManyWords, out),
+            Said::Words => self.cut(self.longest_talker(), Verdict::ManyWords, out),
         }
     }
 
     /// The longest pause is over, and no verdict was possible (docs/design/voice.md A-34).
     pub(super) fn end_pause(&mut self, out: &mut Vec<Effect>) {
         if self.said() == Said::Words {
-            return self.cut(self.loudest(), Verdict::TookTooLong, out);
+            return self.cut(self.longest_talker(), Verdict::TookTooLong, out);
         }
         for talker in self.talkers.values_mut().filter(|talker| talker.is_talking) {
             talker.is_noise = true;
@@ -152,7 +152,7 @@ impl Interruption {
     }
 
     /// Of those who said words, the one who talked longest.
-    fn loudest(&self) -> Option<PersonId> {
+    fn longest_talker(&self) -> Option<PersonId> {
         let talkers = self.talkers.iter().filter(|(_, talker)| talker.said() == Said::Words);
         talkers.max_by_key(|(_, talker)| talker.voiced).map(|(user, _)| user.clone())
     }

@@ -36,7 +36,7 @@ pub enum Input {
     /// The recogniser returned a final result, with which it has returned all of the utterance (Deepgram: `speech_final` or `from_finalize`) or not.
     /// Without a segment, it is empty.
     Final { user: PersonId, is_last: bool, segment: Option<Segment> },
-    /// `Finalize` was sent by the audio pump (docs/design/voice.md A-13).
+    /// A spoken reply has its recogniser finish the segment (docs/design/voice.md A-13).
     Finalized { user: PersonId },
     /// A companion has finished a spoken reply, or was cut. The people are the author of the message that it answered, and who cut it.
     Replied { companion: CompanionId, people: BTreeSet<PersonId>, last_frame: Moment },

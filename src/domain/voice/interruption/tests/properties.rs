@@ -80,9 +80,9 @@ fn timed(mut input: Input, now: Moment) -> Input {
     input
 }
 
-fn machine(talkers: usize) -> Interruption {
+fn machine(talkers: usize) -> SpokenReply {
     let talkers = ["ana", "bob"].into_iter().take(talkers).map(PersonId::from);
-    Interruption::new("aria".into(), 0.5, ANSWER, PlayedWords::default(), talkers, Moment::ZERO)
+    SpokenReply::new("aria".into(), 0.5, ANSWER, PlayedWords::default(), talkers, Moment::ZERO)
 }
 
 /// What a player does with the effects.
@@ -184,6 +184,6 @@ proptest! {
 
         let stored = serde_json::to_string(&machine).expect("it can be written");
 
-        prop_assert_eq!(serde_json::from_str::<Interruption>(&stored).expect("it can be read"), machine);
+        prop_assert_eq!(serde_json::from_str::<SpokenReply>(&stored).expect("it can be read"), machine);
     }
 }

@@ -21,12 +21,12 @@ use crate::settings::speech::BUILT_IN;
 
 /// A call, and the ways from it. Cheap to clone.
 #[derive(Clone)]
-pub struct Hearing {
+pub struct CallHandle {
     pub call: Arc<SharedCall>,
     inbound: Inbound,
 }
 
-impl Hearing {
+impl CallHandle {
     pub const fn new(call: Arc<SharedCall>, inbound: Inbound) -> Self {
         Self { call, inbound }
     }
@@ -112,7 +112,7 @@ impl Hearing {
         let companions = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
         let people = self.call.read(|call| call.people().collect::<Vec<_>>());
         let people = people.into_iter().filter(|person| !self.is_opted_out(&person.user));
-        let people = people.map(|person| self.call.speaker(&person.user).name);
+        let people = people.map(|person| self.call.author_or_unnamed(&person.user).name);
         companions.flat_map(|companion| [companion.name].into_iter().chain(companion.aliases)).chain(people).collect()
     }
 
@@ -136,7 +136,7 @@ impl Hearing {
         let (is_during_reply, played) = self.call.read(|call| (call.was_replying(segment.started), call.played().clone()));
         let inbound_segment = InboundSegment {
             segment: Segment { id: format!("{}/{}", self.call.id_prefix(user), segment.id).into(), ..segment.clone() },
-            from: self.call.speaker(user),
+            from: self.call.author_or_unnamed(user),
             provider: provider.into(),
             is_during_reply,
             played,
