@@ -5,6 +5,8 @@
 
 mod call;
 mod mouth;
+#[cfg(test)]
+mod recorded;
 mod replay_event;
 mod responder;
 mod run;

@@ -582,4 +582,4 @@ struct Occasion {
 #[cfg(test)]
 pub(crate) mod poison;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

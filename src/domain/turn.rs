@@ -3,6 +3,8 @@
 //! A conversation decides what happens, and its events lead turns from one of these to the next. The questions and wishes of companions are in their
 //! gates.
 
+pub mod bid;
+pub mod bids;
 mod owed_reply;
 mod selected;
 

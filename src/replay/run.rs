@@ -129,7 +129,7 @@ pub(super) struct Run<'a> {
     pub(super) names: Names,
     /// What is recognised in speech instead of names.
     pub(super) sounds: Names,
-    policies: BTreeMap<CompanionId, InterjectionPolicy>,
+    pub(super) policies: BTreeMap<CompanionId, InterjectionPolicy>,
     pub(super) channels: BTreeMap<String, Channel>,
     pub(super) arrivals: BTreeMap<QueueKey, Arrival>,
     events: BTreeMap<QueueKey, usize>,
@@ -154,10 +154,13 @@ pub(super) struct Channel {
     pub(super) player: Option<(Ticket, Player)>,
     /// During a spoken reply: until when the voice of each person who talks was told.
     pub(super) voiced: BTreeMap<String, Moment>,
+    /// The events, as they were handled.
+    #[cfg(test)]
+    pub(super) record: Vec<Recorded>,
 }
 
 impl<'a> Run<'a> {
-    fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
+    pub(super) fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
             .map_err(|shared| RunError::SharedName(shared.to_string()))?;
         let heard = script.companions.values();
@@ -190,7 +193,7 @@ impl<'a> Run<'a> {
     }
 
     /// The next queue entry. None if the run has ended: at `until`, or when only retries after errors are left.
-    fn next(&self) -> Option<QueueKey> {
+    pub(super) fn next(&self) -> Option<QueueKey> {
         let deadline = self
             .channels
             .iter()
@@ -205,7 +208,7 @@ impl<'a> Run<'a> {
         self.script.until.is_none_or(|until| next.0 <= until).then_some(next)
     }
 
-    fn handle(&mut self, key: QueueKey) -> Result<(), RunError> {
+    pub(super) fn handle(&mut self, key: QueueKey) -> Result<(), RunError> {
         let is_same_moment = key.1 == Kind::Deadline && self.now == key.0;
         self.deadlines_in_row = if is_same_moment { self.deadlines_in_row + 1 } else { 0 };
         if self.deadlines_in_row > MOST_DEADLINES_AT_ONCE + self.channels.len() {
@@ -470,7 +473,12 @@ impl<'a> Run<'a> {
         };
         // First inbound events and answers, then each companion in the order of ids, then the questions.
         let mut unsorted_from = self.printed.len();
-        for output in channel_state.conversation.step(self.now, input, &mut world) {
+        #[cfg(test)]
+        let inbound = super::recorded::inbound(&input);
+        let outputs = channel_state.conversation.step(self.now, input, &mut world);
+        #[cfg(test)]
+        super::recorded::record(&mut channel_state.record, self.now, inbound, &outputs);
+        for output in outputs {
             let is_printed_first = is_printed_first(&output);
             self.carry_out(channel, output);
             if is_printed_first {
