@@ -219,7 +219,7 @@ impl<'a> Scene<'a> {
         };
         let mut text = decision_sentence(&who.name, decided);
         if decided.decision == Decision::Yes {
-            let outcome = self.outcome_line(recorded, decided, who).await?;
+            let outcome = self.outcome_line(recorded, who).await?;
             // The quotation may already end with a full stop.
             let needs_stop = text.strip_suffix('”').is_some_and(|quoted| !quoted.ends_with(['.', '!', '?', '…']));
             let separator = if needs_stop { ". " } else { " " };

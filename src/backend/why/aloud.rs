@@ -50,10 +50,9 @@ impl SpokenReply {
         self.words.is_empty() && segment.ended >= self.owed_at && matches!(segment.kind, Kind::Words | Kind::Backchannel)
     }
 
-    /// What people said meanwhile, and is taken in. `before` are the messages that it answered before.
-    pub(super) fn taken_in(&self, messages: &[Seq], before: &[Seq]) -> Vec<Message> {
-        let is_new = |seq: &Seq| messages.contains(seq) && !before.contains(seq);
-        self.said.iter().filter(|(seq, _)| is_new(seq)).map(|(_, message)| message.clone()).collect()
+    /// What people said aloud meanwhile, of these messages.
+    pub(super) fn said(&self, messages: &[Seq]) -> impl Iterator<Item = &Message> {
+        self.said.iter().filter(|(seq, _)| messages.contains(seq)).map(|(_, message)| message)
     }
 
     /// A sentence is about to be heard. Returns whether it is the first. After a restart the reply may begin again.

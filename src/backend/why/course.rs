@@ -1,70 +1,71 @@
 //! Follows what came of a decision through the record: the round, the floor, and the statement.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use super::Subject;
 use super::aloud::{People, SpokenReply};
-use crate::domain::event::{Event, Outvoted, Recorded};
-use crate::domain::id::Seq;
-use crate::domain::message::Message;
-use crate::domain::settlement::PendingReply;
+use crate::domain::decision::Decision;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::turn::bid::{Change, Ending, What};
+use crate::domain::turn::bids::Bids;
 
 /// What an event of the record means for a wish to speak, or after a vote.
+#[derive(Clone, Copy)]
 pub(super) enum Consequence {
-    /// The event says it by itself.
-    Event,
-    /// The statement was made. `heard`: the words that had started to be heard, if it was to be spoken.
-    Statement {
-        heard: Option<String>,
-    },
-    /// The companion waits until another one has spoken.
-    Held,
-    /// It waits so long before it speaks.
-    Delayed(Duration),
-    FloorLost {
-        next_interjection_at: Option<u64>,
-    },
-    /// It speaks because the companion that was selected before it made no statement.
-    TookOver,
-    /// What people said before it began to speak is answered, too.
-    Extended(Vec<Message>),
-    /// This person talked into it, or stopped it.
-    Interrupted(Option<Arc<str>>),
-    /// It left, or the room was cleared, and a statement with what was heard follows all the same.
-    Moved,
+    Change(What),
+    /// A person talked before it began to speak, and held it back.
+    HeldBack,
+    /// It had lost the floor, and was considered again.
+    Next,
 }
 
 /// The progress of a story after its decision.
 pub(super) struct Course {
+    bids: Bids,
+    /// The event that began the bid, and the newest number of its reply.
+    began: Option<Seq>,
+    reply: Option<Ticket>,
     is_yes: bool,
     /// The round is closed, or none was held.
     pub(super) is_over: bool,
     /// The companion wanted the floor, and another one got it.
     has_lost: bool,
-    /// What the companion wants to say, or owes. It is about no message after a NO.
-    reply: PendingReply,
-    /// The reply that is owed, if it is to be spoken.
-    spoken: Option<SpokenReply>,
-    people: People,
-    /// All messages that it was about were deleted.
+    /// It has ended without a statement. One that was being posted may follow all the same.
     is_dropped: bool,
     /// Nothing more can follow.
     pub(super) is_complete: bool,
+    /// The messages that the reply answers.
+    answered: Vec<Seq>,
+    /// The messages of before that people said meanwhile, and it answers, too.
+    pub(super) newly_answered: Vec<Seq>,
+    /// The reply that is owed, if it is to be spoken.
+    pub(super) spoken: Option<SpokenReply>,
+    pub(super) people: People,
 }
 
 impl Course {
-    /// After a NO, nothing needs to be answered. Messages that were deleted before a YES need no answer either.
-    pub(super) fn about(messages: &[Seq], is_yes: bool, who: &Subject, decided: &Recorded, before: &[Recorded]) -> Self {
-        let handled = || before.iter().filter(|earlier| !has_crossed(earlier, decided));
-        let is_gone = |seq: &Seq| {
-            handled().any(|earlier| matches!(&earlier.event, Event::Deleted { messages, .. } if messages.contains(seq)))
-        };
-        let messages = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
-        let mut people = People::default();
+    /// After this decision. `before` are the events before it.
+    pub(super) fn after(decided: &Recorded, before: &[Recorded], who: &Subject) -> Self {
+        let (mut bids, mut people) = (Bids::default(), People::default());
         before.iter().for_each(|earlier| people.note(&earlier.event));
-        let reply = PendingReply { companion: who.id.clone(), ticket: None, messages };
-        Self { is_yes, is_over: false, has_lost: false, reply, spoken: None, people, is_dropped: false, is_complete: false }
+        for earlier in before.iter().filter(|earlier| !has_crossed(earlier, decided)).chain([decided]) {
+            bids.apply(earlier);
+        }
+        let is_yes = matches!(&decided.event, Event::Decided(decided) if decided.decision == Decision::Yes);
+        let bid = bids.open().iter().rfind(|bid| is_yes && bid.companion == who.id);
+        Self {
+            began: bid.map(|bid| bid.began),
+            reply: None,
+            is_yes,
+            is_over: false,
+            has_lost: false,
+            is_dropped: is_yes && bid.is_none(),
+            is_complete: false,
+            answered: Vec::new(),
+            newly_answered: Vec::new(),
+            spoken: None,
+            people,
+            bids,
+        }
     }
 
     /// Whether the round is open, or the floor or the statement is still to come.
@@ -75,105 +76,74 @@ impl Course {
     pub(super) fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Option<Consequence> {
         let event = &recorded.event;
         self.people.note(event);
-        if self.spoken.as_mut().is_some_and(|spoken| spoken.hear(recorded)) {
-            return Some(Consequence::Event);
-        }
-        let has_floor = self.reply.ticket.is_some();
-        let is_about_another = event.reply().is_some_and(|ticket| self.reply.ticket != Some(ticket));
-        if is_about_another || self.is_dropped && !matches!(event, Event::Said { .. }) {
-            // The statement may have been posted in spite of the deletion. The conversation continues without it.
-            let continues =
-                matches!(event, Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. });
-            self.is_complete |= self.is_dropped && continues;
-            self.is_over |= self.is_complete;
+        let changes = self.bids.apply(recorded);
+        let continues =
+            matches!(event, Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. });
+        if continues && self.is_dropped {
+            (self.is_complete, self.is_over) = (true, true);
             return None;
         }
-        let before = self.reply.messages.clone();
-        let is_ended = self.reply.follow(event);
-        match event {
-            Event::Said { reply: Some(_), .. } => {
-                self.is_complete = true;
-                Some(Consequence::Statement { heard: self.spoken.as_ref().map(|spoken| spoken.words.clone()) })
-            }
-            // The companion speaks again, and the record does not say how this statement ended.
-            Event::ReplyOwed { companion, .. } if has_floor && *companion == who.id => {
-                self.is_complete = true;
-                None
-            }
-            Event::ReplyOwed { companion, modality, .. } if *companion == who.id => {
+        if matches!(event, Event::RoundClosed(_)) && !self.is_over {
+            (self.is_over, self.is_complete) = (true, !self.is_yes);
+        }
+        if self.spoken.as_mut().is_some_and(|spoken| spoken.hear(recorded)) {
+            return Some(Consequence::HeldBack);
+        }
+        if self.has_lost && matches!(event, Event::Decided(decided) if decided.companions.contains(&who.id)) {
+            self.is_complete = true;
+            return Some(Consequence::Next);
+        }
+        let is_own = |change: &Change| {
+            let is_bid = change.bid.companion == who.id && Some(change.bid.began) == self.began;
+            is_bid || self.reply.is_some() && change.bid.reply == self.reply
+        };
+        let Change { bid, what } = changes.into_iter().find(is_own)?;
+        let has_floor = self.reply.is_some();
+        self.reply = bid.reply.or(self.reply);
+        self.newly_answered = bid.messages.iter().filter(|seq| !self.answered.contains(seq)).copied().collect();
+        self.answered = bid.messages;
+        match (what, event) {
+            (What::Lost, _) => self.has_lost = true,
+            (What::Owed | What::TookOver, Event::ReplyOwed { modality, .. }) => {
+                self.has_lost = false;
                 self.spoken = (!modality.is_text()).then(|| SpokenReply::new(recorded));
-                let takes_over = std::mem::take(&mut self.has_lost);
-                Some(if takes_over { Consequence::TookOver } else { Consequence::Event })
             }
-            Event::Deleted { .. } if is_ended && !self.has_lost => {
-                self.is_dropped = true;
+            (What::Speaking, Event::SentenceStarting { sentence, text, .. }) => {
+                // Only the first one is worth a line.
+                self.spoken.as_mut()?.start(*sentence, text).then_some(())?;
+            }
+            (What::Interrupted, Event::Interrupted { interrupted, .. }) => self.spoken.as_mut()?.interrupt(interrupted),
+            (What::Ended(ending), _) => return self.end(ending, has_floor).then_some(Consequence::Change(what)),
+            _ => {}
+        }
+        Some(Consequence::Change(what))
+    }
+
+    /// The bid has ended. Returns whether that is worth a line.
+    fn end(&mut self, ending: Ending, has_floor: bool) -> bool {
+        match ending {
+            Ending::Deleted | Ending::Closed | Ending::AskedAnew | Ending::Replaced if self.has_lost => false,
+            Ending::Deleted => {
                 // A companion that was waiting for its turn had said nothing.
-                self.is_complete = self.is_over && !has_floor;
-                Some(Consequence::Event)
+                (self.is_dropped, self.is_complete) = (true, self.is_over && !has_floor);
+                true
             }
-            Event::RoundClosed(closed) if !self.is_over => {
-                self.is_over = true;
-                self.is_complete = !self.is_yes;
-                if closed.held.contains(&who.id) {
-                    Some(Consequence::Held)
-                } else if closed.selected.as_ref() == Some(&who.id) {
-                    let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero());
-                    delay.map(Consequence::Delayed)
-                } else {
-                    self.lose_floor(&closed.others, who)
-                }
-            }
-            Event::HeldSelected { selected, others } if *selected != who.id && !has_floor => self.lose_floor(others, who),
-            Event::ReplyExtended { messages, .. } => {
-                self.spoken.as_ref().map(|spoken| Consequence::Extended(spoken.taken_in(messages, &before)))
-            }
-            Event::SentenceStarting { sentence, text, .. } => {
-                self.spoken.as_mut()?.start(*sentence, text).then_some(Consequence::Event)
-            }
-            Event::Interrupted { interrupted, .. } => {
-                self.spoken.as_mut()?.interrupt(interrupted);
-                Some(Consequence::Interrupted(interrupted.who.as_ref().and_then(|who| self.people.name(who))))
-            }
-            Event::Replanning { .. }
-            | Event::Replanned { .. }
-            | Event::SentencePlayed { dropped: true, .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. } => Some(Consequence::Event),
-            Event::Decided(decided) if self.has_lost && decided.companions.contains(&who.id) => {
-                self.is_complete = true;
-                Some(Consequence::Event)
-            }
-            // It is asked again: the wish is gone, or belongs to that round's story.
-            Event::Evaluated(evaluated) if evaluated.companion == who.id && !has_floor && self.is_over && !self.has_lost => {
-                self.is_complete = true;
-                None
+            Ending::Closed | Ending::AskedAnew | Ending::Replaced => {
+                (self.is_dropped, self.is_complete) = (true, self.is_over || has_floor);
+                false
             }
             // What was heard is posted all the same.
-            Event::Cleared | Event::Left { .. } if self.spoken.as_ref().is_some_and(SpokenReply::leaves_statement) => {
-                Some(Consequence::Moved)
-            }
-            event if self.is_stopped_by(event, is_ended, who) => {
+            Ending::Cleared | Ending::Left if self.leaves_statement() => true,
+            _ => {
                 self.is_complete = true;
-                Some(Consequence::Event)
+                true
             }
-            _ => None,
         }
     }
 
-    /// Whether nothing will be said because of this event.
-    fn is_stopped_by(&self, event: &Event, is_ended: bool, who: &Subject) -> bool {
-        match event {
-            Event::ReplyFailed { .. } | Event::Cleared => true,
-            Event::Cancelled { .. } | Event::Left { .. } => is_ended,
-            event => self.reply.ticket.is_none() && event.pauses(&who.id),
-        }
-    }
-
-    /// Another companion was selected. Says what that means, if this one wanted to speak.
-    fn lose_floor(&mut self, others: &[Outvoted], who: &Subject) -> Option<Consequence> {
-        let lost = others.iter().find(|other| other.companion == who.id)?;
-        self.has_lost = true;
-        Some(Consequence::FloorLost { next_interjection_at: lost.next_interjection_at })
+    /// Whether the statement with what was heard follows whatever happens.
+    pub(super) fn leaves_statement(&self) -> bool {
+        self.spoken.as_ref().is_some_and(SpokenReply::leaves_statement)
     }
 }
 

@@ -78,7 +78,7 @@ impl Scene<'_> {
         let is_yes = decided.decision == Decision::Yes;
         let mut in_progress = false;
         if ballot.is_some() || is_yes {
-            let course = Course::about(messages, is_yes, who, recorded, &before);
+            let course = Course::after(recorded, &before, who);
             let (lines, is_open) = self.consequences(recorded, &before, who, ballot, course).await?;
             story.extend(lines);
             in_progress = is_open;
@@ -217,7 +217,7 @@ impl Scene<'_> {
                 story.extend(text.map(|text| line(&recorded, "round", text)));
             }
             // The line comes after everything that was handled before it, whatever the numbers of the events are.
-            let then = course.follow(&recorded, who).and_then(|then| consequence(&recorded, &then, who));
+            let then = course.follow(&recorded, who).and_then(|then| consequence(&recorded, then, &course, who));
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
                 break;
@@ -227,16 +227,10 @@ impl Scene<'_> {
     }
 
     /// The last line about what followed from a wish to speak.
-    pub(super) async fn outcome_line(
-        &self,
-        recorded: &Recorded,
-        decided: &Decided,
-        who: &Subject,
-    ) -> Result<Option<StoryLine>, ReadError> {
+    pub(super) async fn outcome_line(&self, recorded: &Recorded, who: &Subject) -> Result<Option<StoryLine>, ReadError> {
         let before = self.before(recorded.seq).await?;
-        let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
         // The last line has the result.
-        let course = Course::about(messages, true, who, recorded, &before);
+        let course = Course::after(recorded, &before, who);
         Ok(self.consequences(recorded, &before, who, None, course).await?.0.pop())
     }
 

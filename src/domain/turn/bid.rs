@@ -78,6 +78,8 @@ pub enum What {
     FloorTaken,
     /// A sentence is about to be heard.
     Speaking,
+    /// The rest of a sentence was dropped.
+    Stalled,
     Interrupted,
     Ended(Ending),
 }

@@ -72,7 +72,8 @@ impl Bids {
                 self.end(Ending::Closed, |bid| bid.companion == *companion && withdraws(bid));
             }
             Event::Evaluated(evaluated) => {
-                self.end(Ending::AskedAnew, |bid| bid.companion == evaluated.companion && bid.phase < Phase::Selected);
+                // One that owes a statement is not asked. If it is, the record does not say how that ended.
+                self.end(Ending::AskedAnew, |bid| bid.companion == evaluated.companion);
                 let is_called = evaluated.trigger == Trigger::DirectAddress && !self.of_bots.contains(&evaluated.message);
                 let bid = Bid {
                     message: Some(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence),
@@ -110,6 +111,10 @@ impl Bids {
             Event::SentenceStarting { companion, ticket, .. } => {
                 let index = self.reply(recorded, companion, *ticket);
                 self.set(index, Phase::Speaking, What::Speaking, |_| {});
+            }
+            Event::SentencePlayed { companion, ticket, dropped: true, .. } => {
+                let index = self.reply(recorded, companion, *ticket);
+                self.set(index, self.open[index].phase, What::Stalled, |_| {});
             }
             Event::Interrupted { companion, ticket, .. } => {
                 let index = self.reply(recorded, companion, *ticket);
@@ -213,7 +218,7 @@ impl Bids {
 
     /// Leads the bid of a companion that wants to speak to another phase.
     fn lead(&mut self, recorded: &Recorded, companion: &CompanionId, phase: Phase, what: What) {
-        let is_it = |bid: &Bid| bid.companion == *companion && matches!(bid.phase, Phase::Wants | Phase::Held);
+        let is_it = |bid: &Bid| bid.companion == *companion && bid.phase < Phase::Lost;
         let index = self.open.iter().position(is_it);
         let index = index.unwrap_or_else(|| self.add(new(recorded, companion, Trigger::Lull, phase)));
         self.set(index, phase, what, |_| {});

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
-use crate::domain::settlement::PendingReply;
+use crate::domain::turn::bid::{Bid, Change, Ending, What};
+use crate::domain::turn::bids::Bids;
 
 /// What happened to the message for one companion.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub(super) enum Fate {
     /// It settled with this decision.
     Silent(Box<Recorded>),
     /// It settled with a reply that was owed. `ending` says how that ended, once it did.
-    Owed { owed: Box<Recorded>, yes: Option<Seq>, reply: PendingReply, ending: Option<Box<Recorded>> },
+    Owed { owed: Box<Recorded>, reply: Ticket, yes: Option<Seq>, ending: Option<Box<Recorded>> },
     /// The message was deleted first, or the room was cleared, or the companion left, or joined only then.
     Lost(Box<Recorded>),
 }
@@ -26,9 +26,7 @@ pub(super) enum Fate {
 impl Fate {
     fn of_settled(recorded: &Recorded, yes: Option<Seq>) -> Self {
         let Some(owed) = recorded.event.owed() else { return Self::Silent(Box::new(recorded.clone())) };
-        let (companion, ticket, messages) = (owed.companion.clone(), Some(owed.ticket), owed.messages.to_vec());
-        let reply = PendingReply { companion, ticket, messages };
-        Self::Owed { owed: Box::new(recorded.clone()), yes, reply, ending: None }
+        Self::Owed { owed: Box::new(recorded.clone()), reply: owed.ticket, yes, ending: None }
     }
 
     /// Whether nothing more can happen.
@@ -44,8 +42,9 @@ pub(super) struct Fates {
     /// Only the given companions are followed.
     is_closed: bool,
     fates: BTreeMap<CompanionId, Fate>,
+    bids: Bids,
     /// The newest question to each companion about the message, and the YES to it.
-    asked: BTreeMap<CompanionId, (Ticket, Option<Seq>)>,
+    asked: BTreeMap<CompanionId, (Seq, Option<Seq>)>,
     /// The newest YES of each companion.
     yes: BTreeMap<CompanionId, Seq>,
     changes: Vec<Recorded>,
@@ -107,30 +106,10 @@ impl Fates {
             Event::Deleted { messages, .. } if messages.contains(&self.message) => self.changes.push(recorded.clone()),
             // The companion was there before it left.
             Event::Left { companion } if !self.is_closed => drop(self.fates.entry(companion.clone()).or_insert(Fate::Open)),
-            Event::Evaluated(evaluated) if evaluated.messages.contains(&self.message) => {
-                self.asked.insert(evaluated.companion.clone(), (evaluated.ticket, None));
-            }
-            Event::Decided(decided) if decided.decision == Decision::Yes => {
-                for companion in &decided.companions {
-                    self.yes.insert(companion.clone(), recorded.seq);
-                    let asked = self.asked.get_mut(companion).filter(|(ticket, _)| decided.ticket == Some(*ticket));
-                    asked.into_iter().for_each(|(_, yes)| *yes = Some(recorded.seq));
-                }
-            }
             _ => {}
         }
-        for fate in self.fates.values_mut() {
-            // A statement may follow an ending.
-            if let Fate::Owed { owed, reply, ending, .. } = fate
-                && (ending.is_none() || matches!(recorded.event, Event::Said { .. }))
-            {
-                let ticket = reply.ticket;
-                if reply.follow(&recorded.event) {
-                    *ending = Some(Box::new(recorded.clone()));
-                } else if reply.ticket != ticket {
-                    **owed = recorded.clone();
-                }
-            }
+        for Change { bid, what } in self.bids.apply(recorded) {
+            self.change(&bid, what, recorded);
         }
         let settled = recorded.event.settled().filter(|settled| settled.messages.contains(&self.message));
         for companion in settled.iter().flat_map(|settled| settled.companions) {
@@ -151,6 +130,27 @@ impl Fates {
             if is_lost {
                 *fate = Fate::Lost(Box::new(recorded.clone()));
             }
+        }
+    }
+
+    fn change(&mut self, Bid { companion, began, messages, reply: of, .. }: &Bid, what: What, recorded: &Recorded) {
+        if what == What::Asked && messages.contains(&self.message) {
+            self.asked.insert(companion.clone(), (*began, None));
+        } else if matches!(what, What::Wants | What::Held | What::Selected) && matches!(recorded.event, Event::Decided(_)) {
+            self.yes.insert(companion.clone(), recorded.seq);
+            let asked = self.asked.get_mut(companion).filter(|(asked, _)| asked == began);
+            asked.into_iter().for_each(|(_, yes)| *yes = Some(recorded.seq));
+        }
+        let Some(Fate::Owed { owed, reply, ending, .. }) = self.fates.get_mut(companion) else { return };
+        match what {
+            What::BegunAgain(stopped) if stopped == *reply && ending.is_none() => {
+                (**owed, *reply) = (recorded.clone(), of.unwrap_or(stopped));
+            }
+            // A statement may follow an ending.
+            What::Ended(how) if *of == Some(*reply) && (ending.is_none() || how == Ending::Posted) => {
+                *ending = Some(Box::new(recorded.clone()));
+            }
+            _ => {}
         }
     }
 }

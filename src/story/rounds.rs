@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
-use crate::domain::id::{CompanionId, Seq, TurnId};
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::round::{SelectedBy, ranked, selected_by};
-use crate::domain::settlement::PendingReply;
+use crate::domain::turn::bid::{Bid, Change, Ending, Phase as BidPhase, What};
+use crate::domain::turn::bids::Bids;
 use crate::domain::vote::{Stance, State};
 use crate::ports::backend::stamp::Stamp;
 
@@ -17,7 +18,7 @@ const MAX_ROUNDS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Votes are missing.
     #[default]
     Open,
@@ -33,7 +34,7 @@ pub(super) enum Phase {
 /// How a round ended in which somebody wanted to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Posted,
     Failed,
     /// A person asked the speaker to stop.
@@ -46,18 +47,18 @@ pub(super) enum Outcome {
 
 /// One round, as the API shows it (docs/live.md).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct RoundCourse {
+pub(crate) struct RoundCourse {
     seq: Seq,
     at: Stamp,
     message_id: Seq,
     deadline: Option<Stamp>,
-    pub(super) phase: Phase,
+    pub(crate) phase: Phase,
     asked: BTreeSet<CompanionId>,
     awaited: BTreeSet<CompanionId>,
     missing: BTreeSet<CompanionId>,
     states: BTreeMap<CompanionId, State>,
     /// The events that say what the companions answered.
-    pub(super) answers: BTreeMap<CompanionId, Seq>,
+    pub(crate) answers: BTreeMap<CompanionId, Seq>,
     candidates: Vec<CompanionId>,
     held: BTreeSet<CompanionId>,
     selected: Option<CompanionId>,
@@ -74,19 +75,16 @@ pub(super) struct RoundCourse {
     closed_at: Option<Stamp>,
     speak_at: Option<Stamp>,
     #[serde(skip)]
-    turn: Option<TurnId>,
-    #[serde(skip)]
     has_changed: bool,
 }
 
 impl RoundCourse {
     fn new(recorded: &Recorded, message_id: Seq) -> Self {
-        let (seq, at, turn) = (recorded.seq, recorded.at.into(), recorded.turn);
-        Self { seq, at, message_id, turn, has_changed: true, ..Self::default() }
+        Self { seq: recorded.seq, at: recorded.at.into(), message_id, has_changed: true, ..Self::default() }
     }
 
     /// Whether a companion that voted to speak got the floor, once that is decided. Nothing is if the round was given up first.
-    pub(super) fn has_won(&self, companion: &CompanionId) -> Option<bool> {
+    pub(crate) fn has_won(&self, companion: &CompanionId) -> Option<bool> {
         match (&self.selected, self.phase) {
             (Some(selected), _) => Some(selected == companion),
             (None, Phase::Open) => None,
@@ -152,25 +150,24 @@ impl RoundCourse {
 
 /// The rounds of a channel's record. It may begin anywhere: a round whose opening is not known begins with its first vote.
 #[derive(Debug, Default)]
-pub(super) struct RoundCourses {
+pub(crate) struct RoundCourses {
     /// Oldest first: those that are not over, and until the next one opens also those that are.
     rounds: Vec<RoundCourse>,
     /// The newest statement of each companion.
     spoke: BTreeMap<CompanionId, Seq>,
-    /// What each companion was asked about last, or answers.
-    replies: BTreeMap<CompanionId, PendingReply>,
+    bids: Bids,
 }
 
 impl RoundCourses {
     /// The rounds that the last event changed.
-    pub(super) fn changed(&self) -> impl Iterator<Item = &RoundCourse> {
+    pub(crate) fn changed(&self) -> impl Iterator<Item = &RoundCourse> {
         self.rounds.iter().filter(|round| round.has_changed)
     }
 
-    pub(super) fn follow(&mut self, recorded: &Recorded) {
+    pub(crate) fn follow(&mut self, recorded: &Recorded) {
         self.rounds.iter_mut().for_each(|round| round.has_changed = false);
         let at = Stamp(recorded.at);
-        self.follow_replies(recorded);
+        let changes = self.bids.apply(recorded);
         match &recorded.event {
             Event::RoundOpened(opened) => {
                 self.rounds.retain(|round| round.phase != Phase::Over);
@@ -184,12 +181,6 @@ impl RoundCourses {
                 self.rounds.push(round);
             }
             Event::Decided(decided) => self.decide(recorded, decided),
-            Event::Unanswered { companion, .. } => {
-                if let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion)) {
-                    round.answer(companion, recorded.seq, None);
-                    round.missing.insert(companion.clone());
-                }
-            }
             Event::RoundClosed(closed) => {
                 let index = self.open_round(recorded, closed.message);
                 let round = &mut self.rounds[index];
@@ -198,7 +189,6 @@ impl RoundCourses {
                 round.candidates = ranked(closed.states.iter(), |companion| self.spoke.get(companion).copied());
                 if let Some(selected) = &closed.selected {
                     round.select(selected, selected_by(&closed.states, selected, |who| self.spoke.get(who).copied()));
-                    self.drop_others(index, at);
                 }
             }
             Event::HeldSelected { selected, others } => {
@@ -219,32 +209,10 @@ impl RoundCourses {
                         round.instead = Some(selected.clone());
                     }
                 }
-                winner.into_iter().for_each(|winner| self.drop_others(winner, at));
-            }
-            Event::ReplyOwed { companion, .. } => {
-                // The next candidate takes the floor when a reply has failed.
-                let has_failed = |round: &RoundCourse| {
-                    round.outcome == Some(Outcome::Failed) && round.turn.is_some() && round.turn == recorded.turn
-                };
-                let index = self.awaiting(companion).or_else(|| self.rounds.iter().rposition(has_failed));
-                if let Some(round) = index.map(|index| &mut self.rounds[index]) {
-                    (round.phase, round.outcome, round.has_changed) = (Phase::Speaking, None, true);
-                    round.speaker = Some(companion.clone());
-                }
-            }
-            Event::FloorExpired { companion, .. } | Event::FloorTaken { companion, .. } => {
-                if let Some(index) = self.awaiting(companion) {
-                    let late = matches!(recorded.event, Event::FloorExpired { .. });
-                    (self.rounds[index].late, self.rounds[index].has_changed) = (late, true);
-                }
             }
             Event::Said { message, reply: Some(_), .. } => {
-                let companion = CompanionId::from(&*message.from.id);
-                self.end(&companion, Outcome::Posted, at);
-                self.spoke.insert(companion, recorded.seq);
+                self.spoke.insert(CompanionId::from(&*message.from.id), recorded.seq);
             }
-            Event::ReplyFailed { companion, .. } => self.end(companion, Outcome::Failed, at),
-            Event::Cancelled { companion, .. } => self.end(companion, Outcome::Cancelled, at),
             Event::Cleared => self.rounds.iter_mut().for_each(|round| round.end(Outcome::Dropped, at)),
             Event::Left { companion } => {
                 for round in &mut self.rounds {
@@ -252,27 +220,59 @@ impl RoundCourses {
                         round.has_changed |= round.asked.remove(companion) | round.states.remove(companion).is_some();
                         round.awaited.remove(companion);
                     }
-                    round.release(companion, None);
                 }
             }
             _ => {}
         }
+        changes.iter().for_each(|change| self.change(change, recorded));
         for round in self.rounds.iter_mut().filter(|round| round.has_changed && round.phase == Phase::Open) {
             round.candidates = ranked(round.states.values(), |companion| self.spoke.get(companion).copied());
         }
     }
 
-    /// Gives up what was deleted with all messages that it was about, before or after it is owed.
-    fn follow_replies(&mut self, recorded: &Recorded) {
-        if let Event::Evaluated(evaluated) = &recorded.event {
-            let (companion, messages) = (evaluated.companion.clone(), evaluated.messages.clone());
-            self.replies.insert(companion.clone(), PendingReply { companion, ticket: None, messages });
-        }
-        let is_deletion = matches!(recorded.event, Event::Deleted { .. });
-        let ended = self.replies.values_mut().filter_map(|reply| reply.follow(&recorded.event).then(|| reply.companion.clone()));
-        for companion in ended.collect::<Vec<_>>().into_iter().filter(|_| is_deletion) {
-            self.end(&companion, Outcome::Dropped, recorded.at.into());
-            self.rounds.iter_mut().for_each(|round| round.release(&companion, None));
+    /// What happened to a companion of a round.
+    fn change(&mut self, Change { bid: Bid { companion, phase, .. }, what }: &Change, recorded: &Recorded) {
+        let is_failed = |round: &RoundCourse| round.outcome == Some(Outcome::Failed);
+        match what {
+            What::Owed | What::TookOver => {
+                let index = match what {
+                    What::TookOver => self.rounds.iter().rposition(is_failed),
+                    _ => self.awaiting(companion),
+                };
+                if let Some(round) = index.map(|index| &mut self.rounds[index]) {
+                    (round.phase, round.outcome, round.has_changed) = (Phase::Speaking, None, true);
+                    round.speaker = Some(companion.clone());
+                }
+            }
+            What::Late | What::FloorTaken => {
+                if let Some(index) = self.awaiting(companion) {
+                    (self.rounds[index].late, self.rounds[index].has_changed) = (*what == What::Late, true);
+                }
+            }
+            What::Ended(ending) if *phase >= BidPhase::Selected => {
+                let outcome = match ending {
+                    Ending::Posted => Outcome::Posted,
+                    Ending::Failed => Outcome::Failed,
+                    Ending::Cancelled => Outcome::Cancelled,
+                    _ => Outcome::Dropped,
+                };
+                let index = self.awaiting(companion);
+                index.into_iter().for_each(|index| self.rounds[index].end(outcome, recorded.at.into()));
+            }
+            What::Ended(ending) => {
+                let reason = match &recorded.event {
+                    Event::Decided(decided) => Some(decided.reason),
+                    _ => None,
+                };
+                self.rounds.iter_mut().for_each(|round| round.release(companion, reason));
+                if *ending == Ending::Unanswered
+                    && let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion))
+                {
+                    round.answer(companion, recorded.seq, None);
+                    round.missing.insert(companion.clone());
+                }
+            }
+            _ => {}
         }
     }
 
@@ -283,14 +283,11 @@ impl RoundCourses {
             let index = self.open_round(recorded, message);
             self.rounds[index].answer(&vote.from, recorded.seq, Some(vote));
         }
-        // Messages that are too many, and backchannel, may settle while a vote is held. Any other NO ends it.
-        let ends_wish = decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
-        for companion in decided.companions.iter().filter(|_| ends_wish) {
-            for round in &mut self.rounds {
-                round.release(companion, Some(decided.reason));
-                if round.awaited.contains(companion) {
-                    round.answer(companion, recorded.seq, None);
-                }
+        // Messages that are too many, and backchannel, may settle before a companion answers.
+        let answers = decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
+        for companion in decided.companions.iter().filter(|_| answers) {
+            for round in self.rounds.iter_mut().filter(|round| round.awaited.contains(companion)) {
+                round.answer(companion, recorded.seq, None);
             }
         }
     }
@@ -308,19 +305,6 @@ impl RoundCourses {
     fn awaiting(&self, companion: &CompanionId) -> Option<usize> {
         self.rounds.iter().rposition(|round| round.awaits_statement() && round.speaker.as_ref() == Some(companion))
     }
-
-    fn end(&mut self, companion: &CompanionId, outcome: Outcome, at: Stamp) {
-        self.awaiting(companion).into_iter().for_each(|index| self.rounds[index].end(outcome, at));
-    }
-
-    /// Only one companion has the floor or is about to: another round that still waits for its speaker was dropped.
-    fn drop_others(&mut self, selecting: usize, at: Stamp) {
-        for (index, round) in self.rounds.iter_mut().enumerate() {
-            if index != selecting && round.awaits_statement() && !round.late {
-                round.end(Outcome::Dropped, at);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -328,7 +312,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said};
+    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said, with};
 
     #[test]
     fn a_round_goes_on_to_the_statement_of_the_selected_companion() {
@@ -354,7 +338,10 @@ mod tests {
     #[test]
     fn the_next_candidate_takes_over_when_a_reply_fails() {
         let mut rounds = Rounds::open();
-        rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
+        rounds.follow(with(
+            closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]),
+            json!({ "others": [{ "companion": "aria" }] }),
+        ));
         rounds.follow(reply_owed("ben", 9, &[1]));
 
         let failed = json!({ "event": "reply_failed", "companion": "ben", "ticket": 9, "trigger": "lull", "error": "empty" });
@@ -372,7 +359,9 @@ mod tests {
             assert_eq!(rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], None, &["aria", "ben"])).phase, Phase::Held);
             rounds
         };
-        let declined = |companion, reason| decided(&[companion], "NO", &[], json!({ "reason": reason }));
+        let declined = |companion, reason| {
+            decided(&[companion], "NO", &[], json!({ "reason": reason, "upto": u64::from(reason == "loop_guard") }))
+        };
         let (mut selected, mut given_up) = (held(), held());
 
         let course = selected.follow(json!({ "event": "held_selected", "selected": "aria", "others": [] }));
