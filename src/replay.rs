@@ -5,8 +5,6 @@
 
 mod call;
 mod mouth;
-#[cfg(test)]
-mod recorded;
 mod replay_event;
 mod responder;
 mod run;

@@ -129,7 +129,7 @@ pub(super) struct Run<'a> {
     pub(super) names: Names,
     /// What is recognised in speech instead of names.
     pub(super) sounds: Names,
-    pub(super) policies: BTreeMap<CompanionId, InterjectionPolicy>,
+    policies: BTreeMap<CompanionId, InterjectionPolicy>,
     pub(super) channels: BTreeMap<String, Channel>,
     pub(super) arrivals: BTreeMap<QueueKey, Arrival>,
     events: BTreeMap<QueueKey, usize>,
@@ -156,11 +156,11 @@ pub(super) struct Channel {
     pub(super) voiced: BTreeMap<String, Moment>,
     /// The events, as they were handled.
     #[cfg(test)]
-    pub(super) record: Vec<Recorded>,
+    record: Vec<Recorded>,
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
+    fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
             .map_err(|shared| RunError::SharedName(shared.to_string()))?;
         let heard = script.companions.values();
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
     }
 
     /// The next queue entry. None if the run has ended: at `until`, or when only retries after errors are left.
-    pub(super) fn next(&self) -> Option<QueueKey> {
+    fn next(&self) -> Option<QueueKey> {
         let deadline = self
             .channels
             .iter()
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
         self.script.until.is_none_or(|until| next.0 <= until).then_some(next)
     }
 
-    pub(super) fn handle(&mut self, key: QueueKey) -> Result<(), RunError> {
+    fn handle(&mut self, key: QueueKey) -> Result<(), RunError> {
         let is_same_moment = key.1 == Kind::Deadline && self.now == key.0;
         self.deadlines_in_row = if is_same_moment { self.deadlines_in_row + 1 } else { 0 };
         if self.deadlines_in_row > MOST_DEADLINES_AT_ONCE + self.channels.len() {
@@ -474,10 +474,10 @@ impl<'a> Run<'a> {
         // First inbound events and answers, then each companion in the order of ids, then the questions.
         let mut unsorted_from = self.printed.len();
         #[cfg(test)]
-        let inbound = super::recorded::inbound(&input);
+        let inbound = tests::inbound(&input);
         let outputs = channel_state.conversation.step(self.now, input, &mut world);
         #[cfg(test)]
-        super::recorded::record(&mut channel_state.record, self.now, inbound, &outputs);
+        tests::record(&mut channel_state.record, self.now, inbound, &outputs);
         for output in outputs {
             let is_printed_first = is_printed_first(&output);
             self.carry_out(channel, output);
@@ -719,3 +719,6 @@ fn is_printed_first(output: &Output) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,10 +21,12 @@ use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::Request;
+use crate::telemetry::messages::Append;
+use crate::telemetry::rounds::{ClosingFacts, RepetitionFacts};
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
 pub(super) use trace_record::TraceRecord;
-use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn, Utterance, Vote};
+use turn::{Appends, OpenTurn, PendingCall, Round, Turn, Vote, utterance};
 
 /// How many characters of a model's answer are journaled.
 const JOURNALED_ANSWER_CHARS: usize = 1_000;
@@ -103,14 +105,8 @@ impl Traces {
                     Some((posted, _)) => Some(posted.trace),
                     None => turn.map(|turn| self.open(Some(turn), now, context).turn.trace),
                 };
-                records.push(TraceRecord::Closing {
-                    companion: companion.clone(),
-                    from: *from,
-                    to: *to,
-                    cause: *cause,
-                    at: now,
-                    under,
-                });
+                let (companion, from, to, cause) = (companion.clone(), *from, *to, *cause);
+                records.push(TraceRecord::Closing(ClosingFacts { under, companion, from, to, cause, at: now }));
             }
             Event::RepetitionAsked { ticket, .. } => {
                 let posted = self.posted.as_ref().map(|(posted, _)| posted.clone());
@@ -126,9 +122,16 @@ impl Traces {
                 if let Some(open_turn) = posted.and_then(|(id, _)| self.turns.get_mut(&id)) {
                     open_turn.end_with("posted", None);
                 }
-                let (error, is_by_model) = (self.judgement_error.take(), asked.is_some() || call.is_some());
-                let (score, detections, under) = (*score, *detections, posted.map(|(_, trace)| trace));
-                records.push(TraceRecord::Repetition { score, detections, asked, is_by_model, error, at: now, under });
+                records.push(TraceRecord::Repetition(RepetitionFacts {
+                    under: posted.map(|(_, trace)| trace),
+                    ticket: asked.map(|(ticket, _)| ticket),
+                    score: *score,
+                    detections: *detections,
+                    judge: if asked.is_some() || call.is_some() { "model" } else { "lexical" },
+                    error_type: self.judgement_error.take(),
+                    started: asked.map_or(now, |(_, since)| since),
+                    ended: now,
+                }));
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
                 let open = self.open(turn, now, context);
@@ -504,7 +507,7 @@ impl Traces {
 
     /// Notes the messages of a hand-over. None of them is a statement.
     pub(super) fn receive_hand_over(&mut self, batch: &[Recorded], committed: Moment) {
-        let utterance = Utterance::of(batch);
+        let utterance = utterance(batch);
         for recorded in batch {
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed, utterance });
         }

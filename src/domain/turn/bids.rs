@@ -49,9 +49,7 @@ impl Bids {
                 }
             }
             Event::Said { message, reply: Some(ticket), .. } => {
-                let companion = CompanionId::from(&*message.from.id);
-                self.reply(recorded, &companion, *ticket);
-                self.end(Ending::Posted, |bid| bid.reply == Some(*ticket));
+                self.end_reply(recorded, &CompanionId::from(&*message.from.id), *ticket, Ending::Posted);
             }
             Event::Deleted { messages, .. } => {
                 self.end(Ending::Deleted, |bid| bid.phase != Phase::Asked && are_all_deleted(&bid.messages, messages));
@@ -74,22 +72,22 @@ impl Bids {
             Event::Evaluated(evaluated) => {
                 // One that owes a statement is not asked. If it is, the record does not say how that ended.
                 self.end(Ending::AskedAnew, |bid| bid.companion == evaluated.companion);
-                let is_called = evaluated.trigger == Trigger::DirectAddress && !self.of_bots.contains(&evaluated.message);
-                let bid = Bid {
+                self.open.push(Bid {
                     message: Some(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence),
                     messages: evaluated.messages.clone(),
                     upto: evaluated.upto,
                     question: Some(evaluated.ticket),
-                    is_called,
-                    ..new(recorded, &evaluated.companion, evaluated.trigger, Phase::Asked)
-                };
-                self.open.push(bid.clone());
-                self.changes.push(Change { bid, what: What::Asked });
+                    is_called: evaluated.trigger == Trigger::DirectAddress && !self.of_bots.contains(&evaluated.message),
+                    ..new(recorded, &evaluated.companion, evaluated.trigger)
+                });
+                self.set(self.open.len() - 1, What::Asked);
             }
             Event::Decided(decided) => self.decided(recorded, decided),
-            Event::Unanswered { ticket, .. } => self.end(Ending::Unanswered, |bid| bid.is_open_question(*ticket)),
+            Event::Unanswered { ticket, .. } => {
+                self.end(Ending::Unanswered, |bid| bid.phase == Phase::Asked && bid.question == Some(*ticket))
+            }
             Event::RoundClosed(RoundClosed { held, selected, others, .. }) => {
-                held.iter().for_each(|companion| self.lead(recorded, companion, Phase::Held, What::Held));
+                held.iter().for_each(|companion| self.lead(recorded, companion, What::Held));
                 self.select(recorded, selected.as_ref(), others.iter().map(|other| &other.companion));
             }
             Event::HeldSelected { selected, others } => {
@@ -99,46 +97,23 @@ impl Bids {
                 self.owed(recorded, companion, *ticket, *trigger, *message);
             }
             Event::Replanned { companion, ticket, .. } | Event::ReplyExtended { companion, ticket, .. } => {
-                let index = self.reply(recorded, companion, *ticket);
-                self.set(index, Phase::Writing, What::BegunAgain(*ticket), |bid| {
-                    bid.take_over(recorded.event.owed());
-                });
+                self.go_on(recorded, companion, *ticket, What::BegunAgain(*ticket));
             }
-            Event::Replanning { companion, ticket, .. } => {
-                let index = self.reply(recorded, companion, *ticket);
-                self.set(index, Phase::Replanning, What::Replanning, |_| {});
-            }
-            Event::SentenceStarting { companion, ticket, .. } => {
-                let index = self.reply(recorded, companion, *ticket);
-                self.set(index, Phase::Speaking, What::Speaking, |_| {});
-            }
+            Event::Replanning { companion, ticket, .. } => self.go_on(recorded, companion, *ticket, What::Replanning),
+            Event::SentenceStarting { companion, ticket, .. } => self.go_on(recorded, companion, *ticket, What::Speaking),
             Event::SentencePlayed { companion, ticket, dropped: true, .. } => {
-                let index = self.reply(recorded, companion, *ticket);
-                self.set(index, self.open[index].phase, What::Stalled, |_| {});
+                self.go_on(recorded, companion, *ticket, What::Stalled);
             }
-            Event::Interrupted { companion, ticket, .. } => {
-                let index = self.reply(recorded, companion, *ticket);
-                self.set(index, self.open[index].phase, What::Interrupted, |_| {});
-            }
-            Event::FloorExpired { companion, ticket } => {
-                let index = self.reply(recorded, companion, *ticket);
-                self.set(index, self.open[index].phase, What::Late, |bid| bid.is_late = true);
-            }
-            Event::FloorTaken { companion, ticket } => {
-                let index = self.reply(recorded, companion, *ticket);
-                self.set(index, self.open[index].phase, What::FloorTaken, |bid| bid.is_late = false);
-            }
+            Event::Interrupted { companion, ticket, .. } => self.go_on(recorded, companion, *ticket, What::Interrupted),
+            Event::FloorExpired { companion, ticket } => self.go_on(recorded, companion, *ticket, What::Late),
+            Event::FloorTaken { companion, ticket } => self.go_on(recorded, companion, *ticket, What::FloorTaken),
             Event::Cancelled { companion, ticket: None, .. } => {
                 self.end(Ending::Cancelled, |bid| bid.phase == Phase::Selected && bid.companion == *companion);
             }
             Event::Cancelled { companion, ticket: Some(ticket), .. } => {
-                self.reply(recorded, companion, *ticket);
-                self.end(Ending::Cancelled, |bid| bid.reply == Some(*ticket));
+                self.end_reply(recorded, companion, *ticket, Ending::Cancelled);
             }
-            Event::ReplyFailed { companion, ticket, .. } => {
-                self.reply(recorded, companion, *ticket);
-                self.end(Ending::Failed, |bid| bid.reply == Some(*ticket));
-            }
+            Event::ReplyFailed { companion, ticket, .. } => self.end_reply(recorded, companion, *ticket, Ending::Failed),
             Event::Edited { .. }
             | Event::Joined { .. }
             | Event::Paused { .. }
@@ -171,31 +146,29 @@ impl Bids {
 
     fn decided(&mut self, recorded: &Recorded, decided: &Decided) {
         if let Some(settled) = decided.settled() {
-            let is_cancelled = decided.reason == Reason::Cancelled;
-            self.end(Ending::Declined, |bid| {
-                let wanted = || is_cancelled && bid.phase < Phase::Lost && bid.question != decided.ticket;
-                decided.companions.contains(&bid.companion)
-                    && (decided.ticket.is_some_and(|ticket| bid.is_open_question(ticket))
-                        || wanted() && bid.phase != Phase::Asked)
-            });
+            let declines = |bid: &Bid| match bid.phase {
+                Phase::Asked => bid.question == decided.ticket,
+                Phase::Wants | Phase::Held => decided.reason == Reason::Cancelled,
+                Phase::Lost | Phase::Selected | Phase::Writing | Phase::Replanning | Phase::Speaking => false,
+            };
+            self.end(Ending::Declined, |bid| decided.companions.contains(&bid.companion) && declines(bid));
             self.settle(settled);
             let is_stale = decided.reason == Reason::Stale;
             self.end(Ending::Settled, |bid| is_stale && bid.phase == Phase::Asked && bid.upto <= bid.settled);
             return;
         }
-        let (phase, what) = match decided.reason {
-            Reason::Event => (Phase::Selected, What::Selected),
+        let what = match decided.reason {
+            Reason::Event => What::Selected,
             // It was asked alone, and another companion that joined since may speak or write late.
-            _ if decided.vote.is_none() && self.open.iter().any(|bid| bid.phase >= Phase::Selected) => (Phase::Held, What::Held),
-            _ => (Phase::Wants, What::Wants),
+            _ if decided.vote.is_none() && self.open.iter().any(|bid| bid.phase >= Phase::Selected) => What::Held,
+            _ => What::Wants,
         };
         for companion in &decided.companions {
             let is_it = |bid: &Bid| bid.companion == *companion && bid.phase == Phase::Asked;
-            let index = self.open.iter().position(is_it).unwrap_or_else(|| {
-                let bid = Bid { messages: decided.messages.clone(), ..new(recorded, companion, decided.trigger, phase) };
-                self.add(bid)
-            });
-            self.set(index, phase, what, |bid| bid.trigger = decided.trigger);
+            let index =
+                self.index(is_it, || Bid { messages: decided.messages.clone(), ..new(recorded, companion, decided.trigger) });
+            self.open[index].trigger = decided.trigger;
+            self.set(index, what);
         }
     }
 
@@ -212,50 +185,68 @@ impl Bids {
     fn select<'a>(&mut self, recorded: &Recorded, selected: Option<&CompanionId>, others: impl Iterator<Item = &'a CompanionId>) {
         let Some(selected) = selected else { return };
         self.end(Ending::Replaced, |bid| matches!(bid.phase, Phase::Lost | Phase::Selected));
-        self.lead(recorded, selected, Phase::Selected, What::Selected);
-        others.for_each(|companion| self.lead(recorded, companion, Phase::Lost, What::Lost));
+        self.lead(recorded, selected, What::Selected);
+        others.for_each(|companion| self.lead(recorded, companion, What::Lost));
     }
 
-    /// Leads the bid of a companion that wants to speak to another phase.
-    fn lead(&mut self, recorded: &Recorded, companion: &CompanionId, phase: Phase, what: What) {
+    /// What happens to a companion that wants to speak.
+    fn lead(&mut self, recorded: &Recorded, companion: &CompanionId, what: What) {
         let is_it = |bid: &Bid| bid.companion == *companion && bid.phase < Phase::Lost;
-        let index = self.open.iter().position(is_it);
-        let index = index.unwrap_or_else(|| self.add(new(recorded, companion, Trigger::Lull, phase)));
-        self.set(index, phase, what, |_| {});
+        let index = self.index(is_it, || new(recorded, companion, Trigger::Lull));
+        self.set(index, what);
     }
 
     fn owed(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, trigger: Trigger, message: Option<Seq>) {
-        let bid_in =
-            |phases: &[Phase]| self.open.iter().rposition(|bid| bid.companion == *companion && phases.contains(&bid.phase));
-        let index =
-            bid_in(&[Phase::Selected]).or_else(|| bid_in(&[Phase::Wants, Phase::Held])).or_else(|| bid_in(&[Phase::Lost]));
-        let index = index.unwrap_or_else(|| self.add(Bid { message, ..new(recorded, companion, trigger, Phase::Writing) }));
-        let what = if self.open[index].phase == Phase::Lost { What::TookOver } else { What::Owed };
-        self.set(index, Phase::Writing, what, |bid| {
-            bid.reply = Some(ticket);
-            bid.take_over(recorded.event.owed());
-        });
+        let is_it = |bid: &Bid| bid.companion == *companion && bid.reply.is_none();
+        let index = self.index(is_it, || Bid { message, ..new(recorded, companion, trigger) });
+        self.open[index].take_over(recorded.event.owed());
+        self.set(index, if self.open[index].phase == Phase::Lost { What::TookOver } else { What::Owed });
         // Only one companion has the floor.
         self.end(Ending::Replaced, |bid| {
             bid.phase == Phase::Selected || bid.reply.is_some_and(|reply| reply != ticket) && !bid.is_late
         });
     }
 
-    /// The index of the bid with this reply. It is added if it is not known.
+    /// What happens to a reply that is owed.
+    fn go_on(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, what: What) {
+        let index = self.reply(recorded, companion, ticket);
+        self.open[index].take_over(recorded.event.owed());
+        self.set(index, what);
+    }
+
+    fn end_reply(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, ending: Ending) {
+        self.reply(recorded, companion, ticket);
+        self.end(ending, |bid| bid.reply == Some(ticket));
+    }
+
+    /// The index of the bid with this reply.
     fn reply(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket) -> usize {
-        let index = self.open.iter().position(|bid| bid.reply == Some(ticket));
-        index.unwrap_or_else(|| self.add(Bid { reply: Some(ticket), ..new(recorded, companion, Trigger::Lull, Phase::Writing) }))
+        let unknown = || Bid { reply: Some(ticket), phase: Phase::Writing, ..new(recorded, companion, Trigger::Lull) };
+        self.index(|bid| bid.reply == Some(ticket), unknown)
     }
 
-    fn add(&mut self, bid: Bid) -> usize {
-        self.open.push(bid);
-        self.open.len() - 1
+    /// The index of a bid. It is added if it is not known.
+    fn index(&mut self, is_it: impl Fn(&Bid) -> bool, unknown: impl FnOnce() -> Bid) -> usize {
+        self.open.iter().position(is_it).unwrap_or_else(|| {
+            self.open.push(unknown());
+            self.open.len() - 1
+        })
     }
 
-    fn set(&mut self, index: usize, phase: Phase, what: What, change: impl FnOnce(&mut Bid)) {
+    fn set(&mut self, index: usize, what: What) {
         let bid = &mut self.open[index];
-        bid.phase = phase;
-        change(bid);
+        bid.phase = match what {
+            What::Asked => Phase::Asked,
+            What::Wants => Phase::Wants,
+            What::Held => Phase::Held,
+            What::Lost => Phase::Lost,
+            What::Selected => Phase::Selected,
+            What::Owed | What::TookOver | What::BegunAgain(_) => Phase::Writing,
+            What::Replanning => Phase::Replanning,
+            What::Speaking => Phase::Speaking,
+            What::Late | What::FloorTaken | What::Stalled | What::Interrupted | What::Ended(_) => bid.phase,
+        };
+        bid.is_late = bid.is_late && what != What::FloorTaken || what == What::Late;
         self.changes.push(Change { bid: bid.clone(), what });
     }
 
@@ -266,10 +257,6 @@ impl Bids {
 }
 
 impl Bid {
-    fn is_open_question(&self, ticket: Ticket) -> bool {
-        self.phase == Phase::Asked && self.question == Some(ticket)
-    }
-
     fn take_over(&mut self, owed: Option<Owed<'_>>) {
         if let Some(owed) = owed {
             (self.reply, self.messages, self.upto) = (Some(owed.ticket), owed.messages.to_vec(), owed.upto);
@@ -278,7 +265,7 @@ impl Bid {
 }
 
 /// A bid of which nothing is known but this event.
-fn new(recorded: &Recorded, companion: &CompanionId, trigger: Trigger, phase: Phase) -> Bid {
+fn new(recorded: &Recorded, companion: &CompanionId, trigger: Trigger) -> Bid {
     Bid {
         companion: companion.clone(),
         began: recorded.seq,
@@ -289,7 +276,7 @@ fn new(recorded: &Recorded, companion: &CompanionId, trigger: Trigger, phase: Ph
         upto: Seq::NONE,
         question: None,
         reply: None,
-        phase,
+        phase: Phase::Asked,
         is_late: false,
         settled: Seq::NONE,
         is_called: false,

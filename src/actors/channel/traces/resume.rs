@@ -1,12 +1,13 @@
 //! Continues the turns in progress after a restart, in new traces that link to the first trace of the turn.
 
-use super::turn::{Append, OpenTurn, PendingCall, Round, Turn, Utterance};
+use super::turn::{OpenTurn, PendingCall, Round, Turn, utterance};
 use super::{ActorContext, Traces};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::telemetry::messages::Append;
 use crate::telemetry::trace::TurnTrace;
 
 impl Traces {
@@ -49,7 +50,7 @@ impl Traces {
         self.appends = Default::default();
         for recorded in unhandled(events) {
             // The journal does not say when an event was committed.
-            let utterance = Utterance::of([recorded]);
+            let utterance = utterance([recorded]);
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at, utterance });
         }
     }

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use super::responder::ScriptedAnswers;
-use super::run::Run;
-use super::script::Script;
+use super::{Run, Script, ScriptedAnswers};
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::tests::bids::check_bids;
 use crate::domain::conversation::{Input, Output, Rules, World};
