@@ -66,7 +66,7 @@ impl EventView {
             let range = Range { after: Seq::NONE, before: Some(recorded.seq), limit: BEFORE, newest_first: true };
             let before = reader.legible(&self.channel_key, range).await?.events;
             let courses = rounds.insert(RoundCourses::default());
-            before.iter().rev().for_each(|earlier| courses.follow(earlier));
+            before.iter().rev().for_each(|earlier| drop(courses.follow(earlier)));
         }
         let courses = rounds.get_or_insert_default();
         courses.follow(recorded);

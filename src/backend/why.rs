@@ -5,7 +5,6 @@
 //! * `course`: what each later event means for the decision.
 //! * `rows`: which row of the gate's table applied (docs/design/gate.md G-4).
 //! * `rules`: the rules that decide without asking a model, and what the user can do about them.
-//! * `round`: a round, and the rule by which a companion was selected.
 //! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fate`: what happened to a message, for every companion.
 //! * `speech`: in which message a segment of speech is, or why in none.
@@ -16,7 +15,6 @@ mod aloud;
 mod course;
 mod fate;
 mod finding;
-mod round;
 mod rows;
 mod rules;
 mod sentences;

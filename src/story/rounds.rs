@@ -1,13 +1,14 @@
 //! How rounds go, as the record tells it event by event, for those who show them. What the conversation decided is on record; nothing is decided here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::round::{SelectedBy, ranked, selected_by};
+use crate::domain::round::{SelectedBy, message_id, ranked, selected_by};
 use crate::domain::turn::bid::{Bid, Change, Ending, Phase as BidPhase, What};
 use crate::domain::turn::bids::Bids;
 use crate::domain::vote::{Stance, State};
@@ -48,14 +49,16 @@ pub(crate) enum Outcome {
 /// One round, as the API shows it (docs/live.md).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct RoundCourse {
-    seq: Seq,
-    at: Stamp,
-    message_id: Seq,
+    pub(crate) seq: Seq,
+    pub(crate) at: Stamp,
+    pub(crate) message_id: Seq,
     deadline: Option<Stamp>,
     pub(crate) phase: Phase,
     asked: BTreeSet<CompanionId>,
     awaited: BTreeSet<CompanionId>,
-    missing: BTreeSet<CompanionId>,
+    /// The companions that did not vote, with the reason as a stable code if a question got no answer.
+    #[serde(serialize_with = "keys")]
+    missing: BTreeMap<CompanionId, Option<Arc<str>>>,
     states: BTreeMap<CompanionId, State>,
     /// The events that say what the companions answered.
     pub(crate) answers: BTreeMap<CompanionId, Seq>,
@@ -63,6 +66,9 @@ pub(crate) struct RoundCourse {
     held: BTreeSet<CompanionId>,
     selected: Option<CompanionId>,
     reason: Option<&'static str>,
+    /// The rule that selected it. None: nobody else could speak.
+    #[serde(skip)]
+    pub(crate) by: Option<SelectedBy>,
     /// Who has the floor: not the selected companion, if its reply failed.
     speaker: Option<CompanionId>,
     /// Whether the speaker lost the floor and writes on.
@@ -93,6 +99,17 @@ impl RoundCourse {
         }
     }
 
+    /// The companions that were asked, and those that listened without that, as far as the opening is known.
+    pub(crate) fn opening(&self) -> Option<(impl Iterator<Item = &CompanionId>, impl Iterator<Item = &CompanionId>)> {
+        self.deadline?;
+        Some((self.asked.iter(), self.states.keys().filter(|companion| !self.asked.contains(*companion))))
+    }
+
+    /// Why a companion did not vote, as a stable code.
+    pub(crate) fn error_of(&self, companion: &CompanionId) -> Option<&str> {
+        self.missing.get(companion)?.as_deref()
+    }
+
     fn awaits_statement(&self) -> bool {
         matches!(self.phase, Phase::Waiting | Phase::Speaking)
     }
@@ -114,7 +131,7 @@ impl RoundCourse {
             }
             self.states.insert(state.from.clone(), state.clone());
         }
-        self.missing.append(&mut self.awaited);
+        self.missing.extend(std::mem::take(&mut self.awaited).into_iter().map(|companion| (companion, None)));
         self.speak_at = closed.speak_at.map(Stamp);
         self.held = closed.held.iter().cloned().collect();
         self.phase = if self.held.is_empty() { Phase::Over } else { Phase::Held };
@@ -123,7 +140,7 @@ impl RoundCourse {
 
     fn select(&mut self, selected: &CompanionId, by: Option<SelectedBy>) {
         let is_called = self.states.get(selected).is_some_and(|state| state.selected);
-        self.reason = by.map(|by| by.code(is_called));
+        (self.by, self.reason) = (by, by.map(|by| by.code(is_called)));
         (self.selected, self.speaker) = (Some(selected.clone()), Some(selected.clone()));
         self.held.clear();
         (self.phase, self.has_changed) = (Phase::Waiting, true);
@@ -155,7 +172,7 @@ pub(crate) struct RoundCourses {
     rounds: Vec<RoundCourse>,
     /// The newest statement of each companion.
     spoke: BTreeMap<CompanionId, Seq>,
-    bids: Bids,
+    pub(crate) bids: Bids,
 }
 
 impl RoundCourses {
@@ -164,7 +181,13 @@ impl RoundCourses {
         self.rounds.iter().filter(|round| round.has_changed)
     }
 
-    pub(crate) fn follow(&mut self, recorded: &Recorded) {
+    /// The open round that a State is for.
+    pub(crate) fn round_of(&self, vote: &State) -> Option<&RoundCourse> {
+        self.rounds.iter().rfind(|round| round.phase == Phase::Open && message_id(round.message_id) == vote.message_id)
+    }
+
+    /// Applies the next event. Returns what it changes for companions.
+    pub(crate) fn follow(&mut self, recorded: &Recorded) -> Vec<Change> {
         self.rounds.iter_mut().for_each(|round| round.has_changed = false);
         let at = Stamp(recorded.at);
         let changes = self.bids.apply(recorded);
@@ -228,6 +251,7 @@ impl RoundCourses {
         for round in self.rounds.iter_mut().filter(|round| round.has_changed && round.phase == Phase::Open) {
             round.candidates = ranked(round.states.values(), |companion| self.spoke.get(companion).copied());
         }
+        changes
     }
 
     /// What happened to a companion of a round.
@@ -259,17 +283,17 @@ impl RoundCourses {
                 let index = self.awaiting(companion);
                 index.into_iter().for_each(|index| self.rounds[index].end(outcome, recorded.at.into()));
             }
-            What::Ended(ending) => {
+            What::Ended(_) => {
                 let reason = match &recorded.event {
                     Event::Decided(decided) => Some(decided.reason),
                     _ => None,
                 };
                 self.rounds.iter_mut().for_each(|round| round.release(companion, reason));
-                if *ending == Ending::Unanswered
+                if let Event::Unanswered { error, .. } = &recorded.event
                     && let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion))
                 {
                     round.answer(companion, recorded.seq, None);
-                    round.missing.insert(companion.clone());
+                    round.missing.insert(companion.clone(), Some(error.clone()));
                 }
             }
             _ => {}
@@ -307,6 +331,10 @@ impl RoundCourses {
     }
 }
 
+fn keys<K: Serialize, V, S: Serializer>(map: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(map.keys())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -323,7 +351,7 @@ mod tests {
         assert_eq!((course.phase, course.awaited.len()), (Phase::Open, 1));
         rounds.follow(json!({ "event": "unanswered", "companion": "cleo", "ticket": 3, "trigger": "lull", "error": "timeout", "back_off": { "secs": 5, "nanos": 0 } }));
         let course = rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
-        assert_eq!(course.missing, BTreeSet::from(["cleo".into()]));
+        assert_eq!(course.missing, BTreeMap::from([("cleo".into(), Some("timeout".into()))]));
         assert_eq!((course.selected.clone(), course.reason), (Some("ben".into()), Some("important")));
         assert_eq!((&*course.candidates, course.phase), (&["ben".into(), "aria".into()][..], Phase::Waiting));
         assert_eq!((course.has_won(&"ben".into()), course.has_won(&"aria".into())), (Some(true), Some(false)));

@@ -6,7 +6,7 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::turn::bid::{Change, Ending, What};
-use crate::domain::turn::bids::Bids;
+use crate::story::rounds::RoundCourses;
 
 /// What an event of the record means for a wish to speak, or after a vote.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub(super) enum Consequence {
 
 /// The progress of a story after its decision.
 pub(super) struct Course {
-    bids: Bids,
+    pub(super) rounds: RoundCourses,
     /// The event that began the bid, and the newest number of its reply.
     began: Option<Seq>,
     reply: Option<Ticket>,
@@ -45,13 +45,13 @@ pub(super) struct Course {
 impl Course {
     /// After this decision. `before` are the events before it.
     pub(super) fn after(decided: &Recorded, before: &[Recorded], who: &Subject) -> Self {
-        let (mut bids, mut people) = (Bids::default(), People::default());
+        let (mut rounds, mut people) = (RoundCourses::default(), People::default());
         before.iter().for_each(|earlier| people.note(&earlier.event));
         for earlier in before.iter().filter(|earlier| !has_crossed(earlier, decided)).chain([decided]) {
-            bids.apply(earlier);
+            rounds.follow(earlier);
         }
         let is_yes = matches!(&decided.event, Event::Decided(decided) if decided.decision == Decision::Yes);
-        let bid = bids.open().iter().rfind(|bid| is_yes && bid.companion == who.id);
+        let bid = rounds.bids.open().iter().rfind(|bid| is_yes && bid.companion == who.id);
         Self {
             began: bid.map(|bid| bid.began),
             reply: None,
@@ -64,7 +64,7 @@ impl Course {
             newly_answered: Vec::new(),
             spoken: None,
             people,
-            bids,
+            rounds,
         }
     }
 
@@ -76,7 +76,7 @@ impl Course {
     pub(super) fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Option<Consequence> {
         let event = &recorded.event;
         self.people.note(event);
-        let changes = self.bids.apply(recorded);
+        let changes = self.rounds.follow(recorded);
         let continues =
             matches!(event, Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. });
         if continues && self.is_dropped {
