@@ -259,7 +259,7 @@ impl Traces {
             Some(round) if decided.vote.is_some() => {
                 round.answers += 1;
                 if is_yes {
-                    round.votes_to_speak.push((decided.clone(), call, now));
+                    open.votes.push((decided.clone(), call, now));
                     return;
                 }
                 floor = Some("none");
@@ -319,23 +319,10 @@ impl Traces {
         // Events of older stores do not name their turn.
         let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
         let open = self.open(turn, now, context);
-        let Round { since, mut votes_to_speak, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
-        let is_held = |vote: &mut Vote| vote.0.companions.iter().any(|companion| closed.held.contains(companion));
-        open.held_votes.extend(votes_to_speak.extract_if(.., is_held));
-        let floor = |companion: &CompanionId| {
-            let lost = closed.others.iter().any(|other| other.companion == *companion);
-            if closed.selected.as_ref() == Some(companion) {
-                "won"
-            } else if lost {
-                "lost"
-            } else {
-                "none"
-            }
-        };
-        records.extend(votes_to_speak.into_iter().map(|(decided, call, at)| {
-            let floor = decided.companions.first().map(floor);
-            TraceRecord::Decided { decided: Box::new(decided), call, floor, at }
-        }));
+        let Round { since, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
+        let is_held = |vote: &Vote| vote.0.companions.iter().any(|companion| closed.held.contains(companion));
+        let votes = open.votes.extract_if(.., |vote| !is_held(vote));
+        records.extend(votes.map(|vote| TraceRecord::vote(vote, closed.selected.as_ref(), &closed.others)));
         let missing = errors.len();
         match closed.selected {
             Some(_) => open.turn.wait_time.waited(now, closed.speak_at.unwrap_or(now)),
@@ -353,21 +340,14 @@ impl Traces {
 
     /// The floor is free, and held votes get it or lose it. The others were dropped before.
     fn held_selected(&mut self, selected: &CompanionId, others: &[Outvoted], now: Moment, records: &mut Vec<TraceRecord>) {
-        for open in self.turns.values_mut() {
-            for (decided, call, at) in std::mem::take(&mut open.held_votes) {
-                let has_won = decided.companions.contains(selected);
-                if has_won {
-                    open.turn.wait_time.waited(at, now);
+        for OpenTurn { turn, votes, .. } in self.turns.values_mut().map(|open| &mut **open) {
+            let takes_part =
+                |companion: &CompanionId| companion == selected || others.iter().any(|other| other.companion == *companion);
+            for vote in votes.extract_if(.., |(decided, ..)| decided.companions.iter().any(takes_part)) {
+                if vote.0.companions.contains(selected) {
+                    turn.wait_time.waited(vote.2, now);
                 }
-                let has_lost = others.iter().any(|other| decided.companions.contains(&other.companion));
-                let floor = Some(if has_won {
-                    "won"
-                } else if has_lost {
-                    "lost"
-                } else {
-                    "none"
-                });
-                records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor, at });
+                records.push(TraceRecord::vote(vote, Some(selected), others));
             }
         }
     }
@@ -376,7 +356,7 @@ impl Traces {
     fn end_turns(&mut self, conversation: &Conversation, now: Moment, records: &mut Vec<TraceRecord>) {
         let open: BTreeSet<_> = conversation.turn_ids().collect();
         let over: Vec<_> = self.turns.keys().filter(|turn| !open.contains(turn)).copied().collect();
-        for OpenTurn { turn, round, held_votes, outcome, error } in
+        for OpenTurn { turn, votes, outcome, error, .. } in
             over.iter().filter_map(|turn| self.turns.remove(turn)).map(|turn| *turn)
         {
             for call in self.pending_calls.values().filter(|call| call.turn.id == turn.id) {
@@ -384,9 +364,7 @@ impl Traces {
                     turn.wait_time.waited(call.since, now);
                 }
             }
-            for (decided, call, at) in round.into_iter().flat_map(|round| round.votes_to_speak).chain(held_votes) {
-                records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
-            }
+            records.extend(votes.into_iter().map(|vote| TraceRecord::vote(vote, None, &[])));
             records.push(TraceRecord::Ended { turn, outcome, error, heard_since: None });
         }
         let judged = conversation.turns().open_judgement().map(|(ticket, _)| ticket);

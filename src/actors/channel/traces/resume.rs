@@ -30,10 +30,7 @@ impl Traces {
         self.add_missing_turns(conversation, now, context);
         for open in self.turns.values_mut() {
             open.turn = open.turn.continued_in_a_new_trace(now, context);
-            let votes = open.round.iter_mut().flat_map(|round| &mut round.votes_to_speak);
-            for (_, call, _) in votes.chain(&mut open.held_votes) {
-                call.turn = open.turn.clone();
-            }
+            open.votes.iter_mut().for_each(|(_, call, _)| call.turn = open.turn.clone());
             open.round.iter_mut().for_each(|round| round.since = now);
         }
         for call in self.pending_calls.values_mut() {

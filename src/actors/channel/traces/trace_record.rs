@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::turn::{PendingCall, Turn};
+use super::turn::{PendingCall, Turn, Vote};
 use crate::actors::channel::channel_context::ChannelContext;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::event::{Decided, RoundClosed};
+use crate::domain::event::{Decided, Outvoted, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
@@ -90,6 +90,17 @@ pub(in crate::actors::channel) enum TraceRecord {
 }
 
 impl TraceRecord {
+    /// A vote to speak of which it is known now whether it won the floor.
+    pub(super) fn vote((decided, call, at): Vote, selected: Option<&CompanionId>, others: &[Outvoted]) -> Self {
+        let is_of = |companion: &CompanionId| decided.companions.contains(companion);
+        let floor = match selected {
+            Some(selected) if is_of(selected) => "won",
+            _ if others.iter().any(|other| is_of(&other.companion)) => "lost",
+            _ => "none",
+        };
+        Self::Decided { decided: Box::new(decided), call, floor: Some(floor), at }
+    }
+
     pub(in crate::actors::channel) fn emit(self, channel: &ChannelContext) {
         let (channel_key, context) = (&channel.key, &*channel.context);
         let (ChannelKey { guild, channel, .. }, recorder) = (channel_key, &context.recorder);

@@ -58,8 +58,8 @@ pub(in crate::actors::channel) struct PendingCall {
 pub(super) struct OpenTurn {
     pub(super) turn: Turn,
     pub(super) round: Option<Round>,
-    /// The decisions to speak that wait until the floor is free.
-    pub(super) held_votes: Vec<Vote>,
+    /// The decisions to speak whose companions have neither won nor lost the floor. They are emitted then.
+    pub(super) votes: Vec<Vote>,
     /// The outcome of the turn if it ends now.
     pub(super) outcome: &'static str,
     pub(super) error: Option<Arc<str>>,
@@ -70,8 +70,6 @@ pub(super) type Vote = (Decided, PendingCall, Moment);
 
 pub(super) struct Round {
     pub(super) since: Moment,
-    /// The decisions to speak. They are emitted once the speaker is selected.
-    pub(super) votes_to_speak: Vec<Vote>,
     pub(super) answers: u32,
     pub(super) errors: Vec<Arc<str>>,
 }
@@ -154,7 +152,7 @@ impl PendingCall {
 
 impl OpenTurn {
     pub(super) fn new(turn: Turn) -> Self {
-        Self { turn, round: None, held_votes: Vec::new(), outcome: "cancelled", error: None }
+        Self { turn, round: None, votes: Vec::new(), outcome: "cancelled", error: None }
     }
 
     /// A question was asked or a reply is owed. Unless it gets a result, the turn is cancelled.
@@ -170,7 +168,7 @@ impl OpenTurn {
 
 impl Round {
     pub(super) fn new(since: Moment) -> Self {
-        Self { since, votes_to_speak: Vec::new(), answers: 0, errors: Vec::new() }
+        Self { since, answers: 0, errors: Vec::new() }
     }
 }
 
