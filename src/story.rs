@@ -1,5 +1,28 @@
-//! What the record says, for people and for traces: pure code that takes events and gives facts.
+//! What the record says, for people: pure code that takes events and gives facts, and words for them. What reads the store and asks actors is in
+//! `backend`.
 //!
-//! * `rounds`: how rounds go, for those who show them.
+//! * `rounds`: how rounds go.
+//! * `course`: what each event after a decision means for it.
+//! * `aloud`: what happened to a spoken reply, and what of it was heard.
+//! * `fates`: what happened to a message, for every companion.
+//! * `words`: one sentence for each thing that happened.
 
+pub(crate) mod aloud;
+pub(crate) mod course;
+pub(crate) mod fates;
 pub(crate) mod rounds;
+pub(crate) mod words;
+
+use std::sync::Arc;
+
+use crate::domain::id::CompanionId;
+use crate::settings::companion::Companion;
+
+/// The companion that a story is about.
+pub(crate) struct Subject {
+    pub(crate) id: CompanionId,
+    pub(crate) name: Arc<str>,
+    /// Its current settings in the room, if it is configured or external.
+    pub(crate) settings: Option<Companion>,
+    pub(crate) is_external: bool,
+}

@@ -1,4 +1,5 @@
 //! How rounds go, as the record tells it event by event, for those who show them. What the conversation decided is on record; nothing is decided here.
+#![warn(clippy::wildcard_enum_match_arm)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -187,6 +188,7 @@ impl RoundCourses {
     }
 
     /// Applies the next event. Returns what it changes for companions.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what happens to companions is a change of their bids")]
     pub(crate) fn follow(&mut self, recorded: &Recorded) -> Vec<Change> {
         self.rounds.iter_mut().for_each(|round| round.has_changed = false);
         let at = Stamp(recorded.at);
@@ -259,10 +261,8 @@ impl RoundCourses {
         let is_failed = |round: &RoundCourse| round.outcome == Some(Outcome::Failed);
         match what {
             What::Owed | What::TookOver => {
-                let index = match what {
-                    What::TookOver => self.rounds.iter().rposition(is_failed),
-                    _ => self.awaiting(companion),
-                };
+                let takes_over = *what == What::TookOver;
+                let index = if takes_over { self.rounds.iter().rposition(is_failed) } else { self.awaiting(companion) };
                 if let Some(round) = index.map(|index| &mut self.rounds[index]) {
                     (round.phase, round.outcome, round.has_changed) = (Phase::Speaking, None, true);
                     round.speaker = Some(companion.clone());
@@ -278,16 +278,22 @@ impl RoundCourses {
                     Ending::Posted => Outcome::Posted,
                     Ending::Failed => Outcome::Failed,
                     Ending::Cancelled => Outcome::Cancelled,
-                    _ => Outcome::Dropped,
+                    Ending::Declined
+                    | Ending::Unanswered
+                    | Ending::Deleted
+                    | Ending::Cleared
+                    | Ending::Left
+                    | Ending::Paused
+                    | Ending::Closed
+                    | Ending::Settled
+                    | Ending::AskedAnew
+                    | Ending::Replaced => Outcome::Dropped,
                 };
                 let index = self.awaiting(companion);
                 index.into_iter().for_each(|index| self.rounds[index].end(outcome, recorded.at.into()));
             }
             What::Ended(_) => {
-                let reason = match &recorded.event {
-                    Event::Decided(decided) => Some(decided.reason),
-                    _ => None,
-                };
+                let reason = if let Event::Decided(decided) = &recorded.event { Some(decided.reason) } else { None };
                 self.rounds.iter_mut().for_each(|round| round.release(companion, reason));
                 if let Event::Unanswered { error, .. } = &recorded.event
                     && let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion))
@@ -296,7 +302,16 @@ impl RoundCourses {
                     round.missing.insert(companion.clone(), Some(error.clone()));
                 }
             }
-            _ => {}
+            What::Asked
+            | What::Wants
+            | What::Held
+            | What::Lost
+            | What::Selected
+            | What::Replanning
+            | What::BegunAgain(_)
+            | What::Speaking
+            | What::Stalled
+            | What::Interrupted => {}
         }
     }
 

@@ -1,10 +1,6 @@
 //! Tells what led to a decision, and what followed from it.
 
-use super::course::{Course, has_crossed};
-use super::rows::question_sentence;
-use super::rules::in_a_row;
-use super::sentences::{consequence, decision_sentence, failure, line, moved, repeated, round, secs, settled, stage_changed};
-use super::{Scene, Subject};
+use super::Scene;
 use crate::actors::messages::channel::Inspection;
 use crate::backend::reading::record;
 use crate::domain::decision::{Decision, Reason};
@@ -14,6 +10,12 @@ use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
+use crate::story::Subject;
+use crate::story::course::{Course, has_crossed};
+use crate::story::words::{
+    consequence, decision_sentence, failure, in_a_row, line, moved, question_sentence, repeated, round, secs, settled,
+    stage_changed,
+};
 
 /// How many events are read before a decision to find what led to it, and after it to find what followed from it.
 const BEFORE: usize = 2_048;

@@ -25,6 +25,8 @@ pub struct Bid {
     pub phase: Phase,
     /// It lost the floor while it was writing.
     pub is_late: bool,
+    /// The newest inbound event when the companion was selected, or got the floor without that.
+    pub selected_at: Option<Seq>,
     /// The newest event that the companion has settled since.
     pub(super) settled: Seq,
     /// A person addressed the companion with the message.

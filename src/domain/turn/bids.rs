@@ -80,7 +80,7 @@ impl Bids {
                     is_called: evaluated.trigger == Trigger::DirectAddress && !self.of_bots.contains(&evaluated.message),
                     ..new(recorded, &evaluated.companion, evaluated.trigger)
                 });
-                self.set(self.open.len() - 1, What::Asked);
+                self.set(self.open.len() - 1, What::Asked, recorded);
             }
             Event::Decided(decided) => self.decided(recorded, decided),
             Event::Unanswered { ticket, .. } => {
@@ -157,18 +157,20 @@ impl Bids {
             self.end(Ending::Settled, |bid| is_stale && bid.phase == Phase::Asked && bid.upto <= bid.settled);
             return;
         }
-        let what = match decided.reason {
-            Reason::Event => What::Selected,
+        let what = if decided.reason == Reason::Event {
+            What::Selected
+        } else if decided.vote.is_none() && self.open.iter().any(|bid| bid.phase >= Phase::Selected) {
             // It was asked alone, and another companion that joined since may speak or write late.
-            _ if decided.vote.is_none() && self.open.iter().any(|bid| bid.phase >= Phase::Selected) => What::Held,
-            _ => What::Wants,
+            What::Held
+        } else {
+            What::Wants
         };
         for companion in &decided.companions {
             let is_it = |bid: &Bid| bid.companion == *companion && bid.phase == Phase::Asked;
             let index =
                 self.index(is_it, || Bid { messages: decided.messages.clone(), ..new(recorded, companion, decided.trigger) });
             self.open[index].trigger = decided.trigger;
-            self.set(index, what);
+            self.set(index, what, recorded);
         }
     }
 
@@ -193,14 +195,14 @@ impl Bids {
     fn lead(&mut self, recorded: &Recorded, companion: &CompanionId, what: What) {
         let is_it = |bid: &Bid| bid.companion == *companion && bid.phase < Phase::Lost;
         let index = self.index(is_it, || new(recorded, companion, Trigger::Lull));
-        self.set(index, what);
+        self.set(index, what, recorded);
     }
 
     fn owed(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, trigger: Trigger, message: Option<Seq>) {
         let is_it = |bid: &Bid| bid.companion == *companion && bid.reply.is_none();
         let index = self.index(is_it, || Bid { message, ..new(recorded, companion, trigger) });
         self.open[index].take_over(recorded.event.owed());
-        self.set(index, if self.open[index].phase == Phase::Lost { What::TookOver } else { What::Owed });
+        self.set(index, if self.open[index].phase == Phase::Lost { What::TookOver } else { What::Owed }, recorded);
         // Only one companion has the floor.
         self.end(Ending::Replaced, |bid| {
             bid.phase == Phase::Selected || bid.reply.is_some_and(|reply| reply != ticket) && !bid.is_late
@@ -211,7 +213,7 @@ impl Bids {
     fn go_on(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, what: What) {
         let index = self.reply(recorded, companion, ticket);
         self.open[index].take_over(recorded.event.owed());
-        self.set(index, what);
+        self.set(index, what, recorded);
     }
 
     fn end_reply(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, ending: Ending) {
@@ -233,7 +235,7 @@ impl Bids {
         })
     }
 
-    fn set(&mut self, index: usize, what: What) {
+    fn set(&mut self, index: usize, what: What, recorded: &Recorded) {
         let bid = &mut self.open[index];
         bid.phase = match what {
             What::Asked => Phase::Asked,
@@ -246,6 +248,9 @@ impl Bids {
             What::Speaking => Phase::Speaking,
             What::Late | What::FloorTaken | What::Stalled | What::Interrupted | What::Ended(_) => bid.phase,
         };
+        if matches!(what, What::Selected | What::TookOver) || what == What::Owed && bid.selected_at.is_none() {
+            bid.selected_at = Some(recorded.handled);
+        }
         bid.is_late = bid.is_late && what != What::FloorTaken || what == What::Late;
         self.changes.push(Change { bid: bid.clone(), what });
     }
@@ -278,6 +283,7 @@ fn new(recorded: &Recorded, companion: &CompanionId, trigger: Trigger) -> Bid {
         reply: None,
         phase: Phase::Asked,
         is_late: false,
+        selected_at: None,
         settled: Seq::NONE,
         is_called: false,
     }

@@ -30,14 +30,17 @@ fn of_conversation(conversation: &Conversation, is_failure: bool) -> BTreeSet<St
         .selected()
         .filter(|selected| !is_failure || selected.speak_at.is_some())
         .map(|selected| format!("{} selected", selected.candidate.companion));
-    let floor = turns.floor().map(|reply| format!("{} owes {}", reply.companion, reply.ticket));
+    let floor = turns.floor().map(|reply| {
+        let OwedReply { companion, ticket, selection, .. } = reply;
+        format!("{companion} owes {ticket} since {}", selection.selected_at)
+    });
     let late = turns.late.iter().map(|reply| format!("{} is late with {}", reply.companion, reply.ticket));
     asked.chain(wants).chain(selected).chain(floor).chain(late).collect()
 }
 
 fn of_bids(bids: &[Bid]) -> BTreeSet<String> {
     let in_words = |bid: &Bid| {
-        let Bid { companion, question, reply, phase, is_late, .. } = bid;
+        let Bid { companion, question, reply, phase, is_late, selected_at, .. } = bid;
         Some(match (phase, reply) {
             (Phase::Asked, _) => format!("{companion} asked {}", question.unwrap_or_default()),
             (Phase::Wants, _) => format!("{companion} wants"),
@@ -45,7 +48,9 @@ fn of_bids(bids: &[Bid]) -> BTreeSet<String> {
             (Phase::Lost, _) => return None,
             (Phase::Selected, _) => format!("{companion} selected"),
             (_, reply) if *is_late => format!("{companion} is late with {}", reply.unwrap_or_default()),
-            (_, reply) => format!("{companion} owes {}", reply.unwrap_or_default()),
+            (_, reply) => {
+                format!("{companion} owes {} since {}", reply.unwrap_or_default(), selected_at.unwrap_or_default())
+            }
         })
     };
     bids.iter().filter_map(in_words).collect()

@@ -1,16 +1,17 @@
 //! Follows what came of a decision through the record: the round, the floor, and the statement.
+#![warn(clippy::wildcard_enum_match_arm)]
 
 use super::Subject;
 use super::aloud::{People, SpokenReply};
+use super::rounds::RoundCourses;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::turn::bid::{Change, Ending, What};
-use crate::story::rounds::RoundCourses;
 
 /// What an event of the record means for a wish to speak, or after a vote.
 #[derive(Clone, Copy)]
-pub(super) enum Consequence {
+pub(crate) enum Consequence {
     Change(What),
     /// A person talked before it began to speak, and held it back.
     HeldBack,
@@ -19,32 +20,32 @@ pub(super) enum Consequence {
 }
 
 /// The progress of a story after its decision.
-pub(super) struct Course {
-    pub(super) rounds: RoundCourses,
+pub(crate) struct Course {
+    pub(crate) rounds: RoundCourses,
     /// The event that began the bid, and the newest number of its reply.
     began: Option<Seq>,
     reply: Option<Ticket>,
     is_yes: bool,
     /// The round is closed, or none was held.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
     /// The companion wanted the floor, and another one got it.
     has_lost: bool,
     /// It has ended without a statement. One that was being posted may follow all the same.
     is_dropped: bool,
     /// Nothing more can follow.
-    pub(super) is_complete: bool,
+    pub(crate) is_complete: bool,
     /// The messages that the reply answers.
     answered: Vec<Seq>,
     /// The messages of before that people said meanwhile, and it answers, too.
-    pub(super) newly_answered: Vec<Seq>,
+    pub(crate) newly_answered: Vec<Seq>,
     /// The reply that is owed, if it is to be spoken.
-    pub(super) spoken: Option<SpokenReply>,
-    pub(super) people: People,
+    pub(crate) spoken: Option<SpokenReply>,
+    pub(crate) people: People,
 }
 
 impl Course {
     /// After this decision. `before` are the events before it.
-    pub(super) fn after(decided: &Recorded, before: &[Recorded], who: &Subject) -> Self {
+    pub(crate) fn after(decided: &Recorded, before: &[Recorded], who: &Subject) -> Self {
         let (mut rounds, mut people) = (RoundCourses::default(), People::default());
         before.iter().for_each(|earlier| people.note(&earlier.event));
         for earlier in before.iter().filter(|earlier| !has_crossed(earlier, decided)).chain([decided]) {
@@ -69,11 +70,11 @@ impl Course {
     }
 
     /// Whether the round is open, or the floor or the statement is still to come.
-    pub(super) fn is_in_progress(&self) -> bool {
+    pub(crate) fn is_in_progress(&self) -> bool {
         !self.is_complete && !self.is_dropped && !self.has_lost
     }
 
-    pub(super) fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Option<Consequence> {
+    pub(crate) fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Option<Consequence> {
         let event = &recorded.event;
         self.people.note(event);
         let changes = self.rounds.follow(recorded);
@@ -102,21 +103,30 @@ impl Course {
         self.reply = bid.reply.or(self.reply);
         self.newly_answered = bid.messages.iter().filter(|seq| !self.answered.contains(seq)).copied().collect();
         self.answered = bid.messages;
-        match (what, event) {
-            (What::Lost, _) => self.has_lost = true,
-            (What::Owed | What::TookOver, Event::ReplyOwed { modality, .. }) => {
+        let is_told = match what {
+            What::Owed | What::TookOver => {
                 self.has_lost = false;
-                self.spoken = (!modality.is_text()).then(|| SpokenReply::new(recorded));
+                let is_spoken = matches!(event, Event::ReplyOwed { modality, .. } if !modality.is_text());
+                self.spoken = is_spoken.then(|| SpokenReply::new(recorded));
+                true
             }
-            (What::Speaking, Event::SentenceStarting { sentence, text, .. }) => {
-                // Only the first one is worth a line.
-                self.spoken.as_mut()?.start(*sentence, text).then_some(())?;
+            What::Lost => {
+                self.has_lost = true;
+                true
             }
-            (What::Interrupted, Event::Interrupted { interrupted, .. }) => self.spoken.as_mut()?.interrupt(interrupted),
-            (What::Ended(ending), _) => return self.end(ending, has_floor).then_some(Consequence::Change(what)),
-            _ => {}
-        }
-        Some(Consequence::Change(what))
+            What::Speaking | What::Interrupted => self.spoken.as_mut().is_some_and(|spoken| spoken.go_on(event)),
+            What::Ended(ending) => self.end(ending, has_floor),
+            What::Asked
+            | What::Wants
+            | What::Held
+            | What::Selected
+            | What::Replanning
+            | What::BegunAgain(_)
+            | What::Late
+            | What::FloorTaken
+            | What::Stalled => true,
+        };
+        is_told.then_some(Consequence::Change(what))
     }
 
     /// The bid has ended. Returns whether that is worth a line.
@@ -134,7 +144,15 @@ impl Course {
             }
             // What was heard is posted all the same.
             Ending::Cleared | Ending::Left if self.leaves_statement() => true,
-            _ => {
+            Ending::Declined
+            | Ending::Unanswered
+            | Ending::Posted
+            | Ending::Failed
+            | Ending::Cancelled
+            | Ending::Cleared
+            | Ending::Left
+            | Ending::Paused
+            | Ending::Settled => {
                 self.is_complete = true;
                 true
             }
@@ -142,12 +160,12 @@ impl Course {
     }
 
     /// Whether the statement with what was heard follows whatever happens.
-    pub(super) fn leaves_statement(&self) -> bool {
+    pub(crate) fn leaves_statement(&self) -> bool {
         self.spoken.as_ref().is_some_and(SpokenReply::leaves_statement)
     }
 }
 
 /// Whether an inbound event is on record before an event of the channel, but was handled after it.
-pub(super) fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
+pub(crate) fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
     earlier.event.is_inbound() && earlier.seq > made.handled && earlier.seq < made.seq
 }

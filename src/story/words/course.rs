@@ -1,22 +1,17 @@
 //! What followed from a decision, in words.
 
 use super::{aloud, author, cut, failed, line, listed, messages_in_words, moved, name_of, secs};
-use crate::backend::why::Subject;
-use crate::backend::why::course::{Consequence, Course};
 use crate::domain::conversation::DELETED;
 use crate::domain::event::{Event, Recorded, RoundClosed};
 use crate::domain::message::Message;
 use crate::domain::turn::bid::What;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
+use crate::story::Subject;
+use crate::story::course::{Consequence, Course};
 
 /// What an event meant for the companion.
-pub(in crate::backend::why) fn consequence(
-    recorded: &Recorded,
-    consequence: Consequence,
-    course: &Course,
-    who: &Subject,
-) -> Option<StoryLine> {
+pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course: &Course, who: &Subject) -> Option<StoryLine> {
     let name = &who.name;
     let what = match consequence {
         Consequence::Change(what) => Some(what),

@@ -1,4 +1,5 @@
 //! Follows one message through the record, in the order in which the channel handled the events. It is pure.
+#![warn(clippy::wildcard_enum_match_arm)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use crate::domain::turn::bids::Bids;
 
 /// What happened to the message for one companion.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     /// No event that was read settles it.
     Open,
     /// The companion said it itself.
@@ -37,7 +38,7 @@ impl Fate {
 
 /// What happened to one message, for each companion.
 #[derive(Default)]
-pub(super) struct Fates {
+pub(crate) struct Fates {
     message: Seq,
     /// Only the given companions are followed.
     is_closed: bool,
@@ -54,42 +55,42 @@ pub(super) struct Fates {
 
 impl Fates {
     /// Follows this message for these companions. Unless `is_one` is set, other companions in the record are followed as well.
-    pub(super) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
+    pub(crate) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
         let is_own = |id: &CompanionId| matches!(&message.event, Event::Said { message, .. } if message.is_by(id) && message.from.role == Role::Companion);
         let fates = companions.into_iter().map(|id| if is_own(&id) { (id, Fate::Own) } else { (id, Fate::Open) }).collect();
         Self { message: message.seq, is_closed: is_one, fates, ..Self::default() }
     }
 
-    pub(super) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
+    pub(crate) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
         self.fates.keys()
     }
 
-    pub(super) fn fate(&self, companion: &CompanionId) -> &Fate {
+    pub(crate) fn fate(&self, companion: &CompanionId) -> &Fate {
         self.fates.get(companion).unwrap_or(&Fate::Open)
     }
 
     /// Whether a companion was asked about the message, and its YES to that, if any.
-    pub(super) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
+    pub(crate) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
         self.asked.get(companion).map(|(_, yes)| *yes)
     }
 
     /// The newest YES of a companion after the message.
-    pub(super) fn newest_yes(&self, companion: &CompanionId) -> Option<Seq> {
+    pub(crate) fn newest_yes(&self, companion: &CompanionId) -> Option<Seq> {
         self.yes.get(companion).copied()
     }
 
     /// The edits and the deletion of the message.
-    pub(super) fn changes(&self) -> &[Recorded] {
+    pub(crate) fn changes(&self) -> &[Recorded] {
         &self.changes
     }
 
     /// Whether everybody's fate is known.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.fates.values().all(Fate::is_known)
     }
 
     /// Takes the next events of the record. If `are_last`, no others follow.
-    pub(super) fn read(&mut self, events: Vec<Recorded>, are_last: bool) {
+    pub(crate) fn read(&mut self, events: Vec<Recorded>, are_last: bool) {
         self.unordered.extend(events);
         order_of_handling(&mut self.unordered);
         // The channel may not have handled the inbound events after the newest event that it made.
@@ -101,12 +102,14 @@ impl Fates {
     }
 
     fn follow(&mut self, recorded: &Recorded) {
-        match &recorded.event {
-            Event::Edited { message, .. } if *message == self.message => self.changes.push(recorded.clone()),
-            Event::Deleted { messages, .. } if messages.contains(&self.message) => self.changes.push(recorded.clone()),
-            // The companion was there before it left.
-            Event::Left { companion } if !self.is_closed => drop(self.fates.entry(companion.clone()).or_insert(Fate::Open)),
-            _ => {}
+        let is_edit = matches!(&recorded.event, Event::Edited { message, .. } if *message == self.message);
+        let is_deletion = matches!(&recorded.event, Event::Deleted { messages, .. } if messages.contains(&self.message));
+        self.changes.extend((is_edit || is_deletion).then(|| recorded.clone()));
+        // The companion was there before it left.
+        if let Event::Left { companion } = &recorded.event
+            && !self.is_closed
+        {
+            self.fates.entry(companion.clone()).or_insert(Fate::Open);
         }
         for Change { bid, what } in self.bids.apply(recorded) {
             self.change(&bid, what, recorded);
@@ -122,12 +125,8 @@ impl Fates {
             }
         }
         for (companion, fate) in self.fates.iter_mut().filter(|(_, fate)| **fate == Fate::Open) {
-            let is_lost = match &recorded.event {
-                Event::Deleted { messages, .. } => messages.contains(&self.message),
-                Event::Joined { companion: who, .. } => who == companion,
-                event => event.cancels(companion),
-            };
-            if is_lost {
+            let is_new = matches!(&recorded.event, Event::Joined { companion: who, .. } if who == companion);
+            if is_deletion || is_new || recorded.event.cancels(companion) {
                 *fate = Fate::Lost(Box::new(recorded.clone()));
             }
         }
@@ -150,7 +149,21 @@ impl Fates {
             What::Ended(how) if *of == Some(*reply) && (ending.is_none() || how == Ending::Posted) => {
                 *ending = Some(Box::new(recorded.clone()));
             }
-            _ => {}
+            What::Asked
+            | What::Wants
+            | What::Held
+            | What::Lost
+            | What::Selected
+            | What::Owed
+            | What::TookOver
+            | What::Replanning
+            | What::BegunAgain(_)
+            | What::Late
+            | What::FloorTaken
+            | What::Speaking
+            | What::Stalled
+            | What::Interrupted
+            | What::Ended(_) => {}
         }
     }
 }

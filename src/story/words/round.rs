@@ -1,18 +1,15 @@
 //! A round in words: who was asked, who voted what, who was selected and why.
 
-use super::listed;
+use super::{Name, listed};
 use crate::domain::closing::Stage;
 use crate::domain::event::RoundClosed;
-use crate::domain::id::CompanionId;
 use crate::domain::round::SelectedBy;
 use crate::domain::vote::{Stance, State};
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::rounds::RoundCourse;
 
-type Name<'a> = &'a dyn Fn(&CompanionId) -> String;
-
 /// Who was asked in a round, and who only listened. None if its opening is not known.
-pub(in crate::backend::why) fn opened(round: &RoundCourse, name: Name<'_>) -> Option<StoryLine> {
+pub(crate) fn opened(round: &RoundCourse, name: Name<'_>) -> Option<StoryLine> {
     let (asked, listening) = round.opening()?;
     let asked: Vec<_> = asked.map(name).collect();
     let was = if asked.len() == 1 { "was" } else { "were" };
@@ -23,7 +20,7 @@ pub(in crate::backend::why) fn opened(round: &RoundCourse, name: Name<'_>) -> Op
 }
 
 /// The votes, and who got the floor and why.
-pub(in crate::backend::why) fn closed(round: &RoundCourse, closed: &RoundClosed, name: Name<'_>) -> String {
+pub(crate) fn closed(round: &RoundCourse, closed: &RoundClosed, name: Name<'_>) -> String {
     let votes: Vec<_> = closed.states.iter().map(|state| vote(round, state, &name(&state.from))).collect();
     let votes = votes.join(", ");
     match &closed.selected {
@@ -63,7 +60,7 @@ mod tests {
 
     use super::*;
     use crate::domain::event::{Event, Recorded, RoundOpened};
-    use crate::domain::id::{Seq, Ticket};
+    use crate::domain::id::{CompanionId, Seq, Ticket};
     use crate::domain::moment::Moment;
     use crate::domain::round::selected_by;
     use crate::domain::samples::wish;
