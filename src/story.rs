@@ -5,12 +5,15 @@
 //! * `course`: what each event after a decision means for it.
 //! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fates`: what happened to a message, for every companion.
+//! * `script`: the replay script of a room; `losses`: what it cannot represent.
 //! * `words`: one sentence for each thing that happened.
 
 pub(crate) mod aloud;
 pub(crate) mod course;
 pub(crate) mod fates;
+mod losses;
 pub(crate) mod rounds;
+pub(crate) mod script;
 pub(crate) mod words;
 
 use std::sync::Arc;

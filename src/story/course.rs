@@ -7,7 +7,7 @@ use super::rounds::RoundCourses;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ticket};
-use crate::domain::turn::bid::{Change, Ending, What};
+use crate::domain::turn::bid::{Change, Ending, Phase, What};
 
 /// What an event of the record means for a wish to speak, or after a vote.
 #[derive(Clone, Copy)]
@@ -110,21 +110,13 @@ impl Course {
                 self.spoken = is_spoken.then(|| SpokenReply::new(recorded));
                 true
             }
-            What::Lost => {
+            What::Now(Phase::Lost) => {
                 self.has_lost = true;
                 true
             }
-            What::Speaking | What::Interrupted => self.spoken.as_mut().is_some_and(|spoken| spoken.go_on(event)),
+            What::Now(Phase::Speaking) | What::Interrupted => self.spoken.as_mut().is_some_and(|spoken| spoken.go_on(event)),
             What::Ended(ending) => self.end(ending, has_floor),
-            What::Asked
-            | What::Wants
-            | What::Held
-            | What::Selected
-            | What::Replanning
-            | What::BegunAgain(_)
-            | What::Late
-            | What::FloorTaken
-            | What::Stalled => true,
+            What::Now(_) | What::BegunAgain(_) | What::Late | What::FloorTaken | What::Stalled => true,
         };
         is_told.then_some(Consequence::Change(what))
     }

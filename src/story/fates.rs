@@ -1,12 +1,11 @@
 //! Follows one message through the record, in the order in which the channel handled the events. It is pure.
-#![warn(clippy::wildcard_enum_match_arm)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
-use crate::domain::turn::bid::{Bid, Change, Ending, What};
+use crate::domain::turn::bid::{Bid, Change, Ending, Phase, What};
 use crate::domain::turn::bids::Bids;
 
 /// What happened to the message for one companion.
@@ -133,37 +132,22 @@ impl Fates {
     }
 
     fn change(&mut self, Bid { companion, began, messages, reply: of, .. }: &Bid, what: What, recorded: &Recorded) {
-        if what == What::Asked && messages.contains(&self.message) {
+        if what == What::Now(Phase::Asked) && messages.contains(&self.message) {
             self.asked.insert(companion.clone(), (*began, None));
-        } else if matches!(what, What::Wants | What::Held | What::Selected) && matches!(recorded.event, Event::Decided(_)) {
+        } else if matches!(what, What::Now(_)) && matches!(recorded.event, Event::Decided(_)) {
             self.yes.insert(companion.clone(), recorded.seq);
             let asked = self.asked.get_mut(companion).filter(|(asked, _)| asked == began);
             asked.into_iter().for_each(|(_, yes)| *yes = Some(recorded.seq));
         }
         let Some(Fate::Owed { owed, reply, ending, .. }) = self.fates.get_mut(companion) else { return };
-        match what {
-            What::BegunAgain(stopped) if stopped == *reply && ending.is_none() => {
-                (**owed, *reply) = (recorded.clone(), of.unwrap_or(stopped));
-            }
+        if what == What::BegunAgain(*reply) && ending.is_none() {
+            (**owed, *reply) = (recorded.clone(), of.unwrap_or(*reply));
+        } else if let What::Ended(how) = what
+            && *of == Some(*reply)
             // A statement may follow an ending.
-            What::Ended(how) if *of == Some(*reply) && (ending.is_none() || how == Ending::Posted) => {
-                *ending = Some(Box::new(recorded.clone()));
-            }
-            What::Asked
-            | What::Wants
-            | What::Held
-            | What::Lost
-            | What::Selected
-            | What::Owed
-            | What::TookOver
-            | What::Replanning
-            | What::BegunAgain(_)
-            | What::Late
-            | What::FloorTaken
-            | What::Speaking
-            | What::Stalled
-            | What::Interrupted
-            | What::Ended(_) => {}
+            && (ending.is_none() || how == Ending::Posted)
+        {
+            *ending = Some(Box::new(recorded.clone()));
         }
     }
 }

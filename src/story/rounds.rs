@@ -302,16 +302,7 @@ impl RoundCourses {
                     round.missing.insert(companion.clone(), Some(error.clone()));
                 }
             }
-            What::Asked
-            | What::Wants
-            | What::Held
-            | What::Lost
-            | What::Selected
-            | What::Replanning
-            | What::BegunAgain(_)
-            | What::Speaking
-            | What::Stalled
-            | What::Interrupted => {}
+            What::Now(_) | What::BegunAgain(_) | What::Stalled | What::Interrupted => {}
         }
     }
 

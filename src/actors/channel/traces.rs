@@ -140,12 +140,10 @@ impl Traces {
                 self.pending_calls.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
-                let Some(mut call) = self.take_pending_call(*ticket) else { return };
-                self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
-                let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
-                call.end_waiting_for_listeners(now);
-                records.extend(played(&mut call, &companion, "unheard"));
-                records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
+                if let Some(turn) = self.pending_calls.get(ticket).map(|call| call.turn.id) {
+                    self.open(Some(turn), now, context).end_with("failed", Some(error.clone()));
+                }
+                records.extend(self.without_statement(companion, *ticket, error, now));
             }
             Event::Replanned { companion, ticket, next, trigger, .. }
             | Event::ReplyExtended { companion, ticket, next, trigger, .. } => {
@@ -163,12 +161,7 @@ impl Traces {
             }
             Event::Cancelled { companion, ticket, .. } => {
                 self.open(turn, now, context).end_with("cancelled", None);
-                let Some(ticket) = *ticket else { return };
-                let Some(mut call) = self.take_pending_call(ticket) else { return };
-                let (companion, error) = (companion.clone(), CANCELLED.into());
-                call.end_waiting_for_listeners(now);
-                records.extend(played(&mut call, &companion, "unheard"));
-                records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
+                records.extend(ticket.iter().flat_map(|ticket| self.without_statement(companion, *ticket, CANCELLED, now)));
             }
             Event::SentenceStarting { ticket, sentence, .. } => {
                 if let Some(call) = self.pending_calls.get_mut(ticket) {
@@ -190,6 +183,15 @@ impl Traces {
             // they trigger.
             _ => {}
         }
+    }
+
+    /// A reply in flight has ended without a statement.
+    fn without_statement(&mut self, companion: &CompanionId, ticket: Ticket, error: &str, now: Moment) -> Vec<TraceRecord> {
+        let Some(mut call) = self.take_pending_call(ticket) else { return Vec::new() };
+        call.end_waiting_for_listeners(now);
+        let (companion, error) = (companion.clone(), error.into());
+        let played = played(&mut call, &companion, "unheard");
+        played.into_iter().chain([TraceRecord::StatementFailed { companion, ticket, error, call, at: now }]).collect()
     }
 
     /// Names the trace of a decision without a call in its event, if it does not follow from its turn: the turn continues after a restart.

@@ -49,6 +49,7 @@ pub enum Phase {
     Writing,
     /// People have said more. Its next attempt has not begun.
     Replanning,
+    /// A sentence is about to be heard, or was.
     Speaking,
 }
 
@@ -62,24 +63,17 @@ pub struct Change {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    Asked,
-    /// The answer to the question is YES.
-    Wants,
-    Held,
-    Lost,
-    Selected,
+    /// It has come to this phase.
+    Now(Phase),
     /// It has the floor, and owes its statement.
     Owed,
     /// The companion that was selected before it made no statement, and it has the floor instead.
     TookOver,
-    Replanning,
     /// The attempt with this number was stopped, and another one begins.
     BegunAgain(Ticket),
     /// It has lost the floor, and writes on.
     Late,
     FloorTaken,
-    /// A sentence is about to be heard.
-    Speaking,
     /// The rest of a sentence was dropped.
     Stalled,
     Interrupted,

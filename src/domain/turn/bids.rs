@@ -80,14 +80,14 @@ impl Bids {
                     is_called: evaluated.trigger == Trigger::DirectAddress && !self.of_bots.contains(&evaluated.message),
                     ..new(recorded, &evaluated.companion, evaluated.trigger)
                 });
-                self.set(self.open.len() - 1, What::Asked, recorded);
+                self.set(self.open.len() - 1, What::Now(Phase::Asked), recorded);
             }
             Event::Decided(decided) => self.decided(recorded, decided),
             Event::Unanswered { ticket, .. } => {
                 self.end(Ending::Unanswered, |bid| bid.phase == Phase::Asked && bid.question == Some(*ticket))
             }
             Event::RoundClosed(RoundClosed { held, selected, others, .. }) => {
-                held.iter().for_each(|companion| self.lead(recorded, companion, What::Held));
+                held.iter().for_each(|companion| self.lead(recorded, companion, Phase::Held));
                 self.select(recorded, selected.as_ref(), others.iter().map(|other| &other.companion));
             }
             Event::HeldSelected { selected, others } => {
@@ -99,8 +99,10 @@ impl Bids {
             Event::Replanned { companion, ticket, .. } | Event::ReplyExtended { companion, ticket, .. } => {
                 self.go_on(recorded, companion, *ticket, What::BegunAgain(*ticket));
             }
-            Event::Replanning { companion, ticket, .. } => self.go_on(recorded, companion, *ticket, What::Replanning),
-            Event::SentenceStarting { companion, ticket, .. } => self.go_on(recorded, companion, *ticket, What::Speaking),
+            Event::Replanning { companion, ticket, .. } => self.go_on(recorded, companion, *ticket, What::Now(Phase::Replanning)),
+            Event::SentenceStarting { companion, ticket, .. } => {
+                self.go_on(recorded, companion, *ticket, What::Now(Phase::Speaking))
+            }
             Event::SentencePlayed { companion, ticket, dropped: true, .. } => {
                 self.go_on(recorded, companion, *ticket, What::Stalled);
             }
@@ -157,20 +159,20 @@ impl Bids {
             self.end(Ending::Settled, |bid| is_stale && bid.phase == Phase::Asked && bid.upto <= bid.settled);
             return;
         }
-        let what = if decided.reason == Reason::Event {
-            What::Selected
+        let phase = if decided.reason == Reason::Event {
+            Phase::Selected
         } else if decided.vote.is_none() && self.open.iter().any(|bid| bid.phase >= Phase::Selected) {
             // It was asked alone, and another companion that joined since may speak or write late.
-            What::Held
+            Phase::Held
         } else {
-            What::Wants
+            Phase::Wants
         };
         for companion in &decided.companions {
             let is_it = |bid: &Bid| bid.companion == *companion && bid.phase == Phase::Asked;
             let index =
                 self.index(is_it, || Bid { messages: decided.messages.clone(), ..new(recorded, companion, decided.trigger) });
             self.open[index].trigger = decided.trigger;
-            self.set(index, what, recorded);
+            self.set(index, What::Now(phase), recorded);
         }
     }
 
@@ -187,15 +189,15 @@ impl Bids {
     fn select<'a>(&mut self, recorded: &Recorded, selected: Option<&CompanionId>, others: impl Iterator<Item = &'a CompanionId>) {
         let Some(selected) = selected else { return };
         self.end(Ending::Replaced, |bid| matches!(bid.phase, Phase::Lost | Phase::Selected));
-        self.lead(recorded, selected, What::Selected);
-        others.for_each(|companion| self.lead(recorded, companion, What::Lost));
+        self.lead(recorded, selected, Phase::Selected);
+        others.for_each(|companion| self.lead(recorded, companion, Phase::Lost));
     }
 
     /// What happens to a companion that wants to speak.
-    fn lead(&mut self, recorded: &Recorded, companion: &CompanionId, what: What) {
+    fn lead(&mut self, recorded: &Recorded, companion: &CompanionId, phase: Phase) {
         let is_it = |bid: &Bid| bid.companion == *companion && bid.phase < Phase::Lost;
         let index = self.index(is_it, || new(recorded, companion, Trigger::Lull));
-        self.set(index, what, recorded);
+        self.set(index, What::Now(phase), recorded);
     }
 
     fn owed(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, trigger: Trigger, message: Option<Seq>) {
@@ -237,21 +239,15 @@ impl Bids {
 
     fn set(&mut self, index: usize, what: What, recorded: &Recorded) {
         let bid = &mut self.open[index];
-        bid.phase = match what {
-            What::Asked => Phase::Asked,
-            What::Wants => Phase::Wants,
-            What::Held => Phase::Held,
-            What::Lost => Phase::Lost,
-            What::Selected => Phase::Selected,
-            What::Owed | What::TookOver | What::BegunAgain(_) => Phase::Writing,
-            What::Replanning => Phase::Replanning,
-            What::Speaking => Phase::Speaking,
-            What::Late | What::FloorTaken | What::Stalled | What::Interrupted | What::Ended(_) => bid.phase,
-        };
-        if matches!(what, What::Selected | What::TookOver) || what == What::Owed && bid.selected_at.is_none() {
+        match what {
+            What::Now(phase) => bid.phase = phase,
+            What::Owed | What::TookOver | What::BegunAgain(_) => bid.phase = Phase::Writing,
+            What::Late | What::FloorTaken => bid.is_late = what == What::Late,
+            What::Stalled | What::Interrupted | What::Ended(_) => {}
+        }
+        if matches!(what, What::Now(Phase::Selected) | What::TookOver) || what == What::Owed && bid.selected_at.is_none() {
             bid.selected_at = Some(recorded.handled);
         }
-        bid.is_late = bid.is_late && what != What::FloorTaken || what == What::Late;
         self.changes.push(Change { bid: bid.clone(), what });
     }
 

@@ -4,7 +4,7 @@ use super::{aloud, author, cut, failed, line, listed, messages_in_words, moved, 
 use crate::domain::conversation::DELETED;
 use crate::domain::event::{Event, Recorded, RoundClosed};
 use crate::domain::message::Message;
-use crate::domain::turn::bid::What;
+use crate::domain::turn::bid::{Phase, What};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
@@ -19,10 +19,10 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
     };
     let (kind, text) = match (what, &recorded.event) {
         (_, Event::Cleared | Event::Left { .. }) if course.leaves_statement() => return moved(recorded, who),
-        (Some(What::Held), _) => {
+        (Some(What::Now(Phase::Held)), _) => {
             ("held", format!("{name} wants to speak while another companion does: it waits until the floor is free."))
         }
-        (Some(What::Selected), Event::RoundClosed(closed)) => {
+        (Some(What::Now(Phase::Selected)), Event::RoundClosed(closed)) => {
             let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero())?;
             let text = format!(
                 "{name} waits {} before it speaks (turn_taking.turn_delay_secs); messages of that time are answered, too.",
@@ -30,7 +30,7 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
             );
             ("turn", text)
         }
-        (Some(What::Lost), Event::RoundClosed(RoundClosed { others, .. }) | Event::HeldSelected { others, .. }) => {
+        (Some(What::Now(Phase::Lost)), Event::RoundClosed(RoundClosed { others, .. }) | Event::HeldSelected { others, .. }) => {
             let lost = others.iter().find(|other| other.companion == who.id);
             let due = lost
                 .and_then(|lost| lost.next_interjection_at)
