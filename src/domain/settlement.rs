@@ -1,4 +1,4 @@
-//! What an event settles and for whom, and how a reply begins and ends, for stories and rounds that are read from the record.
+//! What an event settles and for whom, and which reply it is about.
 
 use std::slice;
 

@@ -161,3 +161,51 @@ impl Course {
 pub(crate) fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
     earlier.event.is_inbound() && earlier.seq > made.handled && earlier.seq < made.seq
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said};
+
+    #[test]
+    fn a_vote_that_settles_while_it_waits_for_the_floor_ends_there() {
+        let (mut course, who) = aria(json!({ "vote": state() }));
+
+        let held = json!({ "event": "round_closed", "message": 1, "states": [state()], "held": ["aria"] });
+        assert!(matches!(course.follow(&recorded(4, held), &who), Some(Consequence::Change(What::Now(Phase::Held)))));
+        assert!(course.is_in_progress());
+        let guarded = decided(&["aria"], "NO", &[1], json!({ "reason": "loop_guard", "upto": 1 }));
+        let settled = course.follow(&recorded(5, guarded), &who);
+
+        assert!(matches!(settled, Some(Consequence::Change(What::Ended(Ending::Settled)))));
+        assert!(course.is_complete);
+    }
+
+    #[test]
+    fn a_statement_may_follow_after_all_its_messages_were_deleted() {
+        let (mut course, who) = aria(json!({}));
+        course.follow(&recorded(4, reply_owed("aria", 9, &[1])), &who);
+
+        course.follow(&recorded(5, json!({ "event": "deleted", "messages": [1] })), &who);
+        assert!(!course.is_in_progress() && !course.is_complete);
+        let posted = course.follow(&recorded(6, said("aria", "companion", Some(9))), &who);
+
+        assert!(matches!(posted, Some(Consequence::Change(What::Ended(Ending::Posted)))));
+        assert!(course.is_complete);
+    }
+
+    /// The course after a YES of Aria to message 1.
+    fn aria(more: Value) -> (Course, Subject) {
+        let who = Subject { id: "aria".into(), name: "Aria".into(), settings: None, is_external: false };
+        let before = [recorded(1, said("ana", "user", None)), recorded(2, evaluated("aria", 1, &[1]))];
+        let mut yes = decided(&["aria"], "YES", &[], json!({ "reason": "model_yes", "ticket": 1 }));
+        yes.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (Course::after(&recorded(3, yes), &before, &who), who)
+    }
+
+    fn state() -> Value {
+        json!({ "from": "aria", "messageId": "1", "state": "speak", "importance": 5.0, "selected": false, "closing": "none" })
+    }
+}

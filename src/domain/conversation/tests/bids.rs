@@ -7,14 +7,31 @@ use super::super::*;
 /// Checks a record in the order in which the channel handled it. `fold` applies an event to the conversation.
 pub(crate) fn check_bids(record: &[Recorded], mut fold: impl FnMut(&mut Conversation, &Recorded)) {
     let (mut conversation, mut bids) = (Conversation::default(), Bids::default());
+    // A record may begin anywhere. What begins later is followed all the same.
+    let (half, mut second_half) = (record.len() / 2, Bids::default());
+    let known: BTreeSet<_> = record[half..].iter().filter_map(question).collect();
     for (index, recorded) in record.iter().enumerate() {
         fold(&mut conversation, recorded);
         bids.apply(recorded);
+        if index >= half {
+            second_half.apply(recorded);
+            let later = |bids: &Bids| {
+                let later = bids.open().iter().filter(|bid| bid.question.is_some_and(|ticket| known.contains(&ticket)));
+                let shown = |bid: &Bid| (bid.companion.clone(), bid.question, bid.reply, bid.phase, bid.is_late, bid.selected_at);
+                later.map(shown).collect::<Vec<_>>()
+            };
+            assert_eq!(later(&second_half), later(&bids), "after {recorded:#?}, from the middle on");
+        }
         let is_failure = matches!(recorded.event, Event::ReplyFailed { .. });
         let (expected, followed) = (of_conversation(&conversation, is_failure), of_bids(bids.open()));
         let before = &record[index.saturating_sub(12)..=index];
         assert_eq!(followed, expected, "after {recorded:#?}, which follows\n{before:#?}\n{:#?}", bids.open());
     }
+}
+
+fn question(recorded: &Recorded) -> Option<Ticket> {
+    let Event::Evaluated(evaluated) = &recorded.event else { return None };
+    Some(evaluated.ticket)
 }
 
 /// Who is asked, wants to speak, is held, is selected, has the floor and is late. The next candidate after a failed reply is known with its own reply.
