@@ -1,7 +1,7 @@
 //! Continues the turns in progress after a restart, in new traces that link to the first trace of the turn.
 
 use super::turn::{OpenTurn, PendingCall, Round, Turn, utterance};
-use super::{ActorContext, Traces};
+use super::{ActorContext, At, Traces};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, TurnId};
@@ -24,7 +24,7 @@ impl Traces {
         let discarded = &mut Vec::new();
         for recorded in earlier.iter().chain(events) {
             self.receive(recorded, recorded.at);
-            self.apply_event(&recorded.event, recorded.turn, recorded.at, context, discarded);
+            self.apply_event(&recorded.event, At { turn: recorded.turn, now: recorded.at, context }, discarded);
         }
         self.end_turns(conversation, now, discarded);
         self.add_missing_turns(conversation, now, context);
