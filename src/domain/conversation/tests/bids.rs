@@ -38,11 +38,11 @@ fn question(recorded: &Recorded) -> Option<Ticket> {
 fn of_conversation(conversation: &Conversation, is_failure: bool) -> BTreeSet<String> {
     let turns = conversation.turns();
     let asked = conversation.open_questions().map(|(companion, asked)| format!("{companion} asked {}", asked.ticket));
-    let wants =
-        conversation.gates.iter().filter(|(_, gate)| gate.wish.is_some()).map(|(companion, _)| match turns.is_held(companion) {
-            true => format!("{companion} held"),
-            false => format!("{companion} wants"),
-        });
+    let wishes = conversation.companions().filter(|view| view.gate.wish.is_some());
+    let wants = wishes.map(|view| match turns.is_held(view.companion) {
+        true => format!("{} held", view.companion),
+        false => format!("{} wants", view.companion),
+    });
     let selected = turns
         .selected()
         .filter(|selected| !is_failure || selected.speak_at.is_some())
