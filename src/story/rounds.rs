@@ -41,7 +41,7 @@ pub(crate) enum Outcome {
     Failed,
     /// A person asked the speaker to stop.
     Cancelled,
-    /// The room was cleared, its messages were deleted, or another speaker was selected first.
+    /// Its messages were deleted, the room was cleared, the speaker left, was paused or ended the conversation, or another one was selected first.
     Dropped,
     /// A held vote of another round was selected.
     Outvoted,
