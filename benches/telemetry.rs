@@ -23,7 +23,7 @@ use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::backend;
 use tertulia::backend::loading::load_rooms;
-use tertulia::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
+use tertulia::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ticket};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::ports::backend::live::Watched;
@@ -115,7 +115,7 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
     for number in 0..decisions {
         let trace = TurnTrace::new(u128::from(number + 1) << 64 | u128::from(number + 1));
         let (started, ended) = (Moment::from_micros(number), Moment::from_micros(number + 500));
-        let turn = InTurn { trace, turn_id: "console:lobby#7".to_owned(), guild: &guild, channel: &channel };
+        let turn = InTurn { trace, message: Seq(7), guild: &guild, channel: &channel };
         let decision = DecisionFacts {
             turn: turn.clone(),
             companion: &companion,
@@ -125,6 +125,7 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
             check_count: 1,
             threshold: Some(9),
             vote: None,
+            floor: None,
             ticket: Some(Ticket(1)),
             started,
             ended,
@@ -154,7 +155,7 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
     load_rooms(&context, &[]).await?;
     root.cast(RootMessage::WakePending)?;
-    let backend = service::backend(context, store);
+    let backend = backend::backend(context, store);
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria"] }))?;
     backend.rooms.put(&room("lobby"), plan).await?;
     let mut live = backend.rooms.live(Watched::Room(room("lobby"), None)).await?;

@@ -19,6 +19,7 @@ pub mod server;
 pub mod settings;
 #[cfg(test)]
 mod simulation;
+mod story;
 pub mod telemetry;
 
 // As the server has it. With the system's allocator, some 7 % of the time of these tests was allocation.

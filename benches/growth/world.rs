@@ -67,7 +67,7 @@ impl World {
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await?;
         load_rooms(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
-        let backend = service::backend(context.clone(), store);
+        let backend = backend::backend(context.clone(), store);
         Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })
     }
 

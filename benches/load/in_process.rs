@@ -83,7 +83,7 @@ impl InProcess {
         load_rooms(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
         Ok(Self {
-            backend: service::backend(context.clone(), store),
+            backend: backend::backend(context.clone(), store),
             inbound: Inbound::new(context),
             root,
             tree,

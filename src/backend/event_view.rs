@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::reading::{Texts, history_message, record, with};
-use super::round_course::RoundCourses;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
@@ -14,6 +13,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
+use crate::story::rounds::RoundCourses;
 
 /// How many events before the first one are read to find rounds that are not over.
 const BEFORE: usize = 256;
@@ -66,7 +66,7 @@ impl EventView {
             let range = Range { after: Seq::NONE, before: Some(recorded.seq), limit: BEFORE, newest_first: true };
             let before = reader.legible(&self.channel_key, range).await?.events;
             let courses = rounds.insert(RoundCourses::default());
-            before.iter().rev().for_each(|earlier| courses.follow(earlier));
+            before.iter().rev().for_each(|earlier| drop(courses.follow(earlier)));
         }
         let courses = rounds.get_or_insert_default();
         courses.follow(recorded);

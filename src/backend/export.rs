@@ -1,7 +1,4 @@
-//! Exports the record: the events of journals line by line, or a replay script of one room.
-
-mod losses;
-pub(super) mod script;
+//! Exports the events of journals, line by line.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

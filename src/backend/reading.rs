@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::ActorBackend;
-use super::round_course::{Phase, RoundCourse, RoundCourses};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -18,6 +17,7 @@ use crate::ports::backend::decisions::DecisionRecord;
 use crate::ports::backend::messages::{HistoryCut, HistoryMessage};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
+use crate::story::rounds::{Phase, RoundCourse, RoundCourses};
 use crate::telemetry::trace::TurnTrace;
 
 /// Events read at once.

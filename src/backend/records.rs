@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 
 use super::ActorBackend;
 use super::errors::{damaged, invalid};
-use super::export::{events, said_line, script};
+use super::export::{events, said_line};
 use super::reading::{Wanted, decisions_in, find, history_message};
 use super::suggestions::check_guild;
 use super::usage::end_of_millisecond;
@@ -24,6 +24,7 @@ use crate::ports::backend::messages::{History, HistoryQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery, Used};
+use crate::story::script;
 
 /// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
 /// at least some.
@@ -163,7 +164,11 @@ impl RecordService for ActorBackend {
                     );
                     return Err(Refused::TooLarge(detail));
                 }
-                let script = script::of(channel_key, &events, &self.context.memberships, &self.context.settings);
+                let (memberships, channel) = (&self.context.memberships, &channel_key.channel);
+                let present: Vec<_> = memberships.present(channel).into_keys().collect();
+                let ids = memberships.companions().keys().cloned().chain(present.clone()).collect::<BTreeSet<_>>();
+                let cast = ids.into_iter().filter_map(|id| Some((id.clone(), memberships.companion(channel, &id)?))).collect();
+                let script = script::of(channel, &events, &cast, present, &self.context.settings);
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
             (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room to make a script from".into())),

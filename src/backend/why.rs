@@ -2,24 +2,14 @@
 //!
 //! * `finding`: finds the decision, by its number, its time, or as the newest one. Every search is bounded.
 //! * `story`: what led to a decision, and what followed from it.
-//! * `course`: what each later event means for the decision.
-//! * `rows`: which row of the gate's table applied (docs/design/gate.md G-4).
 //! * `rules`: the rules that decide without asking a model, and what the user can do about them.
-//! * `round`: a round, and the rule by which a companion was selected.
-//! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fate`: what happened to a message, for every companion.
 //! * `speech`: in which message a segment of speech is, or why in none.
 //! * `waiting`: what a companion waits for now.
-//! * `sentences`: one sentence for each thing that happened. What followed from a decision is data until it gets there.
 
-mod aloud;
-mod course;
 mod fate;
 mod finding;
-mod round;
-mod rows;
 mod rules;
-mod sentences;
 mod speech;
 mod story;
 mod waiting;
@@ -41,7 +31,8 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt};
 use crate::ports::backend::room::RoomId;
 use crate::settings::companion::Companion;
-use sentences::decision_sentence;
+use crate::story::Subject;
+use crate::story::words::{self, decision_sentence};
 use story::in_order;
 
 /// The room that a story is about.
@@ -52,15 +43,6 @@ pub(super) struct Scene<'a> {
     membership: Membership,
     /// The unreadable events that the search has met.
     illegible: Mutex<BTreeSet<Seq>>,
-}
-
-/// The companion that a story is about.
-struct Subject {
-    id: CompanionId,
-    name: Arc<str>,
-    /// Its current settings in this room, if it is configured or external.
-    settings: Option<Companion>,
-    is_external: bool,
 }
 
 impl<'a> Scene<'a> {
@@ -124,6 +106,11 @@ impl<'a> Scene<'a> {
     /// A companion's name in this room.
     fn name(&self, id: &CompanionId) -> String {
         self.who(id).name.to_string()
+    }
+
+    /// Quotes a message with its author and addressees. None if the event is no message.
+    fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
+        words::quoted(recorded, &|id| self.name(id))
     }
 
     /// The companion that the query asks for. None: all companions.
@@ -219,7 +206,7 @@ impl<'a> Scene<'a> {
         };
         let mut text = decision_sentence(&who.name, decided);
         if decided.decision == Decision::Yes {
-            let outcome = self.outcome_line(recorded, decided, who).await?;
+            let outcome = self.outcome_line(recorded, who).await?;
             // The quotation may already end with a full stop.
             let needs_stop = text.strip_suffix('”').is_some_and(|quoted| !quoted.ends_with(['.', '!', '?', '…']));
             let separator = if needs_stop { ". " } else { " " };

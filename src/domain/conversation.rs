@@ -455,4 +455,4 @@ fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
 #[cfg(test)]
 pub(crate) mod poison;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,4 +1,4 @@
-//! What an event settles and for whom, and how a reply begins and ends, for stories and rounds that are read from the record.
+//! What an event settles and for whom, and which reply it is about.
 
 use std::slice;
 
@@ -99,37 +99,4 @@ impl Event {
 /// Whether a deletion leaves nothing of these messages. A reply to no message is not affected.
 pub fn are_all_deleted(messages: &[Seq], deleted: &[Seq]) -> bool {
     !messages.is_empty() && messages.iter().all(|seq| deleted.contains(seq))
-}
-
-/// A reply, from the wish to make it to its end.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PendingReply {
-    /// The companion that makes it.
-    pub companion: CompanionId,
-    /// Its number, once it is owed.
-    pub ticket: Option<Ticket>,
-    /// The messages that it is about, without those that were deleted since.
-    pub messages: Vec<Seq>,
-}
-
-impl PendingReply {
-    /// Follows the reply by one event. Returns whether it ends with that. A statement may follow in spite of a deletion, a clear or a leave, because it
-    /// was being posted, or because a part of it was heard.
-    pub fn follow(&mut self, event: &Event) -> bool {
-        if let Some(owed) = event.owed().filter(|owed| *owed.companion == self.companion && owed.replaces == self.ticket) {
-            self.ticket = Some(owed.ticket);
-            self.messages = owed.messages.to_vec();
-            return false;
-        }
-        match event {
-            Event::Said { .. } | Event::ReplyFailed { .. } => self.ticket.is_some() && event.reply() == self.ticket,
-            Event::Cancelled { companion, ticket, .. } => *companion == self.companion && *ticket == self.ticket,
-            Event::Deleted { messages, .. } => {
-                let is_over = are_all_deleted(&self.messages, messages);
-                self.messages.retain(|seq| !messages.contains(seq));
-                is_over
-            }
-            event => event.cancels(&self.companion),
-        }
-    }
 }

@@ -5,6 +5,8 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod bid;
+pub mod bids;
 mod owed_reply;
 mod selected;
 

@@ -154,6 +154,9 @@ pub(super) struct Channel {
     pub(super) player: Option<(Ticket, Player)>,
     /// During a spoken reply: until when the voice of each person who talks was told.
     pub(super) voiced: BTreeMap<String, Moment>,
+    /// The events, as they were handled.
+    #[cfg(test)]
+    record: Vec<Recorded>,
 }
 
 impl<'a> Run<'a> {
@@ -470,7 +473,12 @@ impl<'a> Run<'a> {
         };
         // First inbound events and answers, then each companion in the order of ids, then the questions.
         let mut unsorted_from = self.printed.len();
-        for output in channel_state.conversation.step(self.now, input, &mut world) {
+        #[cfg(test)]
+        let inbound = tests::inbound(&input);
+        let outputs = channel_state.conversation.step(self.now, input, &mut world);
+        #[cfg(test)]
+        tests::record(&mut channel_state.record, self.now, inbound, &outputs);
+        for output in outputs {
             let is_printed_first = is_printed_first(&output);
             self.carry_out(channel, output);
             if is_printed_first {
@@ -715,3 +723,6 @@ fn is_printed_first(output: &Output) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

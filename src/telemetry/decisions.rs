@@ -10,6 +10,7 @@ use super::trace::{InTurn, SpanRef};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::domain::vote::State;
 
 /// One evaluation of one companion.
 #[derive(Clone, Debug)]
@@ -27,7 +28,9 @@ pub struct DecisionFacts<'a> {
     /// The count at which the next interjection is considered, if any.
     pub threshold: Option<u64>,
     /// In rounds, the vote.
-    pub vote: Option<VoteFacts<'a>>,
+    pub vote: Option<&'a State>,
+    /// In rounds, `won`, `lost` or `none`. `None` while it is not known.
+    pub floor: Option<&'static str>,
     pub started: Moment,
     pub ended: Moment,
 }
@@ -54,20 +57,6 @@ impl Answer<'_> {
     }
 }
 
-/// A companion's vote in a round.
-#[derive(Clone, Copy, Debug)]
-pub struct VoteFacts<'a> {
-    /// `speak` or `listen`.
-    pub state: &'a str,
-    /// From 0 to 10.
-    pub importance: f64,
-    /// Whether it considers itself called upon.
-    pub selected: bool,
-    pub closing: &'a str,
-    /// `won`, `lost` or `none`. `None` while it is not known.
-    pub floor: Option<&'static str>,
-}
-
 /// Records a decision, or that no answer arrived. Returns the span's reference, if spans are written.
 pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef> {
     log(facts);
@@ -89,7 +78,7 @@ fn log(facts: &DecisionFacts<'_>) {
         // The format of this line is documented (docs/design/telemetry.md O-6).
         Answer::Decided { decision, reason } => {
             let (decision, reason) = (Plain(decision), Plain(reason));
-            let floor = facts.vote.and_then(|vote| vote.floor).map(tracing::field::display);
+            let floor = facts.floor.map(tracing::field::display);
             tracing::info!(%channel, %trigger, %decision, %companion, msgs, %reason, floor, %trace, "interjection");
         }
         Answer::Missing { error_type } => {
@@ -108,7 +97,7 @@ fn measure(recorder: &Recorder, facts: &DecisionFacts<'_>) {
     if facts.ticket.is_some() {
         instruments.decision_duration.record(facts.ended.since(facts.started).as_secs_f64(), [trigger]);
     }
-    if let Some(floor) = facts.vote.and_then(|vote| vote.floor).filter(|_| facts.answer.is_yes()) {
+    if let Some(floor) = facts.floor.filter(|_| facts.answer.is_yes()) {
         instruments.round_wishes.add(1, [floor]);
     }
 }
@@ -127,12 +116,12 @@ fn attributes(facts: &DecisionFacts<'_>) -> Vec<KeyValue> {
     attributes.extend(facts.threshold.map(|threshold| KeyValue::new(name::DECISION_THRESHOLD, whole(threshold))));
     if let Some(vote) = &facts.vote {
         attributes.extend([
-            KeyValue::new(name::DECISION_STATE, vote.state.to_owned()),
+            KeyValue::new(name::DECISION_STATE, vote.state.as_str()),
             KeyValue::new(name::DECISION_IMPORTANCE, vote.importance),
             KeyValue::new(name::DECISION_SELECTED, vote.selected),
-            KeyValue::new(name::DECISION_CLOSING, vote.closing.to_owned()),
+            KeyValue::new(name::DECISION_CLOSING, vote.closing.as_str()),
         ]);
-        attributes.extend(vote.floor.map(|floor| KeyValue::new(name::DECISION_FLOOR, floor)));
+        attributes.extend(facts.floor.map(|floor| KeyValue::new(name::DECISION_FLOOR, floor)));
     }
     attributes
 }

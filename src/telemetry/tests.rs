@@ -18,7 +18,7 @@ use super::memory::{Lines, subscribe};
 use super::trace::{InTurn, TurnTrace};
 use super::turns::TurnFacts;
 use super::*;
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
@@ -242,7 +242,7 @@ fn options(log: &str, log_format: LogFormat) -> Settings {
 fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from(channel), CompanionId::from("aria"));
     let facts = DecisionFacts {
-        turn: InTurn { trace: TRACE, turn_id: "turn-1".to_owned(), guild: &guild, channel: &channel },
+        turn: InTurn { trace: TRACE, message: Seq(1), guild: &guild, channel: &channel },
         ticket: Some(Ticket(1)),
         companion: &companion,
         trigger: Trigger::Lull,
@@ -251,6 +251,7 @@ fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
         check_count: 1,
         threshold: Some(9),
         vote: None,
+        floor: None,
         started: Moment::from_micros(5_000_000),
         ended: Moment::from_micros(5_250_000),
     };
@@ -260,7 +261,7 @@ fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
 fn end_turn(recorder: &Recorder) {
     let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
     let facts = TurnFacts {
-        turn: InTurn { trace: TRACE, turn_id: "turn-1".to_owned(), guild: &guild, channel: &channel },
+        turn: InTurn { trace: TRACE, message: Seq(1), guild: &guild, channel: &channel },
         trigger: Trigger::Lull,
         outcome: "silence",
         error_type: None,

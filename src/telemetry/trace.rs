@@ -6,7 +6,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
 use super::attributes as name;
-use crate::domain::id::{ChannelId, GuildId, Ticket, TurnId};
+use crate::domain::id::{ChannelId, GuildId, Seq, Ticket, TurnId};
 
 /// The trace of one turn. The id of its root span is known from the beginning, although the root is written last: it is the lower half of the
 /// trace's id.
@@ -17,8 +17,8 @@ pub struct TurnTrace(u128);
 #[derive(Clone, Debug)]
 pub struct InTurn<'a> {
     pub trace: TurnTrace,
-    /// The turn's id, the same after a restart.
-    pub turn_id: String,
+    /// The number of its message. With the channel it is the turn's id, the same after a restart.
+    pub message: Seq,
     pub guild: &'a GuildId,
     pub channel: &'a ChannelId,
 }
@@ -27,7 +27,7 @@ impl InTurn<'_> {
     /// The attributes that every span of a turn has.
     pub fn attributes(&self) -> Vec<KeyValue> {
         vec![
-            KeyValue::new(name::TURN_ID, self.turn_id.clone()),
+            KeyValue::new(name::TURN_ID, format!("{}#{}", self.channel, self.message)),
             KeyValue::new(name::GUILD_ID, self.guild),
             KeyValue::new(name::CHANNEL_ID, self.channel),
         ]

@@ -35,6 +35,7 @@ const EVERYTHING: &[&str] = &[
     "replay",
     "server",
     "settings",
+    "story",
     "telemetry",
 ];
 const NOTHING: &[&str] = &[];
@@ -105,6 +106,12 @@ const ARROWS: &[Arrow] = &[
         advice: "a replay drives the domain alone, in virtual time",
     },
     Arrow {
+        from: "story",
+        to: &["domain", "journal", "ports", "settings"],
+        never: IMPURE,
+        advice: "a story takes events and gives facts and words: read the record and ask actors in src/backend",
+    },
+    Arrow {
         from: "adapters",
         // Of telemetry: the names, the instruments, and the records of gateway connections, which no actor makes.
         to: &[
@@ -128,7 +135,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "backend",
-        to: &["actors", "domain", "journal", "ports", "settings", "telemetry"],
+        to: &["actors", "domain", "journal", "ports", "settings", "story", "telemetry"],
         never: ADAPTER_CRATES,
         advice: "the backend answers requests from the record and the actors: name the trait in src/ports",
     },

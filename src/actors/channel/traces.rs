@@ -21,16 +21,32 @@ use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::Request;
+use crate::telemetry::messages::Append;
+use crate::telemetry::rounds::{ClosingFacts, RepetitionFacts};
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
 pub(super) use trace_record::TraceRecord;
-use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn, Utterance, Vote};
+use turn::{Appends, OpenTurn, PendingCall, Round, Turn, Vote, utterance};
 
 /// How many characters of a model's answer are journaled.
 const JOURNALED_ANSWER_CHARS: usize = 1_000;
 
 /// The error of a reply that a person cancelled.
 const CANCELLED: &str = "cancelled";
+
+/// The turn of an event, and when it happened.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    turn: Option<TurnId>,
+    now: Moment,
+    context: &'a ActorContext,
+}
+
+impl At<'_> {
+    const fn in_turn(self, turn: TurnId) -> Self {
+        Self { turn: Some(turn), ..self }
+    }
+}
 
 /// The turns in progress, and the measurements of their questions and replies.
 #[derive(Default)]
@@ -54,37 +70,30 @@ impl Traces {
     pub(super) fn follow(&mut self, made: &mut [Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
         let (now, mut records) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
-            self.apply_event(event, *turn, now, context, &mut records);
+            self.apply_event(event, At { turn: *turn, now, context }, &mut records);
             self.name_trace(event, *turn);
         }
         self.end_turns(conversation, now, &mut records);
         records
     }
 
-    fn apply_event(
-        &mut self,
-        event: &Event,
-        turn: Option<TurnId>,
-        now: Moment,
-        context: &ActorContext,
-        records: &mut Vec<TraceRecord>,
-    ) {
+    fn apply_event(&mut self, event: &Event, at: At<'_>, records: &mut Vec<TraceRecord>) {
+        let At { turn, now, context } = at;
         match event {
             Event::RoundOpened(opened) => {
                 let follows = self.posted.as_ref().filter(|(_, said)| *said == opened.message).map(|(posted, _)| posted.trace);
-                let open = self.open(turn, now, context);
+                let open = self.open(at);
                 open.turn.message = opened.message;
                 open.turn.follows = follows.or(open.turn.follows);
                 open.round = Some(Round::new(now));
                 open.start_call();
             }
-            Event::Evaluated(evaluated) => records.extend(self.asked(evaluated, turn, now, context)),
-            Event::Decided(decided) => self.decided(decided, turn, now, context, records),
+            Event::Evaluated(evaluated) => records.extend(self.asked(evaluated, at)),
+            Event::Decided(decided) => self.decided(decided, at, records),
             Event::Unanswered { companion, ticket, error, .. } => {
-                let call =
-                    self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(turn, Trigger::Lull, now, context));
+                let call = self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(Trigger::Lull, at));
                 self.unanswered.insert(companion.clone(), (call.turn.trace, call.turn.message));
-                let open = self.open(Some(call.turn.id), now, context);
+                let open = self.open(at.in_turn(call.turn.id));
                 match &mut open.round {
                     Some(round) => round.errors.push(error.clone()),
                     None => open.end_with("failed", Some(error.clone())),
@@ -92,7 +101,7 @@ impl Traces {
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 records.push(TraceRecord::Unanswered { companion, ticket, error, call, at: now });
             }
-            Event::RoundClosed(closed) => self.round_closed(closed, turn, now, context, records),
+            Event::RoundClosed(closed) => self.round_closed(closed, at, records),
             Event::StageChanged { companion, from, to, cause } => {
                 // What a posted statement causes belongs to the turn that it ended. Events of older stores do not name it.
                 let follows = |posted: &Turn| match turn {
@@ -101,16 +110,10 @@ impl Traces {
                 };
                 let under = match self.posted.as_ref().filter(|(posted, _)| follows(posted)) {
                     Some((posted, _)) => Some(posted.trace),
-                    None => turn.map(|turn| self.open(Some(turn), now, context).turn.trace),
+                    None => turn.map(|turn| self.open(at.in_turn(turn)).turn.trace),
                 };
-                records.push(TraceRecord::Closing {
-                    companion: companion.clone(),
-                    from: *from,
-                    to: *to,
-                    cause: *cause,
-                    at: now,
-                    under,
-                });
+                let (companion, from, to, cause) = (companion.clone(), *from, *to, *cause);
+                records.push(TraceRecord::Closing(ClosingFacts { under, companion, from, to, cause, at: now }));
             }
             Event::RepetitionAsked { ticket, .. } => {
                 let posted = self.posted.as_ref().map(|(posted, _)| posted.clone());
@@ -126,28 +129,33 @@ impl Traces {
                 if let Some(open_turn) = posted.and_then(|(id, _)| self.turns.get_mut(&id)) {
                     open_turn.end_with("posted", None);
                 }
-                let (error, is_by_model) = (self.judgement_error.take(), asked.is_some() || call.is_some());
-                let (score, detections, under) = (*score, *detections, posted.map(|(_, trace)| trace));
-                records.push(TraceRecord::Repetition { score, detections, asked, is_by_model, error, at: now, under });
+                records.push(TraceRecord::Repetition(RepetitionFacts {
+                    under: posted.map(|(_, trace)| trace),
+                    ticket: asked.map(|(ticket, _)| ticket),
+                    score: *score,
+                    detections: *detections,
+                    judge: if asked.is_some() || call.is_some() { "model" } else { "lexical" },
+                    error_type: self.judgement_error.take(),
+                    started: asked.map_or(now, |(_, since)| since),
+                    ended: now,
+                }));
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
-                let open = self.open(turn, now, context);
+                let open = self.open(at);
                 open.start_call();
                 let call = PendingCall::new(open.turn.clone(), *trigger, now);
                 self.pending_calls.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
-                let Some(mut call) = self.take_pending_call(*ticket) else { return };
-                self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
-                let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
-                call.end_waiting_for_listeners(now);
-                records.extend(played(&mut call, &companion, "unheard"));
-                records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
+                if let Some(turn) = self.pending_calls.get(ticket).map(|call| call.turn.id) {
+                    self.open(at.in_turn(turn)).end_with("failed", Some(error.clone()));
+                }
+                records.extend(self.without_statement(companion, *ticket, error, now));
             }
             Event::Replanned { companion, ticket, next, trigger, .. }
             | Event::ReplyExtended { companion, ticket, next, trigger, .. } => {
                 let stopped = self.take_pending_call(*ticket);
-                let open = self.open(turn, now, context);
+                let open = self.open(at);
                 let call = PendingCall::new(open.turn.clone(), *trigger, now);
                 self.pending_calls.insert(*next, Box::new(call));
                 records.extend(stopped.map(|call| TraceRecord::StatementFailed {
@@ -159,13 +167,8 @@ impl Traces {
                 }));
             }
             Event::Cancelled { companion, ticket, .. } => {
-                self.open(turn, now, context).end_with("cancelled", None);
-                let Some(ticket) = *ticket else { return };
-                let Some(mut call) = self.take_pending_call(ticket) else { return };
-                let (companion, error) = (companion.clone(), CANCELLED.into());
-                call.end_waiting_for_listeners(now);
-                records.extend(played(&mut call, &companion, "unheard"));
-                records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
+                self.open(at).end_with("cancelled", None);
+                records.extend(ticket.iter().flat_map(|ticket| self.without_statement(companion, *ticket, CANCELLED, now)));
             }
             Event::SentenceStarting { ticket, sentence, .. } => {
                 if let Some(call) = self.pending_calls.get_mut(ticket) {
@@ -178,7 +181,7 @@ impl Traces {
                 }
             }
             Event::Interrupted { companion, interrupted, .. } => {
-                let turn = self.open(turn, now, context).turn.clone();
+                let turn = self.open(at).turn.clone();
                 let (companion, interrupted) = (companion.clone(), Box::new(interrupted.clone()));
                 records.push(TraceRecord::Interruption { turn, companion, interrupted, at: now });
             }
@@ -187,6 +190,15 @@ impl Traces {
             // they trigger.
             _ => {}
         }
+    }
+
+    /// A reply in flight has ended without a statement.
+    fn without_statement(&mut self, companion: &CompanionId, ticket: Ticket, error: &str, now: Moment) -> Vec<TraceRecord> {
+        let Some(mut call) = self.take_pending_call(ticket) else { return Vec::new() };
+        call.end_waiting_for_listeners(now);
+        let (companion, error) = (companion.clone(), error.into());
+        let played = played(&mut call, &companion, "unheard");
+        played.into_iter().chain([TraceRecord::StatementFailed { companion, ticket, error, call, at: now }]).collect()
     }
 
     /// Names the trace of a decision without a call in its event, if it does not follow from its turn: the turn continues after a restart.
@@ -198,22 +210,22 @@ impl Traces {
     }
 
     /// The turn of an event. It is opened if it is not open.
-    fn open(&mut self, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> &mut OpenTurn {
+    fn open(&mut self, At { turn, now, context }: At<'_>) -> &mut OpenTurn {
         let turn = turn.unwrap_or_else(|| TurnId(context.rng.id()));
         self.turns.entry(turn).or_insert_with(|| Box::new(OpenTurn::new(Turn::new(Some(turn), now, context))))
     }
 
     /// A call in flight in this turn whose start is unknown.
-    fn call_without_start(&mut self, turn: Option<TurnId>, trigger: Trigger, now: Moment, context: &ActorContext) -> PendingCall {
-        PendingCall::new(self.open(turn, now, context).turn.clone(), trigger, now)
+    fn call_without_start(&mut self, trigger: Trigger, at: At<'_>) -> PendingCall {
+        PendingCall::new(self.open(at).turn.clone(), trigger, at.now)
     }
 
-    fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> Option<TraceRecord> {
+    fn asked(&mut self, evaluated: &Evaluated, at: At<'_>) -> Option<TraceRecord> {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         // A long silence was not triggered by the message before it.
         let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence);
-        let open = self.open(turn, now, context);
+        let open = self.open(at);
         open.start_call();
         if open.round.is_none() {
             open.turn.message = evaluated.message;
@@ -224,39 +236,33 @@ impl Traces {
         turn.triggered_by(append);
         let turn = turn.clone();
         let counts = (evaluated.message_count, evaluated.check_count, evaluated.threshold);
-        let call = PendingCall { counts, ..PendingCall::new(turn.clone(), evaluated.trigger, now) };
+        let call = PendingCall { counts, ..PendingCall::new(turn.clone(), evaluated.trigger, at.now) };
         self.pending_calls.insert(evaluated.ticket, Box::new(call));
         append.map(|append| TraceRecord::Appended { turn, append })
     }
 
-    fn decided(
-        &mut self,
-        decided: &Decided,
-        turn: Option<TurnId>,
-        now: Moment,
-        context: &ActorContext,
-        records: &mut Vec<TraceRecord>,
-    ) {
+    fn decided(&mut self, decided: &Decided, at: At<'_>, records: &mut Vec<TraceRecord>) {
+        let now = at.now;
         let counts = (decided.message_count, decided.check_count, decided.threshold);
         let Some(ticket) = decided.ticket else {
-            let call = self.decided_without_a_call(decided, turn, now, context, records);
+            let call = self.decided_without_a_call(decided, at, records);
             let decided = Box::new(decided.clone());
             records.push(TraceRecord::Decided { decided, call: PendingCall { counts, ..call }, floor: None, at: now });
             return;
         };
-        let call = self.take_pending_call(ticket).unwrap_or_else(|| self.call_without_start(turn, decided.trigger, now, context));
+        let call = self.take_pending_call(ticket).unwrap_or_else(|| self.call_without_start(decided.trigger, at));
         if decided.reason == Reason::External {
             call.turn.wait_time.waited(call.since, now);
         }
         let call = PendingCall { counts, trigger: decided.trigger, ..call };
         let is_yes = decided.decision == Decision::Yes;
-        let open = self.open(Some(call.turn.id), now, context);
+        let open = self.open(at.in_turn(call.turn.id));
         let mut floor = None;
         match &mut open.round {
             Some(round) if decided.vote.is_some() => {
                 round.answers += 1;
                 if is_yes {
-                    round.votes_to_speak.push((decided.clone(), call, now));
+                    open.votes.push((decided.clone(), call, now));
                     return;
                 }
                 floor = Some("none");
@@ -269,21 +275,15 @@ impl Traces {
         records.push(TraceRecord::Decided { decided: Box::new(decided.clone()), call, floor, at: now });
     }
 
-    fn decided_without_a_call(
-        &mut self,
-        decided: &Decided,
-        turn: Option<TurnId>,
-        now: Moment,
-        context: &ActorContext,
-        records: &mut Vec<TraceRecord>,
-    ) -> PendingCall {
+    fn decided_without_a_call(&mut self, decided: &Decided, at: At<'_>, records: &mut Vec<TraceRecord>) -> PendingCall {
+        let now = at.now;
         let unanswered = self.unanswered_turn(decided);
         let posted = self.posted.as_ref().filter(|_| decided.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
-        if self.open(turn, now, context).round.is_some() {
-            return self.call_without_start(turn, decided.trigger, now, context);
+        if self.open(at).round.is_some() {
+            return self.call_without_start(decided.trigger, at);
         }
         let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
-        let open = self.open(turn, now, context);
+        let open = self.open(at);
         match decided.decision {
             Decision::No => open.end_with("silence", None),
             // An event must be acknowledged.
@@ -305,34 +305,15 @@ impl Traces {
         self.unanswered.remove(companion).map(|(trace, _)| trace)
     }
 
-    fn round_closed(
-        &mut self,
-        closed: &RoundClosed,
-        turn: Option<TurnId>,
-        now: Moment,
-        context: &ActorContext,
-        records: &mut Vec<TraceRecord>,
-    ) {
+    fn round_closed(&mut self, closed: &RoundClosed, at: At<'_>, records: &mut Vec<TraceRecord>) {
+        let now = at.now;
         // Events of older stores do not name their turn.
-        let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
-        let open = self.open(turn, now, context);
-        let Round { since, mut votes_to_speak, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
-        let is_held = |vote: &mut Vote| vote.0.companions.iter().any(|companion| closed.held.contains(companion));
-        open.held_votes.extend(votes_to_speak.extract_if(.., is_held));
-        let floor = |companion: &CompanionId| {
-            let lost = closed.others.iter().any(|other| other.companion == *companion);
-            if closed.selected.as_ref() == Some(companion) {
-                "won"
-            } else if lost {
-                "lost"
-            } else {
-                "none"
-            }
-        };
-        records.extend(votes_to_speak.into_iter().map(|(decided, call, at)| {
-            let floor = decided.companions.first().map(floor);
-            TraceRecord::Decided { decided: Box::new(decided), call, floor, at }
-        }));
+        let turn = at.turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
+        let open = self.open(At { turn, ..at });
+        let Round { since, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
+        let is_held = |vote: &Vote| vote.0.companions.iter().any(|companion| closed.held.contains(companion));
+        let votes = open.votes.extract_if(.., |vote| !is_held(vote));
+        records.extend(votes.map(|vote| TraceRecord::vote(vote, closed.selected.as_ref(), &closed.others)));
         let missing = errors.len();
         match closed.selected {
             Some(_) => open.turn.wait_time.waited(now, closed.speak_at.unwrap_or(now)),
@@ -350,21 +331,14 @@ impl Traces {
 
     /// The floor is free, and held votes get it or lose it. The others were dropped before.
     fn held_selected(&mut self, selected: &CompanionId, others: &[Outvoted], now: Moment, records: &mut Vec<TraceRecord>) {
-        for open in self.turns.values_mut() {
-            for (decided, call, at) in std::mem::take(&mut open.held_votes) {
-                let has_won = decided.companions.contains(selected);
-                if has_won {
-                    open.turn.wait_time.waited(at, now);
+        for OpenTurn { turn, votes, .. } in self.turns.values_mut().map(|open| &mut **open) {
+            let takes_part =
+                |companion: &CompanionId| companion == selected || others.iter().any(|other| other.companion == *companion);
+            for vote in votes.extract_if(.., |(decided, ..)| decided.companions.iter().any(takes_part)) {
+                if vote.0.companions.contains(selected) {
+                    turn.wait_time.waited(vote.2, now);
                 }
-                let has_lost = others.iter().any(|other| decided.companions.contains(&other.companion));
-                let floor = Some(if has_won {
-                    "won"
-                } else if has_lost {
-                    "lost"
-                } else {
-                    "none"
-                });
-                records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor, at });
+                records.push(TraceRecord::vote(vote, Some(selected), others));
             }
         }
     }
@@ -373,7 +347,7 @@ impl Traces {
     fn end_turns(&mut self, conversation: &Conversation, now: Moment, records: &mut Vec<TraceRecord>) {
         let open: BTreeSet<_> = conversation.turn_ids().collect();
         let over: Vec<_> = self.turns.keys().filter(|turn| !open.contains(turn)).copied().collect();
-        for OpenTurn { turn, round, held_votes, outcome, error } in
+        for OpenTurn { turn, votes, outcome, error, .. } in
             over.iter().filter_map(|turn| self.turns.remove(turn)).map(|turn| *turn)
         {
             for call in self.pending_calls.values().filter(|call| call.turn.id == turn.id) {
@@ -381,9 +355,7 @@ impl Traces {
                     turn.wait_time.waited(call.since, now);
                 }
             }
-            for (decided, call, at) in round.into_iter().flat_map(|round| round.votes_to_speak).chain(held_votes) {
-                records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
-            }
+            records.extend(votes.into_iter().map(|vote| TraceRecord::vote(vote, None, &[])));
             records.push(TraceRecord::Ended { turn, outcome, error, heard_since: None });
         }
         let judged = conversation.turns().open_judgement().map(|(ticket, _)| ticket);
@@ -504,7 +476,7 @@ impl Traces {
 
     /// Notes the messages of a hand-over. None of them is a statement.
     pub(super) fn receive_hand_over(&mut self, batch: &[Recorded], committed: Moment) {
-        let utterance = Utterance::of(batch);
+        let utterance = utterance(batch);
         for recorded in batch {
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed, utterance });
         }

@@ -1,16 +1,13 @@
 //! Tells what happened to a message, for every companion that was there.
 
-mod fates;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::quarantine::retry_id;
 use super::super::state::CurrentState;
+use super::Scene;
 use super::finding::{MAX_SEARCHED, Search};
-use super::sentences::{cut, decision_sentence, fate as words, line, together_with};
 use super::story::in_order;
-use super::{Scene, Subject};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -18,7 +15,9 @@ use crate::domain::message::Role;
 use crate::journal::reader::ReadError;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
-use fates::{Fate, Fates};
+use crate::story::Subject;
+use crate::story::fates::{Fate, Fates};
+use crate::story::words::{cut, decision_sentence, fate as words, line, together_with};
 
 /// A message, and what the record says about it.
 struct Found {

@@ -1,12 +1,11 @@
 //! Explains the rules that decide without asking a model, or that overrule its answer, and what the user can do about them.
 
-use super::sentences::{messages_in_words, secs};
-use super::{Scene, Subject};
+use super::Scene;
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;
-use crate::domain::event::{Decided, Event, Recorded};
-use crate::domain::id::Seq;
-use crate::domain::message::Role;
+use crate::domain::event::{Decided, Recorded};
+use crate::story::Subject;
+use crate::story::words::{messages_in_words, secs};
 
 impl Scene<'_> {
     /// The rule that decided, with its current settings, and what would lead to another decision.
@@ -122,40 +121,4 @@ impl Scene<'_> {
         };
         format!("Used up: {what} ({setting}, {most} now). {free}")
     }
-}
-
-/// The number of companions' statements in a row before the decision, counted like the rule counts them.
-pub(super) fn in_a_row(before: &[Recorded]) -> String {
-    let (mut said, mut counted) = (0_u64, 0_u64);
-    let mut newest_human = Seq::NONE;
-    let mut selected_at = None;
-    for recorded in before {
-        match &recorded.event {
-            Event::Said { message, .. }
-                if message.from.role == Role::Person && !message.is_event() && !message.is_backchannel() =>
-            {
-                (said, counted, newest_human) = (0, 0, recorded.seq);
-            }
-            Event::Said { message, .. } if message.from.role == Role::Companion => {
-                said += 1;
-                counted += u64::from(selected_at.take().is_none_or(|at| at >= newest_human));
-            }
-            // `handled` excludes messages that arrived while the statement was being written.
-            Event::RoundClosed(closed) => selected_at = closed.selected.as_ref().map(|_| recorded.handled),
-            Event::Decided(decided) if decided.reason == Reason::Event => selected_at = Some(recorded.handled),
-            Event::ReplyOwed { again, .. } => {
-                // The statement that is replaced does not count.
-                let replaced = u64::from(again.is_some());
-                (said, counted) = (said.saturating_sub(replaced), counted.saturating_sub(replaced));
-                selected_at.get_or_insert(recorded.handled);
-            }
-            Event::ReplyFailed { .. } => selected_at = None,
-            _ => {}
-        }
-    }
-    if said > counted {
-        // A statement that was already being written when a person spoke does not count.
-        return format!("Companions had made {said} statements since a person spoke, {counted} of them selected after that.");
-    }
-    format!("Companions had made {counted} statements in a row, without a message by a person.")
 }

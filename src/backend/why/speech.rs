@@ -2,27 +2,13 @@
 
 use super::Scene;
 use super::finding::Search;
-use super::sentences::{handed_over, heard, line};
 use crate::domain::event::{Event, Recorded, Segment};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::voice::segment::Kind;
 use crate::journal::reader::ReadError;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::Why;
-
-/// What followed a segment.
-#[derive(Clone, Copy)]
-pub(super) enum HandingOver {
-    /// It is no message, because it counts as noise or as echo.
-    Noise,
-    Echo,
-    /// It is in the message with this number.
-    Done(Seq),
-    Cleared,
-    Waiting,
-    /// The search ended before the record did.
-    Unknown,
-}
+use crate::story::words::{HandingOver, handed_over, heard, line};
 
 impl Scene<'_> {
     /// What happened to the message, or to the segment of speech, with this number or id.

@@ -1,11 +1,6 @@
 //! Tells what led to a decision, and what followed from it.
 
-use super::course::{Course, has_crossed};
-use super::round::Ballot;
-use super::rows::question_sentence;
-use super::rules::in_a_row;
-use super::sentences::{consequence, decision_sentence, failure, line, moved, repeated, round, secs, settled, stage_changed};
-use super::{Scene, Subject};
+use super::Scene;
 use crate::actors::messages::channel::Inspection;
 use crate::backend::reading::record;
 use crate::domain::decision::{Decision, Reason};
@@ -15,6 +10,12 @@ use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
+use crate::story::Subject;
+use crate::story::course::{Course, has_crossed};
+use crate::story::words::{
+    consequence, decision_sentence, failure, in_a_row, line, moved, question_sentence, repeated, round, secs, settled,
+    stage_changed,
+};
 
 /// How many events are read before a decision to find what led to it, and after it to find what followed from it.
 const BEFORE: usize = 2_048;
@@ -61,9 +62,9 @@ impl Scene<'_> {
             story.extend(silenced.take(1));
         }
         story.sort_by_key(|line| line.seq);
-        let ballot = decided.vote.as_ref().map(|vote| Ballot::new(vote, &before));
-        let opened = ballot.as_ref().and_then(|ballot| ballot.opened);
-        story.extend(opened.map(|(at, opened)| line(at, "round_opened", round::opened(opened, &|id| self.name(id)))));
+        let course = Course::after(recorded, &before, who);
+        let round = decided.vote.as_ref().and_then(|vote| course.rounds.round_of(vote));
+        story.extend(round.and_then(|round| round::opened(round, &|id| self.name(id))));
         if let Some((asked, evaluated)) = question {
             story.push(line(asked, "evaluate", question_sentence(who, asked, evaluated, &before)));
         }
@@ -75,11 +76,9 @@ impl Scene<'_> {
             story.push(line(recorded, "silence", settled(&who.name, decided.messages.len())));
         }
         story.extend(self.rule(who, recorded, decided).map(|text| line(recorded, "rule", text)));
-        let is_yes = decided.decision == Decision::Yes;
         let mut in_progress = false;
-        if ballot.is_some() || is_yes {
-            let course = Course::about(messages, is_yes, who, recorded, &before);
-            let (lines, is_open) = self.consequences(recorded, &before, who, ballot, course).await?;
+        if decided.vote.is_some() || decided.decision == Decision::Yes {
+            let (lines, is_open) = self.consequences(recorded, &before, who, course).await?;
             story.extend(lines);
             in_progress = is_open;
         }
@@ -193,7 +192,6 @@ impl Scene<'_> {
         recorded: &Recorded,
         before: &[Recorded],
         who: &Subject,
-        mut ballot: Option<Ballot<'_>>,
         mut course: Course,
     ) -> Result<(Vec<StoryLine>, bool), ReadError> {
         let range = Range { after: recorded.seq, before: None, limit: AFTER, newest_first: false };
@@ -204,20 +202,20 @@ impl Scene<'_> {
         order_of_handling(&mut later);
         let mut story = Vec::new();
         let mut newest = recorded.seq;
+        let is_vote = matches!(&recorded.event, Event::Decided(decided) if decided.vote.is_some());
         for recorded in later {
             newest = newest.max(recorded.seq);
             story.extend(stage_changed(&recorded, who));
-            if let Some(ballot) = ballot.as_mut() {
-                ballot.follow(&recorded);
-            }
+            let is_in_round = is_vote && !course.is_over;
+            // The line comes after everything that was handled before it, whatever the numbers of the events are.
+            let then = course.follow(&recorded, who).and_then(|then| consequence(&recorded, then, &course, who));
             if let Event::RoundClosed(closed) = &recorded.event
-                && !course.is_over
+                && is_in_round
             {
-                let text = ballot.as_ref().map(|ballot| round::closed(ballot, closed, &|id| self.name(id)));
+                let round = course.rounds.changed().find(|round| round.message_id == closed.message);
+                let text = round.map(|round| round::closed(round, closed, &|id| self.name(id)));
                 story.extend(text.map(|text| line(&recorded, "round", text)));
             }
-            // The line comes after everything that was handled before it, whatever the numbers of the events are.
-            let then = course.follow(&recorded, who).and_then(|then| consequence(&recorded, &then, who));
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
                 break;
@@ -227,17 +225,12 @@ impl Scene<'_> {
     }
 
     /// The last line about what followed from a wish to speak.
-    pub(super) async fn outcome_line(
-        &self,
-        recorded: &Recorded,
-        decided: &Decided,
-        who: &Subject,
-    ) -> Result<Option<StoryLine>, ReadError> {
+    pub(super) async fn outcome_line(&self, recorded: &Recorded, who: &Subject) -> Result<Option<StoryLine>, ReadError> {
         let before = self.before(recorded.seq).await?;
-        let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
         // The last line has the result.
-        let course = Course::about(messages, true, who, recorded, &before);
-        Ok(self.consequences(recorded, &before, who, None, course).await?.0.pop())
+        let course = Course::after(recorded, &before, who);
+        let (story, _) = self.consequences(recorded, &before, who, course).await?;
+        Ok(story.into_iter().rfind(|line| &*line.event != "round"))
     }
 
     /// Adds the starts of the server between the first message or question of a story and its end.

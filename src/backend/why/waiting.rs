@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::super::state::CurrentState;
-use super::sentences::{messages_in_words, secs};
-use super::{Scene, Subject};
+use super::Scene;
 use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::budget::Budget;
 use crate::domain::event::{Event, Recorded};
@@ -18,6 +17,8 @@ use crate::ports::backend::decisions::WaitingFor;
 use crate::ports::backend::state::OutOfService;
 use crate::ports::language_model::{ModelRole, NoAnswer};
 use crate::settings::companion::Companion;
+use crate::story::Subject;
+use crate::story::words::{messages_in_words, secs};
 
 /// How many events are searched for the reason why a question got no answer.
 const MAX_SEARCHED: usize = 256;

@@ -2,6 +2,7 @@
 
 mod acknowledging;
 mod alone;
+pub(crate) mod bids;
 mod closing;
 mod late;
 mod lost;

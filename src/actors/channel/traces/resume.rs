@@ -1,12 +1,13 @@
 //! Continues the turns in progress after a restart, in new traces that link to the first trace of the turn.
 
-use super::turn::{Append, OpenTurn, PendingCall, Round, Turn, Utterance};
-use super::{ActorContext, Traces};
+use super::turn::{OpenTurn, PendingCall, Round, Turn, utterance};
+use super::{ActorContext, At, Traces};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::telemetry::messages::Append;
 use crate::telemetry::trace::TurnTrace;
 
 impl Traces {
@@ -23,16 +24,13 @@ impl Traces {
         let discarded = &mut Vec::new();
         for recorded in earlier.iter().chain(events) {
             self.receive(recorded, recorded.at);
-            self.apply_event(&recorded.event, recorded.turn, recorded.at, context, discarded);
+            self.apply_event(&recorded.event, At { turn: recorded.turn, now: recorded.at, context }, discarded);
         }
         self.end_turns(conversation, now, discarded);
         self.add_missing_turns(conversation, now, context);
         for open in self.turns.values_mut() {
             open.turn = open.turn.continued_in_a_new_trace(now, context);
-            let votes = open.round.iter_mut().flat_map(|round| &mut round.votes_to_speak);
-            for (_, call, _) in votes.chain(&mut open.held_votes) {
-                call.turn = open.turn.clone();
-            }
+            open.votes.iter_mut().for_each(|(_, call, _)| call.turn = open.turn.clone());
             open.round.iter_mut().for_each(|round| round.since = now);
         }
         for call in self.pending_calls.values_mut() {
@@ -49,7 +47,7 @@ impl Traces {
         self.appends = Default::default();
         for recorded in unhandled(events) {
             // The journal does not say when an event was committed.
-            let utterance = Utterance::of([recorded]);
+            let utterance = utterance([recorded]);
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at, utterance });
         }
     }

@@ -2,22 +2,19 @@
 
 use std::sync::Arc;
 
-use super::turn::{Append, PendingCall, Playback, Turn};
+use super::turn::{PendingCall, Turn, Vote};
 use crate::actors::channel::channel_context::ChannelContext;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::closing::{Cause, Stage};
-use crate::domain::event::{Decided, RoundClosed};
+use crate::domain::event::{Decided, Outvoted, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
-use crate::domain::round;
 use crate::domain::voice::interruption::Interrupted;
-use crate::domain::vote::Stance;
 use crate::journal::channel_key::ChannelKey;
-use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
-use crate::telemetry::messages::{self, AppendFacts, InterruptionFacts, PlaybackFacts, SendFacts, UtteranceFacts};
-use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
-use crate::telemetry::trace::{InTurn, TurnTrace};
+use crate::telemetry::decisions::{self, Answer, DecisionFacts};
+use crate::telemetry::messages::{self, Append, Playback};
+use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts};
+use crate::telemetry::trace::InTurn;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
 /// A finished part of a turn.
@@ -51,25 +48,9 @@ pub(in crate::actors::channel) enum TraceRecord {
         at: Moment,
     },
     /// A companion's closing stage changed.
-    Closing {
-        companion: CompanionId,
-        from: Stage,
-        to: Stage,
-        cause: Cause,
-        at: Moment,
-        under: Option<TurnTrace>,
-    },
+    Closing(ClosingFacts),
     /// Repetition was judged.
-    Repetition {
-        score: f64,
-        detections: u32,
-        /// The question for a judgement, and when it was asked.
-        asked: Option<(Ticket, Moment)>,
-        is_by_model: bool,
-        error: Option<Arc<str>>,
-        at: Moment,
-        under: Option<TurnTrace>,
-    },
+    Repetition(RepetitionFacts),
     /// A spoken reply is over that had begun to play.
     Played {
         turn: Turn,
@@ -109,96 +90,48 @@ pub(in crate::actors::channel) enum TraceRecord {
 }
 
 impl TraceRecord {
+    /// A vote to speak of which it is known now whether it won the floor.
+    pub(super) fn vote((decided, call, at): Vote, selected: Option<&CompanionId>, others: &[Outvoted]) -> Self {
+        let is_of = |companion: &CompanionId| decided.companions.contains(companion);
+        let floor = match selected {
+            Some(selected) if is_of(selected) => "won",
+            _ if others.iter().any(|other| is_of(&other.companion)) => "lost",
+            _ => "none",
+        };
+        Self::Decided { decided: Box::new(decided), call, floor: Some(floor), at }
+    }
+
     pub(in crate::actors::channel) fn emit(self, channel: &ChannelContext) {
         let (channel_key, context) = (&channel.key, &*channel.context);
+        let (ChannelKey { guild, channel, .. }, recorder) = (channel_key, &context.recorder);
         match self {
-            Self::Appended { turn, append } => {
-                let facts = AppendFacts {
-                    turn: in_turn(&turn, channel_key),
-                    seq: append.seq,
-                    started: append.taken,
-                    ended: append.committed,
-                };
-                messages::record_append(&context.recorder, &facts);
-                if let Some(utterance) = append.utterance {
-                    let spoken = UtteranceFacts {
-                        append: AppendFacts { started: utterance.started, ended: append.taken, ..facts },
-                        cause: utterance.cause.as_str(),
-                        segments: utterance.segments,
-                        messages: utterance.messages,
-                    };
-                    messages::record_utterance(&context.recorder, &spoken);
-                }
-            }
+            Self::Appended { turn, append } => messages::record_append(recorder, &in_turn(&turn, channel_key), &append),
             Self::Played { turn, companion, playback, outcome } => {
-                let facts = PlaybackFacts {
-                    turn: in_turn(&turn, channel_key),
-                    companion: &companion,
-                    outcome,
-                    sentences: playback.sentences.len(),
-                    dropped: playback.sentences.values().filter(|(_, is_dropped)| *is_dropped).count(),
-                    played_ms: playback.sentences.values().map(|(ms, _)| ms).sum(),
-                    started: playback.began,
-                    ended: playback.until,
-                };
-                messages::record_playback(&context.recorder, &facts);
+                messages::record_playback(recorder, &in_turn(&turn, channel_key), &companion, &playback, outcome);
             }
             Self::Interruption { turn, companion, interrupted, at } => {
-                let facts =
-                    InterruptionFacts { turn: in_turn(&turn, channel_key), companion: &companion, interrupted: &interrupted, at };
-                messages::record_interruption(&context.recorder, &facts);
+                messages::record_interruption(recorder, &in_turn(&turn, channel_key), &companion, &interrupted, at);
             }
-            Self::Decided { decided, call, floor, at } => emit_decision(&decided, &call, floor, at, channel_key, context),
+            Self::Decided { decided, call, floor, at } => {
+                let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
+                for companion in &decided.companions {
+                    let (ticket, vote) = (decided.ticket, decided.vote.as_ref());
+                    let facts = DecisionFacts { ticket, vote, floor, ..decision(&call, companion, answer, at, channel_key) };
+                    decisions::record(recorder, &facts);
+                }
+            }
             Self::Unanswered { companion, ticket, error, call, at } => {
-                let outcome =
-                    DecisionOutcome { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
-                emit_question(&call, &companion, outcome, channel_key, context);
+                let answer = Answer::Missing { error_type: &error };
+                let facts = DecisionFacts { ticket: Some(ticket), ..decision(&call, &companion, answer, at, channel_key) };
+                decisions::record(recorder, &facts);
             }
             Self::Selection { turn, closed, missing, since, at } => {
-                let facts = SelectionFacts {
-                    turn: in_turn(&turn, channel_key),
-                    message: closed.message,
-                    states: closed.states.len(),
-                    speak: closed.states.iter().filter(|state| state.state == Stance::Speak).count(),
-                    candidates: usize::from(closed.selected.is_some()) + closed.others.len(),
-                    missing,
-                    is_tied: closed.selected.as_ref().is_some_and(|selected| round::is_tied(&closed.states, selected)),
-                    selected: closed.selected.as_ref(),
-                    started: since,
-                    ended: at,
-                };
-                rounds::record_selection(&context.recorder, &facts);
+                rounds::record_selection(recorder, &in_turn(&turn, channel_key), &closed, missing, (since, at));
             }
-            Self::Closing { companion, from, to, cause, at, under } => {
-                let facts = ClosingFacts {
-                    under,
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
-                    companion: &companion,
-                    from,
-                    to,
-                    cause,
-                    at,
-                };
-                rounds::record_closing(&context.recorder, &facts);
-            }
-            Self::Repetition { score, detections, asked, is_by_model, error, at, under } => {
-                let facts = RepetitionFacts {
-                    under,
-                    ticket: asked.map(|(ticket, _)| ticket),
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
-                    score,
-                    detections,
-                    judge: if is_by_model { "model" } else { "lexical" },
-                    error_type: error.as_deref(),
-                    started: asked.map_or(at, |(_, since)| since),
-                    ended: at,
-                };
-                rounds::record_repetition(&context.recorder, &facts);
-            }
+            Self::Closing(facts) => drop(rounds::record_closing(recorder, guild, channel, &facts)),
+            Self::Repetition(facts) => drop(rounds::record_repetition(recorder, guild, channel, &facts)),
             Self::StatementFailed { companion, ticket, error, call, at } => {
-                let known = context.memberships.companion(&channel_key.channel, &companion);
+                let known = context.memberships.companion(channel, &companion);
                 let facts = StatementFacts {
                     turn: in_turn(&call.turn, channel_key),
                     ticket,
@@ -209,7 +142,7 @@ impl TraceRecord {
                     started: call.since,
                     ended: at,
                 };
-                turns::record_statement(&context.recorder, &facts);
+                turns::record_statement(recorder, &facts);
             }
             Self::Posted { by, ticket, call, append } => emit_statement(&by, ticket, &call, append, channel_key, context),
             Self::Ended { turn, outcome, error, heard_since } => {
@@ -226,7 +159,7 @@ impl TraceRecord {
                     heard_since,
                     ended,
                 };
-                turns::record(&context.recorder, &facts);
+                turns::record(recorder, &facts);
             }
         }
     }
@@ -234,7 +167,7 @@ impl TraceRecord {
 
 fn in_turn<'a>(turn: &Turn, channel_key: &'a ChannelKey) -> InTurn<'a> {
     let ChannelKey { guild, channel, .. } = channel_key;
-    InTurn { trace: turn.trace, turn_id: turn.shown_id(channel_key), guild, channel }
+    InTurn { trace: turn.trace, message: turn.message, guild, channel }
 }
 
 /// Records a statement and its posting. In a channel without a platform, journaling the statement is the posting.
@@ -258,69 +191,32 @@ fn emit_statement(
         ended: written,
     };
     turns::record_statement(&context.recorder, &made);
-    let sent = SendFacts {
-        turn: in_turn(&call.turn, channel_key),
-        platform: context.platforms.name(&channel_key.channel),
-        companion: &CompanionId::from(&*by.id),
-        started: call.spoken.unwrap_or(written),
-        ended: call.sent.unwrap_or(append.committed),
-    };
-    messages::record_send(&context.recorder, &sent);
+    let times = (call.spoken.unwrap_or(written), call.sent.unwrap_or(append.committed));
+    let platform = context.platforms.name(&channel_key.channel);
+    messages::record_send(&context.recorder, &made.turn, made.companion, platform, times);
 }
 
-/// The outcome of a question, or a decision without a question.
-#[derive(Clone, Copy)]
-struct DecisionOutcome<'a> {
-    ticket: Option<Ticket>,
+/// A decision, or a question without an answer.
+fn decision<'a>(
+    call: &PendingCall,
+    companion: &'a CompanionId,
     answer: Answer<'a>,
-    vote: Option<VoteFacts<'a>>,
     at: Moment,
-}
-
-fn emit_decision(
-    decided: &Decided,
-    call: &PendingCall,
-    floor: Option<&'static str>,
-    at: Moment,
-    channel_key: &ChannelKey,
-    context: &ActorContext,
-) {
-    let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
-    let vote = decided.vote.as_ref().map(|vote| VoteFacts {
-        state: vote.state.as_str(),
-        importance: vote.importance,
-        selected: vote.selected,
-        closing: vote.closing.as_str(),
-        floor,
-    });
-    for companion in &decided.companions {
-        emit_question(call, companion, DecisionOutcome { ticket: decided.ticket, answer, vote, at }, channel_key, context);
-    }
-}
-
-fn emit_question(
-    call: &PendingCall,
-    companion: &CompanionId,
-    outcome: DecisionOutcome<'_>,
-    channel_key: &ChannelKey,
-    context: &ActorContext,
-) {
-    let DecisionOutcome { ticket, answer, vote, at } = outcome;
+    channel_key: &'a ChannelKey,
+) -> DecisionFacts<'a> {
     let (message_count, check_count, threshold) = call.counts;
-    decisions::record(
-        &context.recorder,
-        &DecisionFacts {
-            turn: in_turn(&call.turn, channel_key),
-            ticket,
-            companion,
-            trigger: call.trigger,
-            answer,
-            message_count,
-            check_count,
-            threshold,
-            vote,
-            started: call.since,
-            ended: at,
-        },
-    );
+    DecisionFacts {
+        turn: in_turn(&call.turn, channel_key),
+        ticket: None,
+        companion,
+        trigger: call.trigger,
+        answer,
+        message_count,
+        check_count,
+        threshold,
+        vote: None,
+        floor: None,
+        started: call.since,
+        ended: at,
+    }
 }

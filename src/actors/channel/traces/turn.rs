@@ -8,10 +8,9 @@ use super::wait_time::WaitTime;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{Seq, TurnId};
-use crate::domain::message::HandedOver;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::journal::channel_key::ChannelKey;
+use crate::telemetry::messages::{Append, Playback, Utterance};
 use crate::telemetry::trace::TurnTrace;
 
 /// How many messages that have not triggered a turn are remembered.
@@ -55,22 +54,12 @@ pub(in crate::actors::channel) struct PendingCall {
     pub(super) playback: Option<Box<Playback>>,
 }
 
-/// How far a spoken reply was played.
-#[derive(Clone)]
-pub(in crate::actors::channel) struct Playback {
-    pub(super) began: Moment,
-    /// When it was last heard of.
-    pub(super) until: Moment,
-    /// The sentences that began to play: the audio that was played in milliseconds, and whether the rest was dropped.
-    pub(super) sentences: BTreeMap<u32, (u64, bool)>,
-}
-
 /// A turn in progress.
 pub(super) struct OpenTurn {
     pub(super) turn: Turn,
     pub(super) round: Option<Round>,
-    /// The decisions to speak that wait until the floor is free.
-    pub(super) held_votes: Vec<Vote>,
+    /// The decisions to speak whose companions have neither won nor lost the floor. They are emitted then.
+    pub(super) votes: Vec<Vote>,
     /// The outcome of the turn if it ends now.
     pub(super) outcome: &'static str,
     pub(super) error: Option<Arc<str>>,
@@ -81,50 +70,25 @@ pub(super) type Vote = (Decided, PendingCall, Moment);
 
 pub(super) struct Round {
     pub(super) since: Moment,
-    /// The decisions to speak. They are emitted once the speaker is selected.
-    pub(super) votes_to_speak: Vec<Vote>,
     pub(super) answers: u32,
     pub(super) errors: Vec<Arc<str>>,
 }
 
-/// A journaled message.
-#[derive(Clone, Copy)]
-pub(in crate::actors::channel) struct Append {
-    pub(super) seq: Seq,
-    /// When the writer accepted it.
-    pub(super) taken: Moment,
-    pub(super) committed: Moment,
-    /// The hand-over that it came with, if it was spoken in a call.
-    pub(super) utterance: Option<Utterance>,
-}
-
-/// A hand-over: what people said becomes messages.
-#[derive(Clone, Copy)]
-pub(in crate::actors::channel) struct Utterance {
-    /// When the first of the words began.
-    pub(super) started: Moment,
-    pub(super) cause: HandedOver,
-    pub(super) segments: usize,
-    pub(super) messages: usize,
-}
-
-impl Utterance {
-    /// The hand-over of these messages. None: they were not spoken in a call.
-    pub(super) fn of<'a>(batch: impl IntoIterator<Item = &'a Recorded>) -> Option<Self> {
-        let speech = batch.into_iter().filter_map(|recorded| match &recorded.event {
-            Event::Said { message, .. } => message.speech.as_deref(),
-            _ => None,
-        });
-        speech.fold(None, |before: Option<Self>, speech| {
-            let before = before.unwrap_or(Self { started: speech.started, cause: speech.handed_over, segments: 0, messages: 0 });
-            Some(Self {
-                started: before.started.min(speech.started),
-                segments: before.segments + speech.segments.len(),
-                messages: before.messages + 1,
-                ..before
-            })
+/// The hand-over of these messages. None: they were not spoken in a call.
+pub(super) fn utterance<'a>(batch: impl IntoIterator<Item = &'a Recorded>) -> Option<Utterance> {
+    let speech = batch.into_iter().filter_map(|recorded| match &recorded.event {
+        Event::Said { message, .. } => message.speech.as_deref(),
+        _ => None,
+    });
+    speech.fold(None, |before: Option<Utterance>, speech| {
+        let before = before.unwrap_or(Utterance { started: speech.started, cause: speech.handed_over, segments: 0, messages: 0 });
+        Some(Utterance {
+            started: before.started.min(speech.started),
+            segments: before.segments + speech.segments.len(),
+            messages: before.messages + 1,
+            ..before
         })
-    }
+    })
 }
 
 /// The newest messages that have not triggered a turn, oldest first.
@@ -137,11 +101,6 @@ impl Turn {
         let id = id.unwrap_or_else(|| TurnId(context.rng.id()));
         let (trace, wait_time) = (TurnTrace::of_turn(id), Arc::default());
         Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, wait_time, follows: None }
-    }
-
-    /// The id that spans and log lines show: the channel and the number of the message.
-    pub(super) fn shown_id(&self, channel_key: &ChannelKey) -> String {
-        format!("{}#{}", channel_key.channel, self.message)
     }
 
     /// Since when people wait for the outcome. After a lull or a silence that is when it ended, otherwise when the message arrived.
@@ -193,7 +152,7 @@ impl PendingCall {
 
 impl OpenTurn {
     pub(super) fn new(turn: Turn) -> Self {
-        Self { turn, round: None, held_votes: Vec::new(), outcome: "cancelled", error: None }
+        Self { turn, round: None, votes: Vec::new(), outcome: "cancelled", error: None }
     }
 
     /// A question was asked or a reply is owed. Unless it gets a result, the turn is cancelled.
@@ -209,7 +168,7 @@ impl OpenTurn {
 
 impl Round {
     pub(super) fn new(since: Moment) -> Self {
-        Self { since, votes_to_speak: Vec::new(), answers: 0, errors: Vec::new() }
+        Self { since, answers: 0, errors: Vec::new() }
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn is_settled_once_and_restored(setup: &Setup, acts: &[Act]) -> Resul
     }
 
     scene.check_every_message_settles_once();
+    scene.check_bids();
     let mut settings = scene.settings.clone();
     settings.turn_taking.max_turns = settings.turn_taking.max_turns.is_none().then_some(1);
     settings.repetition.enabled = false;

@@ -10,6 +10,7 @@ use super::super::super::event::{RoundClosed, order_of_handling, split_handled};
 use super::super::super::message::{Address, Message, Modality, Role};
 use super::super::super::voice::utterance;
 use super::super::*;
+use super::bids::check_bids;
 use super::mouth::Mouth;
 use super::witness::Witness;
 use crate::domain::samples::{self, author};
@@ -439,6 +440,13 @@ impl Scene {
             }
         });
         folded
+    }
+
+    /// Checks that what follows the record agrees with the conversation.
+    pub(super) fn check_bids(&self) {
+        let mut journal = self.journal.clone();
+        order_of_handling(&mut journal);
+        self.with_world(|world| check_bids(&journal, |conversation, recorded| conversation.fold(recorded, world)));
     }
 
     pub(super) fn with_world<T>(&self, run: impl FnOnce(&mut World<'_>) -> T) -> T {

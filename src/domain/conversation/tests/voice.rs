@@ -416,6 +416,7 @@ fn what_people_say_is_handed_over_once_and_considered_in_the_end() {
             prop_assert_eq!(scene.conversation.buffer(companion).count(), 0, "{} has not considered everything", companion);
         }
         scene.check_every_message_settles_once();
+        scene.check_bids();
         seen.borrow_mut().append(&mut scene.witness.seen);
         Ok(())
     });

@@ -1,41 +1,49 @@
 //! What followed from a decision, in words.
 
 use super::{aloud, author, cut, failed, line, listed, messages_in_words, moved, name_of, secs};
-use crate::backend::why::Subject;
-use crate::backend::why::course::Consequence;
 use crate::domain::conversation::DELETED;
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::{Event, Recorded, RoundClosed};
 use crate::domain::message::Message;
+use crate::domain::turn::bid::{Phase, What};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
+use crate::story::Subject;
+use crate::story::course::{Consequence, Course};
 
 /// What an event meant for the companion.
-pub(in crate::backend::why) fn consequence(recorded: &Recorded, consequence: &Consequence, who: &Subject) -> Option<StoryLine> {
+pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course: &Course, who: &Subject) -> Option<StoryLine> {
     let name = &who.name;
-    let (kind, text) = match (consequence, &recorded.event) {
-        (Consequence::Moved, _) => return moved(recorded, who),
-        (Consequence::Held, _) => {
+    let what = match consequence {
+        Consequence::Change(what) => Some(what),
+        Consequence::HeldBack | Consequence::Next => None,
+    };
+    let (kind, text) = match (what, &recorded.event) {
+        (_, Event::Cleared | Event::Left { .. }) if course.leaves_statement() => return moved(recorded, who),
+        (Some(What::Now(Phase::Held)), _) => {
             ("held", format!("{name} wants to speak while another companion does: it waits until the floor is free."))
         }
-        (Consequence::Delayed(delay), _) => {
-            let delay = secs(*delay);
+        (Some(What::Now(Phase::Selected)), Event::RoundClosed(closed)) => {
+            let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero())?;
             let text = format!(
-                "{name} waits {delay} before it speaks (turn_taking.turn_delay_secs); messages of that time are answered, too."
+                "{name} waits {} before it speaks (turn_taking.turn_delay_secs); messages of that time are answered, too.",
+                secs(delay)
             );
             ("turn", text)
         }
-        (Consequence::FloorLost { next_interjection_at }, _) => {
-            let due = next_interjection_at
+        (Some(What::Now(Phase::Lost)), Event::RoundClosed(RoundClosed { others, .. }) | Event::HeldSelected { others, .. }) => {
+            let lost = others.iter().find(|other| other.companion == who.id);
+            let due = lost
+                .and_then(|lost| lost.next_interjection_at)
                 .map(|next| format!("; by its count of messages alone it would be asked again at {next}"))
                 .unwrap_or_default();
             let text =
                 format!("{name} did not get the floor. Nothing settles for it, and its wish is kept for the next round{due}.");
             ("floor_lost", text)
         }
-        (Consequence::Statement { heard }, Event::Said { message, .. }) => {
-            let text = match heard {
+        (_, Event::Said { message, .. }) => {
+            let text = match &course.spoken {
                 _ if is_redacted(message) => format!("{name} said something that was deleted since."),
-                Some(heard) => aloud::statement(message, heard, name),
+                Some(spoken) => aloud::statement(message, &spoken.words, name),
                 None => format!("{name} said: “{}”", cut(&message.text)),
             };
             let is_truncated = message.truncated && !is_redacted(message);
@@ -47,21 +55,22 @@ pub(in crate::backend::why) fn consequence(recorded: &Recorded, consequence: &Co
             let text = text + why;
             ("statement", text)
         }
-        (Consequence::Extended(said), Event::ReplyExtended { messages, .. }) => {
+        (_, Event::ReplyExtended { messages, .. }) => {
             let quote = |message: &Message| format!("{}: “{}”", author(message), cut(&message.text));
-            let quoted: Vec<_> = said.iter().map(quote).collect();
+            let quoted: Vec<_> = course.spoken.as_ref()?.said(&course.newly_answered).map(quote).collect();
             let because = if quoted.is_empty() { String::new() } else { format!(" ({})", listed(&quoted)) };
             let answers = messages_in_words(messages.len());
             let text = format!("More was said before {name} began to speak{because}, so it begins again, and answers {answers}.");
             ("extended", text)
         }
-        (Consequence::Interrupted(by), Event::Interrupted { interrupted, .. }) => {
+        (_, Event::Interrupted { interrupted, .. }) => {
+            let by = interrupted.who.as_ref().and_then(|who| course.people.name(who));
             ("interrupted", aloud::interrupted(interrupted, by.as_deref(), name))
         }
-        (then, Event::ReplyOwed { messages, modality, .. }) => {
+        (_, Event::ReplyOwed { messages, modality, .. }) => {
             let answers = messages_in_words(messages.len());
             let aloud = if modality.is_text() { "" } else { " aloud" };
-            let text = if let Consequence::TookOver = then {
+            let text = if what == Some(What::TookOver) {
                 format!(
                     "The companion that was selected before it made no statement, so {name} took over, and answers {answers}{aloud}."
                 )

@@ -8,7 +8,7 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::Outcome;
 
 /// It got the floor to answer the message. `is_read`: the record was read to its end.
-pub(in crate::backend::why) fn owed(owed: &Recorded, ending: Option<&Recorded>, is_read: bool) -> (Outcome, String) {
+pub(crate) fn owed(owed: &Recorded, ending: Option<&Recorded>, is_read: bool) -> (Outcome, String) {
     let together = together_with(owed.event.owed().map_or(&[], |owed| owed.messages));
     let about_to = format!("It was about to answer it{together}, but");
     match ending.map(|ending| &ending.event) {
@@ -36,7 +36,7 @@ pub(in crate::backend::why) fn owed(owed: &Recorded, ending: Option<&Recorded>, 
 }
 
 /// Something else happened before the message was settled. `retried_as`: the copy of a dead letter.
-pub(in crate::backend::why) fn lost(by: &Event, was_asked: bool, retried_as: Option<Seq>) -> (Outcome, String) {
+pub(crate) fn lost(by: &Event, was_asked: bool, retried_as: Option<Seq>) -> (Outcome, String) {
     let (outcome, how) = match by {
         Event::Joined { .. } => {
             let text = "It joined the room later. A companion that joins reads only the newest messages.";

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
-use crate::domain::settlement::PendingReply;
+use crate::domain::turn::bid::{Bid, Change, Ending, Phase, What};
+use crate::domain::turn::bids::Bids;
 
 /// What happened to the message for one companion.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     /// No event that was read settles it.
     Open,
     /// The companion said it itself.
@@ -18,7 +18,7 @@ pub(super) enum Fate {
     /// It settled with this decision.
     Silent(Box<Recorded>),
     /// It settled with a reply that was owed. `ending` says how that ended, once it did.
-    Owed { owed: Box<Recorded>, yes: Option<Seq>, reply: PendingReply, ending: Option<Box<Recorded>> },
+    Owed { owed: Box<Recorded>, reply: Ticket, yes: Option<Seq>, ending: Option<Box<Recorded>> },
     /// The message was deleted first, or the room was cleared, or the companion left, or joined only then.
     Lost(Box<Recorded>),
 }
@@ -26,9 +26,7 @@ pub(super) enum Fate {
 impl Fate {
     fn of_settled(recorded: &Recorded, yes: Option<Seq>) -> Self {
         let Some(owed) = recorded.event.owed() else { return Self::Silent(Box::new(recorded.clone())) };
-        let (companion, ticket, messages) = (owed.companion.clone(), Some(owed.ticket), owed.messages.to_vec());
-        let reply = PendingReply { companion, ticket, messages };
-        Self::Owed { owed: Box::new(recorded.clone()), yes, reply, ending: None }
+        Self::Owed { owed: Box::new(recorded.clone()), reply: owed.ticket, yes, ending: None }
     }
 
     /// Whether nothing more can happen.
@@ -39,13 +37,14 @@ impl Fate {
 
 /// What happened to one message, for each companion.
 #[derive(Default)]
-pub(super) struct Fates {
+pub(crate) struct Fates {
     message: Seq,
     /// Only the given companions are followed.
     is_closed: bool,
     fates: BTreeMap<CompanionId, Fate>,
+    bids: Bids,
     /// The newest question to each companion about the message, and the YES to it.
-    asked: BTreeMap<CompanionId, (Ticket, Option<Seq>)>,
+    asked: BTreeMap<CompanionId, (Seq, Option<Seq>)>,
     /// The newest YES of each companion.
     yes: BTreeMap<CompanionId, Seq>,
     changes: Vec<Recorded>,
@@ -55,42 +54,42 @@ pub(super) struct Fates {
 
 impl Fates {
     /// Follows this message for these companions. Unless `is_one` is set, other companions in the record are followed as well.
-    pub(super) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
+    pub(crate) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
         let is_own = |id: &CompanionId| matches!(&message.event, Event::Said { message, .. } if message.is_by(id) && message.from.role == Role::Companion);
         let fates = companions.into_iter().map(|id| if is_own(&id) { (id, Fate::Own) } else { (id, Fate::Open) }).collect();
         Self { message: message.seq, is_closed: is_one, fates, ..Self::default() }
     }
 
-    pub(super) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
+    pub(crate) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
         self.fates.keys()
     }
 
-    pub(super) fn fate(&self, companion: &CompanionId) -> &Fate {
+    pub(crate) fn fate(&self, companion: &CompanionId) -> &Fate {
         self.fates.get(companion).unwrap_or(&Fate::Open)
     }
 
     /// Whether a companion was asked about the message, and its YES to that, if any.
-    pub(super) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
+    pub(crate) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
         self.asked.get(companion).map(|(_, yes)| *yes)
     }
 
     /// The newest YES of a companion after the message.
-    pub(super) fn newest_yes(&self, companion: &CompanionId) -> Option<Seq> {
+    pub(crate) fn newest_yes(&self, companion: &CompanionId) -> Option<Seq> {
         self.yes.get(companion).copied()
     }
 
     /// The edits and the deletion of the message.
-    pub(super) fn changes(&self) -> &[Recorded] {
+    pub(crate) fn changes(&self) -> &[Recorded] {
         &self.changes
     }
 
     /// Whether everybody's fate is known.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.fates.values().all(Fate::is_known)
     }
 
     /// Takes the next events of the record. If `are_last`, no others follow.
-    pub(super) fn read(&mut self, events: Vec<Recorded>, are_last: bool) {
+    pub(crate) fn read(&mut self, events: Vec<Recorded>, are_last: bool) {
         self.unordered.extend(events);
         order_of_handling(&mut self.unordered);
         // The channel may not have handled the inbound events after the newest event that it made.
@@ -102,35 +101,17 @@ impl Fates {
     }
 
     fn follow(&mut self, recorded: &Recorded) {
-        match &recorded.event {
-            Event::Edited { message, .. } if *message == self.message => self.changes.push(recorded.clone()),
-            Event::Deleted { messages, .. } if messages.contains(&self.message) => self.changes.push(recorded.clone()),
-            // The companion was there before it left.
-            Event::Left { companion } if !self.is_closed => drop(self.fates.entry(companion.clone()).or_insert(Fate::Open)),
-            Event::Evaluated(evaluated) if evaluated.messages.contains(&self.message) => {
-                self.asked.insert(evaluated.companion.clone(), (evaluated.ticket, None));
-            }
-            Event::Decided(decided) if decided.decision == Decision::Yes => {
-                for companion in &decided.companions {
-                    self.yes.insert(companion.clone(), recorded.seq);
-                    let asked = self.asked.get_mut(companion).filter(|(ticket, _)| decided.ticket == Some(*ticket));
-                    asked.into_iter().for_each(|(_, yes)| *yes = Some(recorded.seq));
-                }
-            }
-            _ => {}
+        let is_edit = matches!(&recorded.event, Event::Edited { message, .. } if *message == self.message);
+        let is_deletion = matches!(&recorded.event, Event::Deleted { messages, .. } if messages.contains(&self.message));
+        self.changes.extend((is_edit || is_deletion).then(|| recorded.clone()));
+        // The companion was there before it left.
+        if let Event::Left { companion } = &recorded.event
+            && !self.is_closed
+        {
+            self.fates.entry(companion.clone()).or_insert(Fate::Open);
         }
-        for fate in self.fates.values_mut() {
-            // A statement may follow an ending.
-            if let Fate::Owed { owed, reply, ending, .. } = fate
-                && (ending.is_none() || matches!(recorded.event, Event::Said { .. }))
-            {
-                let ticket = reply.ticket;
-                if reply.follow(&recorded.event) {
-                    *ending = Some(Box::new(recorded.clone()));
-                } else if reply.ticket != ticket {
-                    **owed = recorded.clone();
-                }
-            }
+        for Change { bid, what } in self.bids.apply(recorded) {
+            self.change(&bid, what, recorded);
         }
         let settled = recorded.event.settled().filter(|settled| settled.messages.contains(&self.message));
         for companion in settled.iter().flat_map(|settled| settled.companions) {
@@ -143,14 +124,30 @@ impl Fates {
             }
         }
         for (companion, fate) in self.fates.iter_mut().filter(|(_, fate)| **fate == Fate::Open) {
-            let is_lost = match &recorded.event {
-                Event::Deleted { messages, .. } => messages.contains(&self.message),
-                Event::Joined { companion: who, .. } => who == companion,
-                event => event.cancels(companion),
-            };
-            if is_lost {
+            let is_new = matches!(&recorded.event, Event::Joined { companion: who, .. } if who == companion);
+            if is_deletion || is_new || recorded.event.cancels(companion) {
                 *fate = Fate::Lost(Box::new(recorded.clone()));
             }
+        }
+    }
+
+    fn change(&mut self, Bid { companion, began, messages, reply: of, .. }: &Bid, what: What, recorded: &Recorded) {
+        if what == What::Now(Phase::Asked) && messages.contains(&self.message) {
+            self.asked.insert(companion.clone(), (*began, None));
+        } else if matches!(what, What::Now(_)) && matches!(recorded.event, Event::Decided(_)) {
+            self.yes.insert(companion.clone(), recorded.seq);
+            let asked = self.asked.get_mut(companion).filter(|(asked, _)| asked == began);
+            asked.into_iter().for_each(|(_, yes)| *yes = Some(recorded.seq));
+        }
+        let Some(Fate::Owed { owed, reply, ending, .. }) = self.fates.get_mut(companion) else { return };
+        if what == What::BegunAgain(*reply) && ending.is_none() {
+            (**owed, *reply) = (recorded.clone(), of.unwrap_or(*reply));
+        } else if let What::Ended(how) = what
+            && *of == Some(*reply)
+            // A statement may follow an ending.
+            && (ending.is_none() || how == Ending::Posted)
+        {
+            *ending = Some(Box::new(recorded.clone()));
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Subject;
-use super::sentences::{author, messages_in_words, secs, times};
+use super::{author, messages_in_words, secs, times};
 use crate::domain::event::{Evaluated, Event, Recorded};
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::{CompanionId, Seq};
@@ -11,12 +10,13 @@ use crate::domain::message::{Message, Modality};
 use crate::domain::names::Names;
 use crate::domain::trigger::Trigger;
 use crate::settings::companion::Companion;
+use crate::story::Subject;
 
 /// If a question comes this long after its message, it had to wait for a round or a statement.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Why a question was asked, and about how many messages. `before` are the events before it, oldest first.
-pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> String {
+pub(crate) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> String {
     let name = &who.name;
     let message = find_message(before, evaluated.message);
     let row = match evaluated.trigger {

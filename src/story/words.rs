@@ -1,41 +1,63 @@
 //! The sentences of a story, one for each thing that happened.
 //!
+//! * `question`: why a question was asked.
 //! * `course`: what followed from a decision.
 //! * `fate`: what happened to a message for one companion.
 //! * `aloud`: a spoken reply, and what of it was heard.
 //! * `round`: a round, its votes and who was selected.
+//! * `streak`: how many statements companions had made in a row.
 
-pub(super) mod aloud;
+mod aloud;
 mod course;
-pub(super) mod fate;
-pub(super) mod round;
+pub(crate) mod fate;
+mod question;
+pub(crate) mod round;
+mod streak;
 
 use std::time::Duration;
 
-use super::speech::HandingOver;
-use super::{Scene, Subject};
+use super::Subject;
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::conversation::{INTERRUPTED, UNVOICED};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Call, Decided, Event, Recorded, Segment};
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::text::shortened;
 use crate::domain::trigger::Trigger;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
 use aloud::cut_off;
-pub(super) use course::consequence;
+pub(crate) use course::consequence;
+pub(crate) use question::question_sentence;
+pub(crate) use streak::in_a_row;
+
+/// A companion's name in the room.
+pub(crate) type Name<'a> = &'a dyn Fn(&CompanionId) -> String;
+
+/// What followed a segment of speech.
+#[derive(Clone, Copy)]
+pub(crate) enum HandingOver {
+    /// It is no message, because it counts as noise or as echo.
+    Noise,
+    Echo,
+    /// It is in the message with this number.
+    Done(Seq),
+    Cleared,
+    Waiting,
+    /// The search ended before the record did.
+    Unknown,
+}
 
 /// The number of characters after which a quotation is cut.
 const QUOTED_CHARS: usize = 200;
 
-pub(super) fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine {
+pub(crate) fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine {
     StoryLine { at: recorded.at.into(), seq: Some(recorded.seq), event: event.into(), text }
 }
 
 /// The author's name, or `Somebody` if it was deleted.
-pub(super) fn author(message: &Message) -> String {
+pub(crate) fn author(message: &Message) -> String {
     name_of(&message.from).to_owned()
 }
 
@@ -43,38 +65,32 @@ fn name_of(person: &Author) -> &str {
     if person.name.is_empty() { "Somebody" } else { &person.name }
 }
 
-impl Scene<'_> {
-    /// Quotes a message with its author and addressees. None if the event is no message.
-    pub(super) fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
-        let Event::Said { message, .. } = &recorded.event else { return None };
-        let text = if is_redacted(message) {
-            format!("{} said something that was deleted since.", author(message))
-        } else {
-            let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
-            match &message.kind {
-                Some(kind) => {
-                    format!("An event ({kind}, {}){}: “{}”", author(message), self.addressees(message), cut(&message.text))
-                }
-                None => {
-                    let (who, to) = (author(message), self.addressees(message));
-                    format!("{who}{bot} said{to}: “{}”{}", cut(&message.text), cut_off(message))
-                }
-            }
-        };
-        Some(line(recorded, "message", text))
-    }
-
-    fn addressees(&self, message: &Message) -> String {
-        let mut names: Vec<_> = message.address.companions.iter().map(|id| self.name(id)).collect();
-        if message.address.others {
-            names.push("somebody else".to_owned());
+/// Quotes a message with its author and addressees. None if the event is no message.
+pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>) -> Option<StoryLine> {
+    let Event::Said { message, .. } = &recorded.event else { return None };
+    let text = if is_redacted(message) {
+        format!("{} said something that was deleted since.", author(message))
+    } else {
+        let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
+        let (who, to) = (author(message), addressees(message, name));
+        match &message.kind {
+            Some(kind) => format!("An event ({kind}, {who}){to}: “{}”", cut(&message.text)),
+            None => format!("{who}{bot} said{to}: “{}”{}", cut(&message.text), cut_off(message)),
         }
-        if names.is_empty() { String::new() } else { format!(" to {}", listed(&names)) }
+    };
+    Some(line(recorded, "message", text))
+}
+
+fn addressees(message: &Message, name: Name<'_>) -> String {
+    let mut names: Vec<_> = message.address.companions.iter().map(name).collect();
+    if message.address.others {
+        names.push("somebody else".to_owned());
     }
+    if names.is_empty() { String::new() } else { format!(" to {}", listed(&names)) }
 }
 
 /// Lists names as in a sentence: `Ana, Ben and Cleo`.
-pub(super) fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),
@@ -83,7 +99,7 @@ pub(super) fn listed(names: &[String]) -> String {
 }
 
 /// A question of this companion that got no answer, or an external companion's missing vote.
-pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
+pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
     let name = &who.name;
     (*companion == who.id).then(|| {
@@ -103,7 +119,7 @@ pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
 }
 
 /// Why there is no answer: the error's code, with an explanation if there is one.
-pub(super) fn failed(error: &str) -> String {
+pub(crate) fn failed(error: &str) -> String {
     match error {
         // Recorded by earlier versions.
         "fatal_answer" => {
@@ -135,7 +151,7 @@ pub(super) fn failed(error: &str) -> String {
     }
 }
 
-pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
+pub(crate) fn decision_sentence(name: &str, decided: &Decided) -> String {
     let answer = decided.decision;
     if decided.reason == Reason::External {
         return format!("The program that plays {name} voted {answer}{}.", vote_in_words(decided));
@@ -182,7 +198,7 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
 }
 
 /// A segment of speech with the person who said it.
-pub(super) fn heard(segment: &Segment) -> String {
+pub(crate) fn heard(segment: &Segment) -> String {
     if segment.is_redacted() {
         return "Somebody said something in the voice call. It has been deleted since.".to_owned();
     }
@@ -190,7 +206,7 @@ pub(super) fn heard(segment: &Segment) -> String {
 }
 
 /// What became of a segment of speech.
-pub(super) fn handed_over(handing_over: HandingOver) -> (&'static str, String) {
+pub(crate) fn handed_over(handing_over: HandingOver) -> (&'static str, String) {
     let (event, text) = match handing_over {
         HandingOver::Done(message) => {
             return ("handed_over", format!("It was handed over as a part of message {message}."));
@@ -233,7 +249,7 @@ fn vote_in_words(decided: &Decided) -> String {
 }
 
 /// A change of the companion's closing stage, and why.
-pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
+pub(crate) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::StageChanged { companion, from, to, cause } = &recorded.event else { return None };
     let name = &who.name;
     let because = match cause {
@@ -250,7 +266,7 @@ pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryL
 }
 
 /// That the companion was paused or resumed, joined or left, or that the room was cleared.
-pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
+pub(crate) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let name = &who.name;
     let text = match &recorded.event {
         Event::Paused { companion, paused } if companion.as_ref().is_none_or(|id| *id == who.id) => {
@@ -266,7 +282,7 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
 }
 
 /// That the last statements were repetitive.
-pub(super) fn repeated(recorded: &Recorded) -> Option<StoryLine> {
+pub(crate) fn repeated(recorded: &Recorded) -> Option<StoryLine> {
     let Event::RepetitionJudged { score, detections, .. } = &recorded.event else { return None };
     (*detections > 0).then(|| {
         let again = if *detections > 1 { format!(", {detections} times in a row") } else { String::new() };
@@ -286,7 +302,7 @@ fn model(call: &Call) -> String {
     format!("{by} (in {took}{waited}; {} tokens read, {} written)", call.input_tokens, call.output_tokens)
 }
 
-pub(super) fn settled(name: &str, messages: usize) -> String {
+pub(crate) fn settled(name: &str, messages: usize) -> String {
     match messages {
         0 => format!("{name} stays silent."),
         count => format!(
@@ -308,7 +324,7 @@ fn trigger_in_words(trigger: Trigger) -> &'static str {
 }
 
 /// The number of other messages besides one.
-pub(super) fn together_with(messages: &[Seq]) -> String {
+pub(crate) fn together_with(messages: &[Seq]) -> String {
     match messages.len() {
         0 | 1 => String::new(),
         2 => ", together with one other message".to_owned(),
@@ -316,7 +332,7 @@ pub(super) fn together_with(messages: &[Seq]) -> String {
     }
 }
 
-pub(super) fn times(count: u64) -> String {
+pub(crate) fn times(count: u64) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
@@ -324,12 +340,12 @@ pub(super) fn times(count: u64) -> String {
     }
 }
 
-pub(super) fn messages_in_words(count: usize) -> String {
+pub(crate) fn messages_in_words(count: usize) -> String {
     if count == 1 { "one message".into() } else { format!("{count} messages") }
 }
 
 /// A span of time: in seconds, with a tenth if it is short, or in minutes, hours or days if it is long.
-pub(super) fn secs(span: Duration) -> String {
+pub(crate) fn secs(span: Duration) -> String {
     let secs = span.as_secs_f64();
     let whole = |unit: f64| (secs / unit).round();
     let tenths = (secs * 10.0).round();
@@ -346,7 +362,7 @@ pub(super) fn secs(span: Duration) -> String {
     }
 }
 
-pub(super) fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     shortened(text, QUOTED_CHARS).into_owned()
 }
 

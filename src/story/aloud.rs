@@ -7,35 +7,35 @@ use crate::domain::event::{Event, Recorded, Segment};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::Message;
 use crate::domain::moment::Moment;
-use crate::domain::voice::interruption::{Interrupted, Verdict};
+use crate::domain::voice::interruption::Verdict;
 use crate::domain::voice::segment::Kind;
 use crate::journal::redaction::is_redacted;
 
 /// A reply that was to be spoken, as far as the record is read.
-pub(super) struct SpokenReply {
+pub(crate) struct SpokenReply {
     owed_at: Moment,
     /// The people who held it back.
     held_by: BTreeSet<Arc<str>>,
     /// What was said aloud since it was owed, with the numbers of the messages.
     said: Vec<(Seq, Message)>,
     /// The words that have started to be heard.
-    pub(super) words: String,
+    pub(crate) words: String,
     /// It was cut: what was heard of it becomes the statement.
     is_cut: bool,
 }
 
 impl SpokenReply {
-    pub(super) const fn new(owed: &Recorded) -> Self {
+    pub(crate) const fn new(owed: &Recorded) -> Self {
         Self { owed_at: owed.at, held_by: BTreeSet::new(), said: Vec::new(), words: String::new(), is_cut: false }
     }
 
     /// Whether it ended early, and the statement with what was heard follows whatever happens.
-    pub(super) const fn leaves_statement(&self) -> bool {
+    pub(crate) const fn leaves_statement(&self) -> bool {
         self.is_cut && !self.words.is_empty()
     }
 
     /// Notes what people said since it was owed. Returns whether somebody held it back with that.
-    pub(super) fn hear(&mut self, recorded: &Recorded) -> bool {
+    pub(crate) fn hear(&mut self, recorded: &Recorded) -> bool {
         match &recorded.event {
             Event::Said { message, .. } if message.speech.is_some() && !is_redacted(message) => {
                 self.said.push((recorded.seq, message.clone()));
@@ -50,14 +50,25 @@ impl SpokenReply {
         self.words.is_empty() && segment.ended >= self.owed_at && matches!(segment.kind, Kind::Words | Kind::Backchannel)
     }
 
-    /// What people said meanwhile, and is taken in. `before` are the messages that it answered before.
-    pub(super) fn taken_in(&self, messages: &[Seq], before: &[Seq]) -> Vec<Message> {
-        let is_new = |seq: &Seq| messages.contains(seq) && !before.contains(seq);
-        self.said.iter().filter(|(seq, _)| is_new(seq)).map(|(_, message)| message.clone()).collect()
+    /// What people said aloud meanwhile, of these messages.
+    pub(crate) fn said(&self, messages: &[Seq]) -> impl Iterator<Item = &Message> {
+        self.said.iter().filter(|(seq, _)| messages.contains(seq)).map(|(_, message)| message)
     }
 
-    /// A sentence is about to be heard. Returns whether it is the first. After a restart the reply may begin again.
-    pub(super) fn start(&mut self, sentence: u32, text: &str) -> bool {
+    /// A sentence is about to be heard, or somebody talks into it. Returns whether that is worth a line: of the sentences, only the first.
+    pub(crate) fn go_on(&mut self, event: &Event) -> bool {
+        match event {
+            Event::SentenceStarting { sentence, text, .. } => self.start(*sentence, text),
+            Event::Interrupted { interrupted, .. } => {
+                self.is_cut |= cuts(interrupted.verdict);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether it is the first sentence. After a restart the reply may begin again.
+    fn start(&mut self, sentence: u32, text: &str) -> bool {
         let is_first = self.words.is_empty();
         if sentence == 0 {
             self.words.clear();
@@ -66,19 +77,14 @@ impl SpokenReply {
         self.words.push_str(if text.is_empty() { " " } else { text });
         is_first
     }
-
-    /// Somebody talked into it, or stopped it.
-    pub(super) const fn interrupt(&mut self, interrupted: &Interrupted) {
-        self.is_cut |= cuts(interrupted.verdict);
-    }
 }
 
 /// The people in a record, by id, with the newest name of each.
 #[derive(Default)]
-pub(super) struct People(BTreeMap<PersonId, Arc<str>>);
+pub(crate) struct People(BTreeMap<PersonId, Arc<str>>);
 
 impl People {
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(crate) fn note(&mut self, event: &Event) {
         let from = match event {
             Event::VoiceJoined { from } => from,
             Event::Segment(segment) => &segment.from,
@@ -89,7 +95,7 @@ impl People {
         }
     }
 
-    pub(super) fn name(&self, id: &PersonId) -> Option<Arc<str>> {
+    pub(crate) fn name(&self, id: &PersonId) -> Option<Arc<str>> {
         self.0.get(id).cloned()
     }
 }

@@ -7,20 +7,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::reading::with;
 use super::losses::Losses;
-use crate::actors::membership::memberships::Memberships;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded, Segment};
 use crate::domain::gate::InterjectionPolicy;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::is_usual;
-use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
 use crate::settings::Settings;
+use crate::settings::companion::Companion;
 
 /// Stands for another addressee of a message, whose name is not on record.
 const SOMEBODY_ELSE: &str = "somebody else";
@@ -37,22 +35,20 @@ const NEVER_SECS: f64 = 1e6;
 const FIRST_AUDIO: Duration = Duration::from_millis(400);
 
 /// The script of these events, which are all events that the journal still contains.
-pub(in crate::backend) fn of(
-    channel_key: &ChannelKey,
+///
+/// `cast` are the companions with their settings in the room, and `present` those that are in it.
+pub(crate) fn of(
+    channel: &ChannelId,
     events: &[Recorded],
-    memberships: &Memberships,
+    cast: &BTreeMap<CompanionId, Companion>,
+    present: impl IntoIterator<Item = CompanionId>,
     settings: &Settings,
 ) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
     let asked_about = events.iter().filter_map(asked_about).flatten().copied().collect();
-    let mut script = Script { began, channel: channel_key.channel.as_str(), asked_about, ..Script::default() };
-    let cast = memberships.companions();
-    for id in cast.keys().chain(memberships.present(&channel_key.channel).keys()) {
-        if let Some(companion) = memberships.companion(&channel_key.channel, id) {
-            script.policies.insert(id.clone(), companion.policy());
-            script.names.insert(id.clone(), companion.name.clone());
-        }
-    }
+    let mut script = Script { began, channel: channel.as_str(), asked_about, ..Script::default() };
+    script.policies = cast.iter().map(|(id, companion)| (id.clone(), companion.policy())).collect();
+    script.names = cast.iter().map(|(id, companion)| (id.clone(), companion.name.clone())).collect();
     let mut losses = Losses::default();
     for recorded in events {
         script.take(recorded);
@@ -61,10 +57,10 @@ pub(in crate::backend) fn of(
     script.end_judgement();
     if losses.is_truncated() {
         // The events that say who joined have expired.
-        script.present.extend(memberships.present(&channel_key.channel).keys().cloned());
+        script.present.extend(present);
     }
 
-    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, channel_key, memberships)).collect();
+    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, cast)).collect();
     let side = script.asked.iter().flat_map(|(companion, ticket, _)| {
         let given = script.answers.get(ticket);
         // What could not be read was asked once more.
@@ -267,21 +263,22 @@ impl Script<'_> {
         if message.address.others {
             mentions.push(SOMEBODY_ELSE);
         }
-        let event = json!({
+        let mut event = json!({
             "at": at,
             "channel": self.channel,
             "from": if message.from.name.is_empty() { SOMEBODY } else { &message.from.name },
             "text": if is_redacted(message) { DELETED_TEXT } else { &message.text },
             "mentions": mentions,
-        });
-        let more = json!({
             "reply_to": reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()),
             "modality": (message.modality == Modality::Voice).then_some(message.modality),
             "lull_endpoint": message.lull_endpoint.then_some(true),
             "kind": message.kind,
             "bot": (message.from.role == Role::Bot).then_some(true),
         });
-        with(event, more)
+        if let Value::Object(fields) = &mut event {
+            fields.retain(|_, value| !value.is_null());
+        }
+        event
     }
 
     fn add_answer(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>, is_unreadable: bool) {
@@ -374,8 +371,8 @@ fn answer(companion: &CompanionId, answer: Option<&Answer>, default: &str) -> Va
     }
 }
 
-fn companion(id: &CompanionId, channel_key: &ChannelKey, memberships: &Memberships) -> Value {
-    let Some(companion) = memberships.companion(&channel_key.channel, id) else { return json!({ "id": id }) };
+fn companion(id: &CompanionId, cast: &BTreeMap<CompanionId, Companion>) -> Value {
+    let Some(companion) = cast.get(id) else { return json!({ "id": id }) };
     json!({
         "id": id,
         "name": companion.name,

@@ -1,14 +1,17 @@
 //! How rounds go, as the record tells it event by event, for those who show them. What the conversation decided is on record; nothing is decided here.
+#![warn(clippy::wildcard_enum_match_arm)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
-use crate::domain::id::{CompanionId, Seq, TurnId};
-use crate::domain::round::{SelectedBy, ranked, selected_by};
-use crate::domain::settlement::PendingReply;
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::round::{SelectedBy, message_id, ranked, selected_by};
+use crate::domain::turn::bid::{Bid, Change, Ending, Phase as BidPhase, What};
+use crate::domain::turn::bids::Bids;
 use crate::domain::vote::{Stance, State};
 use crate::ports::backend::stamp::Stamp;
 
@@ -17,7 +20,7 @@ const MAX_ROUNDS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Votes are missing.
     #[default]
     Open,
@@ -33,12 +36,12 @@ pub(super) enum Phase {
 /// How a round ended in which somebody wanted to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Posted,
     Failed,
     /// A person asked the speaker to stop.
     Cancelled,
-    /// The room was cleared, its messages were deleted, or another speaker was selected first.
+    /// Its messages were deleted, the room was cleared, the speaker left, was paused or ended the conversation, or another one was selected first.
     Dropped,
     /// A held vote of another round was selected.
     Outvoted,
@@ -46,22 +49,27 @@ pub(super) enum Outcome {
 
 /// One round, as the API shows it (docs/live.md).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct RoundCourse {
-    seq: Seq,
-    at: Stamp,
-    message_id: Seq,
+pub(crate) struct RoundCourse {
+    pub(crate) seq: Seq,
+    pub(crate) at: Stamp,
+    pub(crate) message_id: Seq,
     deadline: Option<Stamp>,
-    pub(super) phase: Phase,
+    pub(crate) phase: Phase,
     asked: BTreeSet<CompanionId>,
     awaited: BTreeSet<CompanionId>,
-    missing: BTreeSet<CompanionId>,
+    /// The companions that did not vote, with the reason as a stable code if a question got no answer.
+    #[serde(serialize_with = "keys")]
+    missing: BTreeMap<CompanionId, Option<Arc<str>>>,
     states: BTreeMap<CompanionId, State>,
     /// The events that say what the companions answered.
-    pub(super) answers: BTreeMap<CompanionId, Seq>,
+    pub(crate) answers: BTreeMap<CompanionId, Seq>,
     candidates: Vec<CompanionId>,
     held: BTreeSet<CompanionId>,
     selected: Option<CompanionId>,
     reason: Option<&'static str>,
+    /// The rule that selected it. None: nobody else could speak.
+    #[serde(skip)]
+    pub(crate) by: Option<SelectedBy>,
     /// Who has the floor: not the selected companion, if its reply failed.
     speaker: Option<CompanionId>,
     /// Whether the speaker lost the floor and writes on.
@@ -74,25 +82,33 @@ pub(super) struct RoundCourse {
     closed_at: Option<Stamp>,
     speak_at: Option<Stamp>,
     #[serde(skip)]
-    turn: Option<TurnId>,
-    #[serde(skip)]
     has_changed: bool,
 }
 
 impl RoundCourse {
     fn new(recorded: &Recorded, message_id: Seq) -> Self {
-        let (seq, at, turn) = (recorded.seq, recorded.at.into(), recorded.turn);
-        Self { seq, at, message_id, turn, has_changed: true, ..Self::default() }
+        Self { seq: recorded.seq, at: recorded.at.into(), message_id, has_changed: true, ..Self::default() }
     }
 
     /// Whether a companion that voted to speak got the floor, once that is decided. Nothing is if the round was given up first.
-    pub(super) fn has_won(&self, companion: &CompanionId) -> Option<bool> {
+    pub(crate) fn has_won(&self, companion: &CompanionId) -> Option<bool> {
         match (&self.selected, self.phase) {
             (Some(selected), _) => Some(selected == companion),
             (None, Phase::Open) => None,
             (None, Phase::Held) => (!self.held.contains(companion)).then_some(false),
             (None, _) => (self.outcome != Some(Outcome::Dropped)).then_some(false),
         }
+    }
+
+    /// The companions that were asked, and those that listened without that, as far as the opening is known.
+    pub(crate) fn opening(&self) -> Option<(impl Iterator<Item = &CompanionId>, impl Iterator<Item = &CompanionId>)> {
+        self.deadline?;
+        Some((self.asked.iter(), self.states.keys().filter(|companion| !self.asked.contains(*companion))))
+    }
+
+    /// Why a companion did not vote, as a stable code.
+    pub(crate) fn error_of(&self, companion: &CompanionId) -> Option<&str> {
+        self.missing.get(companion)?.as_deref()
     }
 
     fn awaits_statement(&self) -> bool {
@@ -116,7 +132,7 @@ impl RoundCourse {
             }
             self.states.insert(state.from.clone(), state.clone());
         }
-        self.missing.append(&mut self.awaited);
+        self.missing.extend(std::mem::take(&mut self.awaited).into_iter().map(|companion| (companion, None)));
         self.speak_at = closed.speak_at.map(Stamp);
         self.held = closed.held.iter().cloned().collect();
         self.phase = if self.held.is_empty() { Phase::Over } else { Phase::Held };
@@ -125,7 +141,7 @@ impl RoundCourse {
 
     fn select(&mut self, selected: &CompanionId, by: Option<SelectedBy>) {
         let is_called = self.states.get(selected).is_some_and(|state| state.selected);
-        self.reason = by.map(|by| by.code(is_called));
+        (self.by, self.reason) = (by, by.map(|by| by.code(is_called)));
         (self.selected, self.speaker) = (Some(selected.clone()), Some(selected.clone()));
         self.held.clear();
         (self.phase, self.has_changed) = (Phase::Waiting, true);
@@ -152,25 +168,31 @@ impl RoundCourse {
 
 /// The rounds of a channel's record. It may begin anywhere: a round whose opening is not known begins with its first vote.
 #[derive(Debug, Default)]
-pub(super) struct RoundCourses {
+pub(crate) struct RoundCourses {
     /// Oldest first: those that are not over, and until the next one opens also those that are.
     rounds: Vec<RoundCourse>,
     /// The newest statement of each companion.
     spoke: BTreeMap<CompanionId, Seq>,
-    /// What each companion was asked about last, or answers.
-    replies: BTreeMap<CompanionId, PendingReply>,
+    pub(crate) bids: Bids,
 }
 
 impl RoundCourses {
     /// The rounds that the last event changed.
-    pub(super) fn changed(&self) -> impl Iterator<Item = &RoundCourse> {
+    pub(crate) fn changed(&self) -> impl Iterator<Item = &RoundCourse> {
         self.rounds.iter().filter(|round| round.has_changed)
     }
 
-    pub(super) fn follow(&mut self, recorded: &Recorded) {
+    /// The open round that a State is for.
+    pub(crate) fn round_of(&self, vote: &State) -> Option<&RoundCourse> {
+        self.rounds.iter().rfind(|round| round.phase == Phase::Open && message_id(round.message_id) == vote.message_id)
+    }
+
+    /// Applies the next event. Returns what it changes for companions.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what happens to companions is a change of their bids")]
+    pub(crate) fn follow(&mut self, recorded: &Recorded) -> Vec<Change> {
         self.rounds.iter_mut().for_each(|round| round.has_changed = false);
         let at = Stamp(recorded.at);
-        self.follow_replies(recorded);
+        let changes = self.bids.apply(recorded);
         match &recorded.event {
             Event::RoundOpened(opened) => {
                 self.rounds.retain(|round| round.phase != Phase::Over);
@@ -184,12 +206,6 @@ impl RoundCourses {
                 self.rounds.push(round);
             }
             Event::Decided(decided) => self.decide(recorded, decided),
-            Event::Unanswered { companion, .. } => {
-                if let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion)) {
-                    round.answer(companion, recorded.seq, None);
-                    round.missing.insert(companion.clone());
-                }
-            }
             Event::RoundClosed(closed) => {
                 let index = self.open_round(recorded, closed.message);
                 let round = &mut self.rounds[index];
@@ -198,7 +214,6 @@ impl RoundCourses {
                 round.candidates = ranked(closed.states.iter(), |companion| self.spoke.get(companion).copied());
                 if let Some(selected) = &closed.selected {
                     round.select(selected, selected_by(&closed.states, selected, |who| self.spoke.get(who).copied()));
-                    self.drop_others(index, at);
                 }
             }
             Event::HeldSelected { selected, others } => {
@@ -219,32 +234,10 @@ impl RoundCourses {
                         round.instead = Some(selected.clone());
                     }
                 }
-                winner.into_iter().for_each(|winner| self.drop_others(winner, at));
-            }
-            Event::ReplyOwed { companion, .. } => {
-                // The next candidate takes the floor when a reply has failed.
-                let has_failed = |round: &RoundCourse| {
-                    round.outcome == Some(Outcome::Failed) && round.turn.is_some() && round.turn == recorded.turn
-                };
-                let index = self.awaiting(companion).or_else(|| self.rounds.iter().rposition(has_failed));
-                if let Some(round) = index.map(|index| &mut self.rounds[index]) {
-                    (round.phase, round.outcome, round.has_changed) = (Phase::Speaking, None, true);
-                    round.speaker = Some(companion.clone());
-                }
-            }
-            Event::FloorExpired { companion, .. } | Event::FloorTaken { companion, .. } => {
-                if let Some(index) = self.awaiting(companion) {
-                    let late = matches!(recorded.event, Event::FloorExpired { .. });
-                    (self.rounds[index].late, self.rounds[index].has_changed) = (late, true);
-                }
             }
             Event::Said { message, reply: Some(_), .. } => {
-                let companion = CompanionId::from(&*message.from.id);
-                self.end(&companion, Outcome::Posted, at);
-                self.spoke.insert(companion, recorded.seq);
+                self.spoke.insert(CompanionId::from(&*message.from.id), recorded.seq);
             }
-            Event::ReplyFailed { companion, .. } => self.end(companion, Outcome::Failed, at),
-            Event::Cancelled { companion, .. } => self.end(companion, Outcome::Cancelled, at),
             Event::Cleared => self.rounds.iter_mut().for_each(|round| round.end(Outcome::Dropped, at)),
             Event::Left { companion } => {
                 for round in &mut self.rounds {
@@ -252,27 +245,64 @@ impl RoundCourses {
                         round.has_changed |= round.asked.remove(companion) | round.states.remove(companion).is_some();
                         round.awaited.remove(companion);
                     }
-                    round.release(companion, None);
                 }
             }
             _ => {}
         }
+        changes.iter().for_each(|change| self.change(change, recorded));
         for round in self.rounds.iter_mut().filter(|round| round.has_changed && round.phase == Phase::Open) {
             round.candidates = ranked(round.states.values(), |companion| self.spoke.get(companion).copied());
         }
+        changes
     }
 
-    /// Gives up what was deleted with all messages that it was about, before or after it is owed.
-    fn follow_replies(&mut self, recorded: &Recorded) {
-        if let Event::Evaluated(evaluated) = &recorded.event {
-            let (companion, messages) = (evaluated.companion.clone(), evaluated.messages.clone());
-            self.replies.insert(companion.clone(), PendingReply { companion, ticket: None, messages });
-        }
-        let is_deletion = matches!(recorded.event, Event::Deleted { .. });
-        let ended = self.replies.values_mut().filter_map(|reply| reply.follow(&recorded.event).then(|| reply.companion.clone()));
-        for companion in ended.collect::<Vec<_>>().into_iter().filter(|_| is_deletion) {
-            self.end(&companion, Outcome::Dropped, recorded.at.into());
-            self.rounds.iter_mut().for_each(|round| round.release(&companion, None));
+    /// What happened to a companion of a round.
+    fn change(&mut self, Change { bid: Bid { companion, phase, .. }, what }: &Change, recorded: &Recorded) {
+        let is_failed = |round: &RoundCourse| round.outcome == Some(Outcome::Failed);
+        match what {
+            What::Owed | What::TookOver => {
+                let takes_over = *what == What::TookOver;
+                let index = if takes_over { self.rounds.iter().rposition(is_failed) } else { self.awaiting(companion) };
+                if let Some(round) = index.map(|index| &mut self.rounds[index]) {
+                    (round.phase, round.outcome, round.has_changed) = (Phase::Speaking, None, true);
+                    round.speaker = Some(companion.clone());
+                }
+            }
+            What::Late | What::FloorTaken => {
+                if let Some(index) = self.awaiting(companion) {
+                    (self.rounds[index].late, self.rounds[index].has_changed) = (*what == What::Late, true);
+                }
+            }
+            What::Ended(ending) if *phase >= BidPhase::Selected => {
+                let outcome = match ending {
+                    Ending::Posted => Outcome::Posted,
+                    Ending::Failed => Outcome::Failed,
+                    Ending::Cancelled => Outcome::Cancelled,
+                    Ending::Declined
+                    | Ending::Unanswered
+                    | Ending::Deleted
+                    | Ending::Cleared
+                    | Ending::Left
+                    | Ending::Paused
+                    | Ending::Closed
+                    | Ending::Settled
+                    | Ending::AskedAnew
+                    | Ending::Replaced => Outcome::Dropped,
+                };
+                let index = self.awaiting(companion);
+                index.into_iter().for_each(|index| self.rounds[index].end(outcome, recorded.at.into()));
+            }
+            What::Ended(_) => {
+                let reason = if let Event::Decided(decided) = &recorded.event { Some(decided.reason) } else { None };
+                self.rounds.iter_mut().for_each(|round| round.release(companion, reason));
+                if let Event::Unanswered { error, .. } = &recorded.event
+                    && let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion))
+                {
+                    round.answer(companion, recorded.seq, None);
+                    round.missing.insert(companion.clone(), Some(error.clone()));
+                }
+            }
+            What::Now(_) | What::BegunAgain(_) | What::Stalled | What::Interrupted => {}
         }
     }
 
@@ -283,14 +313,11 @@ impl RoundCourses {
             let index = self.open_round(recorded, message);
             self.rounds[index].answer(&vote.from, recorded.seq, Some(vote));
         }
-        // Messages that are too many, and backchannel, may settle while a vote is held. Any other NO ends it.
-        let ends_wish = decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
-        for companion in decided.companions.iter().filter(|_| ends_wish) {
-            for round in &mut self.rounds {
-                round.release(companion, Some(decided.reason));
-                if round.awaited.contains(companion) {
-                    round.answer(companion, recorded.seq, None);
-                }
+        // Messages that are too many, and backchannel, may settle before a companion answers.
+        let answers = decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
+        for companion in decided.companions.iter().filter(|_| answers) {
+            for round in self.rounds.iter_mut().filter(|round| round.awaited.contains(companion)) {
+                round.answer(companion, recorded.seq, None);
             }
         }
     }
@@ -308,19 +335,10 @@ impl RoundCourses {
     fn awaiting(&self, companion: &CompanionId) -> Option<usize> {
         self.rounds.iter().rposition(|round| round.awaits_statement() && round.speaker.as_ref() == Some(companion))
     }
+}
 
-    fn end(&mut self, companion: &CompanionId, outcome: Outcome, at: Stamp) {
-        self.awaiting(companion).into_iter().for_each(|index| self.rounds[index].end(outcome, at));
-    }
-
-    /// Only one companion has the floor or is about to: another round that still waits for its speaker was dropped.
-    fn drop_others(&mut self, selecting: usize, at: Stamp) {
-        for (index, round) in self.rounds.iter_mut().enumerate() {
-            if index != selecting && round.awaits_statement() && !round.late {
-                round.end(Outcome::Dropped, at);
-            }
-        }
-    }
+fn keys<K: Serialize, V, S: Serializer>(map: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(map.keys())
 }
 
 #[cfg(test)]
@@ -328,7 +346,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said};
+    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said, with};
 
     #[test]
     fn a_round_goes_on_to_the_statement_of_the_selected_companion() {
@@ -339,7 +357,7 @@ mod tests {
         assert_eq!((course.phase, course.awaited.len()), (Phase::Open, 1));
         rounds.follow(json!({ "event": "unanswered", "companion": "cleo", "ticket": 3, "trigger": "lull", "error": "timeout", "back_off": { "secs": 5, "nanos": 0 } }));
         let course = rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
-        assert_eq!(course.missing, BTreeSet::from(["cleo".into()]));
+        assert_eq!(course.missing, BTreeMap::from([("cleo".into(), Some("timeout".into()))]));
         assert_eq!((course.selected.clone(), course.reason), (Some("ben".into()), Some("important")));
         assert_eq!((&*course.candidates, course.phase), (&["ben".into(), "aria".into()][..], Phase::Waiting));
         assert_eq!((course.has_won(&"ben".into()), course.has_won(&"aria".into())), (Some(true), Some(false)));
@@ -354,7 +372,10 @@ mod tests {
     #[test]
     fn the_next_candidate_takes_over_when_a_reply_fails() {
         let mut rounds = Rounds::open();
-        rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
+        rounds.follow(with(
+            closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]),
+            json!({ "others": [{ "companion": "aria" }] }),
+        ));
         rounds.follow(reply_owed("ben", 9, &[1]));
 
         let failed = json!({ "event": "reply_failed", "companion": "ben", "ticket": 9, "trigger": "lull", "error": "empty" });
@@ -372,7 +393,9 @@ mod tests {
             assert_eq!(rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], None, &["aria", "ben"])).phase, Phase::Held);
             rounds
         };
-        let declined = |companion, reason| decided(&[companion], "NO", &[], json!({ "reason": reason }));
+        let declined = |companion, reason| {
+            decided(&[companion], "NO", &[], json!({ "reason": reason, "upto": u64::from(reason == "loop_guard") }))
+        };
         let (mut selected, mut given_up) = (held(), held());
 
         let course = selected.follow(json!({ "event": "held_selected", "selected": "aria", "others": [] }));

@@ -33,7 +33,7 @@ pub(super) fn interrupted(interrupted: &Interrupted, by: Option<&str>, name: &st
 }
 
 /// Where a statement was cut off, by whom, and what nobody heard. Empty if it was not.
-pub(in crate::backend::why) fn cut_off(message: &Message) -> String {
+pub(crate) fn cut_off(message: &Message) -> String {
     let Some(known) = &message.cut else { return String::new() };
     let by = known.by.as_ref().map_or("It was cut off there".to_owned(), |by| format!("{} cut it off there", name_of(by)));
     match known.full.strip_prefix(message.text.trim_end()).map(str::trim).filter(|unheard| !unheard.is_empty()) {

@@ -1,0 +1,31 @@
+//! What the record says, for people: pure code that takes events and gives facts, and words for them. What reads the store and asks actors is in
+//! `backend`.
+//!
+//! * `rounds`: how rounds go.
+//! * `course`: what each event after a decision means for it.
+//! * `aloud`: what happened to a spoken reply, and what of it was heard.
+//! * `fates`: what happened to a message, for every companion.
+//! * `script`: the replay script of a room; `losses`: what it cannot represent.
+//! * `words`: one sentence for each thing that happened.
+
+pub(crate) mod aloud;
+pub(crate) mod course;
+pub(crate) mod fates;
+mod losses;
+pub(crate) mod rounds;
+pub(crate) mod script;
+pub(crate) mod words;
+
+use std::sync::Arc;
+
+use crate::domain::id::CompanionId;
+use crate::settings::companion::Companion;
+
+/// The companion that a story is about.
+pub(crate) struct Subject {
+    pub(crate) id: CompanionId,
+    pub(crate) name: Arc<str>,
+    /// Its current settings in the room, if it is configured or external.
+    pub(crate) settings: Option<Companion>,
+    pub(crate) is_external: bool,
+}

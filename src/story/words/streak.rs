@@ -1,0 +1,34 @@
+//! How many statements companions had made in a row, in words.
+
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::Role;
+use crate::domain::turn::bid::{Ending, What};
+use crate::domain::turn::bids::Bids;
+
+/// The statements before a decision, counted like the loop guard counts them.
+pub(crate) fn in_a_row(before: &[Recorded]) -> String {
+    let (mut bids, mut newest_human) = (Bids::default(), Seq::NONE);
+    let (mut said, mut counted) = (0_u64, 0_u64);
+    for recorded in before {
+        match &recorded.event {
+            Event::Said { message, .. }
+                if message.from.role == Role::Person && !message.is_event() && !message.is_backchannel() =>
+            {
+                (said, counted, newest_human) = (0, 0, recorded.seq);
+            }
+            // The statement that is replaced does not count.
+            Event::ReplyOwed { again: Some(_), .. } => (said, counted) = (said.saturating_sub(1), counted.saturating_sub(1)),
+            _ => {}
+        }
+        for change in bids.apply(recorded).iter().filter(|change| change.what == What::Ended(Ending::Posted)) {
+            said += 1;
+            counted += u64::from(change.bid.selected_at.is_none_or(|at| at >= newest_human));
+        }
+    }
+    if said > counted {
+        // A statement that was already being written when a person spoke does not count.
+        return format!("Companions had made {said} statements since a person spoke, {counted} of them selected after that.");
+    }
+    format!("Companions had made {counted} statements in a row, without a message by a person.")
+}
