@@ -574,7 +574,7 @@ impl State {
         }
     }
 
-    /// Somebody pressed Stop. It is confirmed once it is on record. A spoken reply stops in the voice call, and its end is on record later.
+    /// Somebody pressed Stop. It is confirmed once it is on record. A spoken reply stops in the voice call, and its statement is on record later.
     fn stop_reply(&mut self, companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>>) {
         if self.restoring.is_some() || self.conversation.turns().stoppable_reply(&companion).is_none() {
             let error = if self.restoring.is_some() { VoteError::Gone } else { VoteError::NotWriting { companion } };

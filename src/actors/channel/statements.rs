@@ -85,7 +85,7 @@ impl State {
     /// Posts a statement: on the platform first, if the channel has one.
     pub(super) fn post(&mut self, posting: Posting) {
         let Posting { companion, ticket, text, spoken } = posting;
-        // What was heard was said already.
+        // Words that were spoken are not sent to the platform; only the rest is.
         let to_post = match &spoken {
             Some(spoken) => spoken.rest.clone(),
             None => Some(text.clone()),

@@ -55,7 +55,7 @@ impl VoiceEffects {
     }
 }
 
-/// Makes a reply heard, now that this is on record. It may have ended or paused meanwhile; then it is resumed where it paused.
+/// Makes a reply heard, now that this is on record. If it has ended meanwhile, nothing happens; if it has paused, it begins once it is resumed.
 pub(super) fn play_on_record(effect: CallEffect, conversation: &Conversation, channel: &ChannelContext) {
     let is_wanted = match &effect {
         CallEffect::Reply { ticket, aloud: Aloud::Play(_), .. } => conversation.voice().plays_aloud(*ticket),

@@ -1,4 +1,4 @@
-//! Plays one reply: what is to be made next, which packet is due, and how far it was heard. It makes no audio itself.
+//! Decides what of a reply is due to be played: what is to be made next, which packet is due, and how far it was heard. It makes no audio itself.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -134,6 +134,8 @@ impl CallState {
                     playback.play(world.now);
                     let companion = playback.companion.clone();
                     out.push(show(View::Speaking { companion, reply: reply_number, from: Duration::ZERO }));
+                    // It was ducked while its beginning was being journaled.
+                    out.extend(reply.is_ducked.then(|| show(View::Duck(reply_number, true))));
                     out.push(Effect::After(Duration::ZERO, Input::Tick));
                 }
                 interruption::Effect::Duck | interruption::Effect::Unduck => {
@@ -142,14 +144,21 @@ impl CallState {
                     out.extend(onset.map(|onset| Effect::Ducked(world.now.saturating_sub(onset))));
                     out.push(show(View::Duck(reply_number, reply.is_ducked)));
                 }
+                // It was paused while its beginning was being journaled. Then it begins when it is resumed.
+                interruption::Effect::Pause if !playback.has_begun() => {}
                 interruption::Effect::Pause => {
                     playback.pause();
                     out.push(show(View::Flush(reply_number)));
                 }
                 interruption::Effect::Resume { from } => {
+                    let has_begun = playback.has_begun();
                     let from = playback.resume(from, world.now);
                     reply.is_ducked = false;
-                    out.extend([show(View::Resume(reply_number, from)), Effect::After(Duration::ZERO, Input::Tick)]);
+                    out.push(show(match has_begun {
+                        true => View::Resume(reply_number, from),
+                        false => View::Speaking { companion: playback.companion.clone(), reply: reply_number, from },
+                    }));
+                    out.push(Effect::After(Duration::ZERO, Input::Tick));
                 }
                 interruption::Effect::SentenceDropped { sentence } => {
                     let has_failed = playback.fail_sentence(sentence);

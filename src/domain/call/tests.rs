@@ -386,6 +386,23 @@ fn who_enters_during_a_reply_is_shown_what_is_going_on() {
 }
 
 #[test]
+fn what_happens_while_the_beginning_of_a_reply_is_journaled_counts_once_it_begins() {
+    let (mut ducked, mut paused) = (Scene::default(), Scene::default());
+    let play = |effect| Aloud::Play(effect);
+
+    ducked.prepare();
+    ducked.reply(7, play(interruption::Effect::Duck));
+    let begun = ducked.reply(7, play(interruption::Effect::Speak));
+    assert_eq!(shown(&begun).last(), Some(&&View::Duck(7, true)));
+
+    paused.prepare();
+    let held = paused.reply(7, play(interruption::Effect::Pause));
+    let begun = paused.reply(7, play(interruption::Effect::Resume { from: Duration::ZERO }));
+    assert_eq!(shown(&held), [] as [&View; 0]);
+    assert!(matches!(shown(&begun)[..], [View::Speaking { reply: 7, from: Duration::ZERO, .. }]), "{begun:?}");
+}
+
+#[test]
 fn audio_of_an_earlier_reply_does_not_count() {
     let mut scene = Scene::default();
     let first = scene.speak(1);

@@ -20,7 +20,7 @@ pub enum PersonAction {
     Stop { reply: u32 },
     /// What plays to all who take part is not heard any more, or hears nobody; or both are over.
     Silenced(bool),
-    /// Says this aloud, as far as the call is concerned.
+    /// Typed this text, which is treated as speech.
     Say(Arc<str>),
     /// Leaves the call.
     Leave,

@@ -190,7 +190,7 @@ impl Conversation {
             Event::Replanned { .. } | Event::ReplyExtended { .. } => self.apply_replanned(event, notes),
             Event::SentenceStarting { ticket, sentence, text, .. } => self.turns.start_sentence(*ticket, *sentence, text),
             Event::SentencePlayed { ticket, sentence, heard, .. } => self.turns.note_heard(*ticket, *sentence, *heard),
-            // What follows from it is another event.
+            // It changes nothing here; `SentencePlayed` and `Said` do.
             Event::Interrupted { .. } => {}
             Event::Cancelled { companion, ticket, message, .. } => self.apply_cancelled(companion, *ticket, *message),
             Event::FloorExpired { ticket, .. } => self.turns.expire_floor(*ticket),

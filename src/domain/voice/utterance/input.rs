@@ -1,4 +1,4 @@
-//! What a call is told, and what it answers.
+//! What the gathering of people's words is told, and what follows.
 
 use std::collections::BTreeSet;
 
