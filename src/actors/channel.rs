@@ -15,6 +15,7 @@ pub mod folded;
 mod guild_budgets;
 mod interjection_policies;
 mod journal_state;
+mod losses;
 mod members;
 mod notes;
 mod post_commit;
@@ -41,7 +42,7 @@ use tokio::time::Instant;
 
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection};
 use crate::actors::messages::guild::GuildMessage;
-use crate::actors::messages::models::Outcome;
+use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accepted, Committed, Fence, WriteError, WriterMessage};
@@ -51,6 +52,7 @@ use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
+use crate::domain::answer::Verdict;
 use crate::domain::conversation::{Conversation, Input, Notice, Output};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -60,7 +62,7 @@ use crate::domain::repetition;
 use crate::domain::voice::utterance;
 use crate::domain::vote::{self, State as Ballot, Vote};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{ModelRole, Request};
+use crate::ports::language_model::{ModelRole, NoAnswer, Request, Usage};
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::model_calls::record_trimmed;
 use channel_context::ChannelContext;
@@ -69,9 +71,10 @@ use deliveries::Deliveries;
 use external_companions::{ExternalCompanions, is_external};
 pub use guild_budgets::GuildBudgets;
 use journal_state::{JournalState, MissedEvents};
+use losses::Losses;
 use notes::Notes;
 use post_commit::PostCommitAction;
-use questions::{AfterLoss, Arrival, Questions};
+use questions::{Arrival, Questions};
 use replies::Replies;
 use restore::{Received, Restoring};
 use rounds::RoundHost;
@@ -103,6 +106,7 @@ pub struct State {
     world: ChannelWorld,
     clock: Clock,
     questions: Questions,
+    losses: Losses,
     rounds: RoundHost,
     external: ExternalCompanions,
     replies: Replies,
@@ -146,6 +150,7 @@ impl Actor for Channel {
             journal: JournalState::new(),
             world: ChannelWorld::new(budgets.clone()),
             questions: Questions::default(),
+            losses: Losses::default(),
             rounds: RoundHost::default(),
             external: ExternalCompanions::default(),
             replies: Replies::default(),
@@ -193,12 +198,14 @@ impl Actor for Channel {
             ChannelMessage::WriterReplaced => state.check_for_missed_events(),
             ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
             // Questions, judgements and summaries.
-            ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
-            ChannelMessage::QuestionPanicked { ticket } => state.question_panicked(ticket),
-            ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
-            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked.newest(), &outcome, vote),
+            ChannelMessage::Lost { ticket } => {
+                state.replies.end(ticket);
+                state.lost(ticket);
+            }
+            ChannelMessage::StartAgain { ticket } => state.start_again(ticket),
+            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked.newest(), *outcome, vote),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked.newest(), &outcome),
-            ChannelMessage::Repeated { ticket, asked, outcome } => state.question_repeated(ticket, &asked.newest(), &outcome),
+            ChannelMessage::Repeated { ticket, asked, outcome } => state.reply_repeated(ticket, &asked.newest(), &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked.newest(), &outcome),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
@@ -294,7 +301,7 @@ impl State {
             }
             Received::ModelsReplaced => {
                 // The models of before may fail, or take long.
-                self.questions.with_companions().into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
+                self.questions.open().into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
                 self.step(Input::ModelsReplaced);
             }
         }
@@ -391,34 +398,35 @@ impl State {
         }
     }
 
-    /// The companion died with the question, or has not started yet. The question is asked again, up to the limit.
-    fn question_lost(&mut self, ticket: Ticket) {
-        if !questions::is_awaited(ticket, &self.conversation) {
-            return;
+    /// A question, a judgement or a reply was lost: with the pool, its companion or its own actor. It is started again after a pause, up to the
+    /// limit. Nobody else starts it again. False if it is not.
+    fn lost(&mut self, ticket: Ticket) -> bool {
+        let is_wanted = |ticket| {
+            questions::is_awaited(ticket, &self.conversation) || statements::reply_to_write(ticket, &self.conversation).is_some()
+        };
+        if !is_wanted(ticket) {
+            return false;
         }
-        match self.questions.lose(ticket) {
-            AfterLoss::AskAgain { pause } => {
-                self.channel.actor.send_after(pause, move || ChannelMessage::AskAgain { ticket });
-            }
-            AfterLoss::GiveUp => self.give_up_question(ticket, "unreachable"),
+        // What a reply has said aloud cannot be said in other words.
+        let pause = self.losses.lose(ticket, is_wanted).filter(|_| !self.conversation.has_said(ticket));
+        match pause {
+            Some(pause) => drop(self.channel.actor.send_after(pause, move || ChannelMessage::StartAgain { ticket })),
+            None if questions::is_awaited(ticket, &self.conversation) => self.give_up_question(ticket, "unreachable"),
+            None => self.fail_reply(ticket, "unreachable"),
         }
+        pause.is_some()
     }
 
-    /// Asking the question panicked. It counts as unanswered, so it is asked again after growing back-offs until its messages are too old.
-    fn question_panicked(&mut self, ticket: Ticket) {
-        if questions::is_open(ticket, &self.conversation) {
-            self.give_up_question(ticket, "unreachable");
-        }
-    }
-
-    fn ask_again(&mut self, ticket: Ticket) {
+    fn start_again(&mut self, ticket: Ticket) {
         self.run(PostCommitAction::Ask { ticket });
-        self.run(PostCommitAction::Judge { ticket });
+        if !self.replies.writes(ticket) {
+            self.reply(ticket);
+        }
     }
 
-    /// Asks a question again whose answer may be lost. The first answer counts.
+    /// Asks a question again whose answer may be lost.
     fn withdraw_and_ask_again(&mut self, ticket: Ticket) {
-        if self.questions.withdraw(ticket, &self.channel) {
+        if self.questions.cancel(ticket, &self.channel) {
             self.run(PostCommitAction::Ask { ticket });
         }
     }
@@ -433,31 +441,57 @@ impl State {
         }
     }
 
-    /// `vote` is the parsed answer, if the turn-taking manager has parsed it.
-    fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, vote: Option<Box<Vote>>) {
-        match self.questions.answered(ticket, outcome, &self.conversation, &self.channel) {
-            Arrival::Lost => return self.question_lost(ticket),
-            Arrival::Unclaimed => return self.record_unclaimed_usage(asked, outcome),
-            Arrival::Awaited => self.note_call(ticket, asked, outcome),
+    /// `vote` is the parsed answer, if the turn-taking manager has parsed it. If it cannot be read, the question is asked once more.
+    fn answered(&mut self, ticket: Ticket, asked: &Request, mut outcome: Outcome, vote: Option<Box<Vote>>) {
+        if !self.is_awaited(ticket, asked, &outcome) {
+            return;
         }
-        match &outcome.result {
-            Ok(answer) => {
-                let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
-                let words = self.channel.context.settings.prompt.verdict_words();
-                let vote = vote.map_or_else(|| vote::read(&answer.text(), words), |vote| *vote);
-                self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
+        if let Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }) = &outcome.result
+            && let Some(answer) = self.questions.first_answer(ticket)
+        {
+            // The first answer is the only one, and it is counted already.
+            self.note_extra_call(ticket, asked, &outcome);
+            let facts = CallFacts { attempts: 0, usage: Usage::default(), ..outcome.facts };
+            outcome = Outcome { result: Ok(answer), facts };
+        }
+        let answer = match &outcome.result {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.note_call(ticket, asked, &outcome);
+                self.questions.end(ticket, &self.channel);
+                return self.step(Input::Unanswered { ticket, error: error.code().into() });
             }
-            Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
+        };
+        let words = self.channel.context.settings.prompt.verdict_words();
+        let vote = vote.map_or_else(|| vote::read(&answer.text(), words), |vote| *vote);
+        if vote.verdict == Verdict::Unreadable && self.questions.repeats(ticket, answer) {
+            self.note_extra_call(ticket, asked, &outcome);
+            return self.run(PostCommitAction::Ask { ticket });
         }
+        self.note_call(ticket, asked, &outcome);
+        self.questions.end(ticket, &self.channel);
+        let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
+        self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
+    }
+
+    /// Whether a question or judgement waits for this outcome. Otherwise it is asked again if it was lost, or the usage is recorded.
+    fn is_awaited(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) -> bool {
+        let arrival = Questions::arrival(ticket, outcome, &self.conversation);
+        match arrival {
+            Arrival::Lost => drop(self.lost(ticket)),
+            Arrival::Unclaimed => self.record_unclaimed_usage(asked, outcome),
+            Arrival::Awaited => {}
+        }
+        arrival == Arrival::Awaited
     }
 
     /// Handles the side model's judgement. Without an answer the score is 0.
     fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        match self.questions.judged(ticket, outcome, &self.conversation) {
-            Arrival::Lost => return self.question_lost(ticket),
-            Arrival::Unclaimed => return self.record_unclaimed_usage(asked, outcome),
-            Arrival::Awaited => self.note_call(ticket, asked, outcome),
+        if !self.is_awaited(ticket, asked, outcome) {
+            return;
         }
+        self.note_call(ticket, asked, outcome);
+        self.questions.end(ticket, &self.channel);
         let (score, call) = match &outcome.result {
             Ok(answer) => {
                 let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
@@ -471,12 +505,16 @@ impl State {
         self.step(Input::Judged { ticket, score, call });
     }
 
-    /// The first answer could not be read, or was no statement. Its call belongs to the question or the reply, but only the second answer counts.
-    fn question_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        if !questions::is_open(ticket, &self.conversation) && self.conversation.turns().owed_reply(ticket).is_none() {
-            self.record_unclaimed_usage(asked, outcome);
-            return;
+    /// The first answer was no statement. Its call belongs to the reply, but only the second answer counts.
+    fn reply_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        match self.conversation.turns().owed_reply(ticket) {
+            Some(_) => self.note_extra_call(ticket, asked, outcome),
+            None => self.record_unclaimed_usage(asked, outcome),
         }
+    }
+
+    /// Notes the usage of a call whose answer does not count.
+    fn note_extra_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
         self.note_call(ticket, asked, outcome);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
@@ -607,12 +645,12 @@ impl State {
     fn wake(&mut self) -> Result<(), ActorProcessingErr> {
         self.clock.rang();
         let now = Instant::now();
-        while let Some(ticket) = self.questions.take_overdue(now) {
+        while let Some(ticket) = self.questions.overdue(now) {
+            self.questions.cancel(ticket, &self.channel);
             if questions::is_awaited(ticket, &self.conversation) {
                 self.give_up_question(ticket, "timeout");
             }
         }
-        self.questions.drop_closed_timeouts(|ticket| questions::is_awaited(ticket, &self.conversation));
         let deadline = self.rounds.next_deadline(&self.conversation);
         match self.clock.due(deadline, self.channel.machine_time()) {
             Some(Due::Deadline) => self.step(Input::Woken),

@@ -7,10 +7,10 @@ use ractor::{Actor, ActorRef, ActorRuntime};
 use tokio::sync::oneshot;
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Source, Tell};
+use crate::actors::messages::companion::{Source, Tell};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::messages::writer::WriterMessage;
-use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, WriterKey};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::conversation::Conversation;
@@ -82,10 +82,6 @@ impl ChannelContext {
             tell(ChannelMessage::Read(Box::new(read)));
             Box::pin(async { found.await.ok() })
         })
-    }
-
-    pub(super) fn companion(&self, companion: &CompanionId) -> Option<ActorRef<CompanionMessage>> {
-        self.context.directory.find(&CompanionKey(self.key.guild.clone(), companion.clone()))
     }
 
     /// Whether a companion is no longer configured.

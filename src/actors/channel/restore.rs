@@ -215,6 +215,6 @@ fn open_actions(conversation: &Conversation) -> Vec<PostCommitAction> {
     let questions = conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
     let replies = conversation.turns().owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
     let rounds = conversation.turns().rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
-    let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
+    let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Ask { ticket });
     rounds.chain(questions).chain(replies).chain(judgement).collect()
 }

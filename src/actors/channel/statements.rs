@@ -44,17 +44,12 @@ impl State {
         self.step(Input::ReplyFailed { ticket, error: error.into() });
     }
 
-    /// A reply's actor has stopped. If its statement never came, a new actor is started for it.
+    /// A reply's actor has stopped. If its statement never came, it died.
     pub(super) fn reply_stopped(&mut self, actor: ActorId) {
-        let Some(ticket) = self.replies.take_stopped(actor) else { return };
-        let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
-        if self.channel.is_absent(&owed.companion) {
-            self.fail_reply(ticket, "absent");
-        } else if self.replies.count_death(ticket) && !self.conversation.has_said(ticket) {
+        if let Some(ticket) = self.replies.take_stopped(actor)
+            && self.lost(ticket)
+        {
             self.channel.record_restart(Sort::Reply, "it died before the statement was written");
-            self.reply(ticket);
-        } else {
-            self.fail_reply(ticket, "unreachable");
         }
     }
 
@@ -195,6 +190,6 @@ impl State {
 }
 
 /// The reply with this ticket, if it is owed and its text is not there.
-fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&OwedReply> {
+pub(super) fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&OwedReply> {
     conversation.turns().owed_reply(ticket).filter(|floor| floor.is_being_made())
 }

@@ -35,7 +35,7 @@ pub(super) fn brief_of(context: &ActorContext, companion: &Settings) -> Option<A
 }
 
 /// Asks for the brief of a companion, if it needs one that is neither made nor being made.
-pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Arc<Settings>, asking: &DecisionRequest) {
+pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Settings, asking: &DecisionRequest) {
     if !needs_brief(companion, context) {
         return;
     }

@@ -31,12 +31,10 @@ pub enum ChannelMessage {
     Recorded { batch: u64, result: Result<Committed, WriteError> },
     /// The writer's answer to a statement that is posted by being stored.
     Posted { result: Result<Accepted, WriteError> },
-    /// A question was lost on its way to the pool.
-    QuestionLost { ticket: Ticket },
-    /// Handing a question to the pool panicked. The same would happen on an immediate retry.
-    QuestionPanicked { ticket: Ticket },
-    /// Hand a lost question to the pool again.
-    AskAgain { ticket: Ticket },
+    /// A question was lost on its way to the pool, or a reply with the pool.
+    Lost { ticket: Ticket },
+    /// Start a lost question, judgement or reply again.
+    StartAgain { ticket: Ticket },
     /// A question was answered, or failed.
     Answered {
         ticket: Ticket,
@@ -83,7 +81,7 @@ pub enum ChannelMessage {
     DeliveryGone(ActorId),
     /// A reply's actor has ended. All of its messages came before this one.
     ReplyGone(ActorId),
-    /// The answer to a question could not be read, or that of a reply was no statement, and the companion asks once more.
+    /// The answer of the model was no statement, and the reply asks once more.
     Repeated { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A question ended that nobody waits for any more. Its usage still counts.
     Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },

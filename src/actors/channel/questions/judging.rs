@@ -1,11 +1,12 @@
 //! Has the side model judge whether companions repeat themselves (docs/design/closing.md C-13).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use tokio::time::Instant;
 
 use super::super::channel_context::ChannelContext;
-use super::is_judgement_open;
+use super::{Call, is_judgement_open};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::models::CallId;
 use crate::actors::models::Question;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
@@ -18,8 +19,11 @@ use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 
-/// Asks how much the last statements repeat each other.
-pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> CallId {
+/// Asks how much the last statements repeat each other. `None`: nobody waits for that judgement.
+pub(super) fn ask(ticket: Ticket, deadline: Instant, conversation: &Conversation, channel: &ChannelContext) -> Option<Call> {
+    if !is_judgement_open(ticket, conversation) {
+        return None;
+    }
     let newest = conversation.judged_statements().last();
     let modality = newest.map_or(Modality::Text, |message| message.modality);
     let speaker = CompanionId::from(newest.map_or("", |message| &*message.from.id));
@@ -44,15 +48,16 @@ pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &Channel
         }
     });
     let (actor, asked) = (channel.actor.clone(), request.clone());
-    pool.ask(Question {
+    let call = pool.ask(Question {
         request,
         // Urgent, because the next round waits for it.
         priority: Priority::of(Trigger::Turn, modality),
-        deadline: pool.deadline(ModelRole::Side),
+        deadline,
         drafts: None,
         reply_to: Box::new(move |outcome| {
             // A channel that has stopped asks again when it restarts.
             let _ = actor.cast(ChannelMessage::Judged { ticket, asked, outcome: Box::new(outcome) });
         }),
-    })
+    });
+    Some(Arc::new(OnceLock::from(call)))
 }
