@@ -71,11 +71,11 @@ async fn main() -> anyhow::Result<()> {
                 OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join(is_writing.to_string()), &options)?);
             let (context, reports) = reporting(context(store.clone())?);
-            (context.clone(), service::backend(context, store), reports)
+            (context.clone(), backend::backend(context, store), reports)
         } else {
             let store = Arc::new(MemoryStore::new());
             let (context, reports) = reporting(context(store.clone())?);
-            (context.clone(), service::backend(context, store), reports)
+            (context.clone(), backend::backend(context, store), reports)
         };
         let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
         load_rooms(&context, &[]).await?;

@@ -113,11 +113,11 @@ impl World {
                 OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
             let context = furnish(context(store.clone(), Recorder::silent())?)?;
-            Self::on(context.clone(), service::backend(context, store), companions, Some(folder)).await
+            Self::on(context.clone(), backend::backend(context, store), companions, Some(folder)).await
         } else {
             let store = Arc::new(MemoryStore::new());
             let context = furnish(context(store.clone(), Recorder::silent())?)?;
-            Self::on(context.clone(), service::backend(context, store), companions, None).await
+            Self::on(context.clone(), backend::backend(context, store), companions, None).await
         }
     }
 

@@ -154,7 +154,7 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
     load_rooms(&context, &[]).await?;
     root.cast(RootMessage::WakePending)?;
-    let backend = service::backend(context, store);
+    let backend = backend::backend(context, store);
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria"] }))?;
     backend.rooms.put(&room("lobby"), plan).await?;
     let mut live = backend.rooms.live(Watched::Room(room("lobby"), None)).await?;

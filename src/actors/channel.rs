@@ -40,7 +40,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::time::Instant;
 
-use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection};
+use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection, Received};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::messages::switchboard::SwitchboardMessage;
@@ -76,7 +76,7 @@ use notes::Notes;
 use post_commit::PostCommitAction;
 use questions::{Arrival, Questions};
 use replies::Replies;
-use restore::{Received, Restoring};
+use restore::Restoring;
 use rounds::RoundHost;
 use spending::Spending;
 use traces::{Traces, record_late_call};
@@ -172,19 +172,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            // What was dispatched to the channel.
-            ChannelMessage::Inbound(recorded, committed) => {
-                state.note_journaled(recorded.seq, recorded.seq)?;
-                state.take(Received::Event(recorded, committed));
-            }
-            ChannelMessage::HandedOver(batch, committed) => {
-                if let (Some(first), Some(last)) = (batch.first(), batch.last()) {
-                    state.note_journaled(first.seq, last.seq)?;
-                }
-                state.take(Received::HandOver(batch, committed));
-            }
-            ChannelMessage::Voice(notice) => state.take(Received::Voice(notice)),
-            ChannelMessage::ModelsReplaced => state.take(Received::ModelsReplaced),
+            ChannelMessage::Received(received) => state.take(received)?,
             ChannelMessage::MembershipChanged => state.membership_changed(),
             ChannelMessage::Expired(below) => state.drop_expired(below),
             // The writer's answers. After a lost write nobody knows what is stored, so the channel restarts from its record.
@@ -277,21 +265,31 @@ impl State {
         }
     }
 
-    /// Handles what was dispatched to the channel. If the channel is not restored, it waits until it is.
-    fn take(&mut self, received: Received) {
-        match &mut self.restoring {
-            Some(restoring) => restoring.received.push(received),
-            None => {
-                self.receive(received);
-                self.taken_on(1);
-            }
+    /// Handles what was handed over to the channel. If the channel is not restored, it waits until it is.
+    fn take(&mut self, received: Received) -> Result<(), MissedEvents> {
+        let journaled = match &received {
+            Received::Inbound(recorded, _) => std::slice::from_ref(&**recorded),
+            Received::HandedOver(batch, _) => batch,
+            Received::Voice(_) | Received::ModelsReplaced => &[],
+        };
+        if let [first, ..] = journaled
+            && let [.., last] = journaled
+        {
+            self.note_journaled(first.seq, last.seq)?;
         }
+        if let Some(restoring) = &mut self.restoring {
+            restoring.received.push(received);
+        } else {
+            self.receive(received);
+            self.taken_on(1);
+        }
+        Ok(())
     }
 
     fn receive(&mut self, received: Received) {
         match received {
-            Received::Event(recorded, committed) => self.receive_event(recorded, committed),
-            Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
+            Received::Inbound(recorded, committed) => self.receive_event(recorded, committed),
+            Received::HandedOver(batch, committed) => self.receive_hand_over(batch, committed),
             Received::Voice(notice) if !voice::is_relevant(&notice, &self.conversation) => {}
             Received::Voice(notice) => {
                 if notice == Notice::PlayerRestarted {

@@ -11,16 +11,15 @@ use super::channel_context::ChannelContext;
 use super::guild_budgets::GuildBudgets;
 use super::post_commit::PostCommitAction;
 use super::{State, members, voice};
-use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
+use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Received};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::budget::{AHEAD, DAY, Ledger, Use};
-use crate::domain::conversation::{Conversation, Notice};
+use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
-use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
@@ -46,16 +45,6 @@ impl Default for Restoring {
     fn default() -> Self {
         Self { began: Instant::now(), received: Vec::new(), expired_below: Seq::NONE, must_check_for_missed: false }
     }
-}
-
-/// Something that was dispatched to the channel, with the time when it was committed.
-pub(super) enum Received {
-    Event(Box<Recorded>, Moment),
-    HandOver(Vec<Recorded>, Moment),
-    /// It is not on record.
-    Voice(Notice),
-    /// It is not on record, but the back-offs that it ends are.
-    ModelsReplaced,
 }
 
 /// Reads the record in a task of its own, which sends the result to the channel.
@@ -190,10 +179,10 @@ impl State {
             is_skipped
         };
         match received {
-            Received::Event(recorded, _) if is_skipped(&recorded) => None,
-            Received::HandOver(mut batch, committed) => {
+            Received::Inbound(recorded, _) if is_skipped(&recorded) => None,
+            Received::HandedOver(mut batch, committed) => {
                 batch.retain(|recorded| !is_skipped(recorded));
-                Some(Received::HandOver(batch, committed))
+                Some(Received::HandedOver(batch, committed))
             }
             received => Some(received),
         }

@@ -19,14 +19,10 @@ use crate::ports::language_model::LazyRequest;
 pub enum ChannelMessage {
     /// The channel's record was read, or could not be.
     Restored(Result<Box<Restored>, CannotRestore>),
-    /// An inbound event, and when it was committed.
-    Inbound(Box<Recorded>, Moment),
-    /// The messages of a hand-over, in the order of their numbers, and when they were committed. They are handled as one input.
-    HandedOver(Vec<Recorded>, Moment),
+    /// What is [handed over](crate::actors::runtime::directory::Directory::hand_over) to the channel. It waits until the channel is restored.
+    Received(Received),
     /// The messages of a hand-over were not journaled, or may not have been.
     NotHandedOver(WriteError),
-    /// Something happened in the voice call that is not on record.
-    Voice(Notice),
     /// The writer's answer to a batch of the channel's own events.
     Recorded { batch: u64, result: Result<Committed, WriteError> },
     /// The writer's answer to a statement that is posted by being stored.
@@ -99,8 +95,6 @@ pub enum ChannelMessage {
     Expired(Seq),
     /// A deadline is due, a question may have waited for too long, or the channel has been idle for a while.
     Woken,
-    /// Other models answer from now on.
-    ModelsReplaced,
     /// The channel's members or their settings have changed.
     MembershipChanged,
     /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its record again.
@@ -111,6 +105,17 @@ pub enum ChannelMessage {
     Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
+}
+
+pub enum Received {
+    /// An inbound event, and when it was committed.
+    Inbound(Box<Recorded>, Moment),
+    /// The messages of a hand-over, in the order of their numbers, and when they were committed. They are handled as one input.
+    HandedOver(Vec<Recorded>, Moment),
+    /// Something happened in the voice call that is not on record.
+    Voice(Notice),
+    /// Other models answer from now on. That is not on record, but the back-offs that it ends are.
+    ModelsReplaced,
 }
 
 /// The current state of a channel.

@@ -7,7 +7,7 @@ use super::journal_cache::{Admission, JournalCache};
 use super::plan::{JournalPosition, is_message_id, plan, weight};
 use super::request::Request;
 use super::{Arguments, Fate, measures};
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
     Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, HandOver, Held, MetaWriteError, Post, Record, RedactEvents,
@@ -433,12 +433,15 @@ impl WriteQueue {
                 if matches!(request, Request::HandOver(_)) {
                     handed_over.push(recorded);
                 } else {
-                    self.deliver(&channel_key, ChannelMessage::Inbound(Box::new(recorded), self.arguments.clock.now()));
+                    self.deliver(
+                        &channel_key,
+                        ChannelMessage::Received(Received::Inbound(Box::new(recorded), self.arguments.clock.now())),
+                    );
                 }
             }
         }
         if !handed_over.is_empty() {
-            self.deliver(&channel_key, ChannelMessage::HandedOver(handed_over, self.arguments.clock.now()));
+            self.deliver(&channel_key, ChannelMessage::Received(Received::HandedOver(handed_over, self.arguments.clock.now())));
         }
         let last = position.last;
         let accepted = Accepted { seq: last, is_new: true };

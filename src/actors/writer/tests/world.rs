@@ -8,6 +8,7 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::oneshot::Receiver;
 
 use super::super::*;
+use crate::actors::messages::channel::Received;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Accepted, Committed, DeleteChannel, Fence, Post, Record, Refused, WriteError};
 use crate::domain::event::Event;
@@ -76,8 +77,8 @@ impl World {
             instruments: metrics.instruments(),
             deliver: Arc::new(move |guild, channel, message| {
                 let delivered = match message {
-                    ChannelMessage::Inbound(recorded, _) => vec![*recorded],
-                    ChannelMessage::HandedOver(batch, _) => batch,
+                    ChannelMessage::Received(Received::Inbound(recorded, _)) => vec![*recorded],
+                    ChannelMessage::Received(Received::HandedOver(batch, _)) => batch,
                     _ => Vec::new(),
                 };
                 let delivered = delivered.iter().map(|recorded| recorded.seq).collect();
