@@ -45,7 +45,7 @@ use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{Accepted, Committed, Fence, WriteError, WriterMessage};
+use crate::actors::messages::writer::{self, Accepted, Committed, Fence, WriteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
@@ -60,7 +60,7 @@ use crate::domain::moment::Moment;
 use crate::domain::raw_answer;
 use crate::domain::repetition;
 use crate::domain::voice::utterance;
-use crate::domain::vote::{self, State as Ballot, Vote};
+use crate::domain::vote::{self, State as Ballot};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{ModelRole, NoAnswer, Request, Usage};
 use crate::telemetry::instruments::kinds::Counted;
@@ -191,8 +191,7 @@ impl Actor for Channel {
                 state.lost(ticket);
             }
             ChannelMessage::StartAgain { ticket } => state.start_again(ticket),
-            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked.newest(), *outcome, vote),
-            ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked.newest(), &outcome),
+            ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked.newest(), *outcome),
             ChannelMessage::Repeated { ticket, asked, outcome } => state.reply_repeated(ticket, &asked.newest(), &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked.newest(), &outcome),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
@@ -299,7 +298,10 @@ impl State {
             }
             Received::ModelsReplaced => {
                 // The models of before may fail, or take long.
-                self.questions.open().into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
+                for ticket in self.questions.open() {
+                    self.questions.cancel(ticket, &self.channel);
+                    self.run(PostCommitAction::Ask { ticket });
+                }
                 self.step(Input::ModelsReplaced);
             }
         }
@@ -391,7 +393,7 @@ impl State {
             Some(restoring) => restoring.must_check_for_missed = true,
             None => {
                 let reply = self.channel.reply(|last: Result<Seq, WriteError>| last.ok().map(ChannelMessage::Fenced));
-                self.channel.send_to_writer(WriterMessage::Fence(Fence { channel_key: self.channel.key.clone(), reply }));
+                self.channel.send_to_writer(writer::Request::Fence(Fence { channel_key: self.channel.key.clone(), reply }));
             }
         }
     }
@@ -422,13 +424,6 @@ impl State {
         }
     }
 
-    /// Asks a question again whose answer may be lost.
-    fn withdraw_and_ask_again(&mut self, ticket: Ticket) {
-        if self.questions.cancel(ticket, &self.channel) {
-            self.run(PostCommitAction::Ask { ticket });
-        }
-    }
-
     fn give_up_question(&mut self, ticket: Ticket, error: &str) {
         self.questions.cancel(ticket, &self.channel);
         if questions::is_judgement_open(ticket, &self.conversation) {
@@ -439,11 +434,17 @@ impl State {
         }
     }
 
-    /// `vote` is the parsed answer, if the turn-taking manager has parsed it. If it cannot be read, the question is asked once more.
-    fn answered(&mut self, ticket: Ticket, asked: &Request, mut outcome: Outcome, vote: Option<Box<Vote>>) {
-        if !self.is_awaited(ticket, asked, &outcome) {
-            return;
+    fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
+        match Questions::arrival(ticket, &outcome, &self.conversation) {
+            Arrival::Lost => drop(self.lost(ticket)),
+            Arrival::Unclaimed => self.record_unclaimed_usage(asked, &outcome),
+            Arrival::Awaited if questions::is_judgement_open(ticket, &self.conversation) => self.judged(ticket, asked, &outcome),
+            Arrival::Awaited => self.voted(ticket, asked, outcome),
         }
+    }
+
+    /// A companion has answered. If the answer cannot be read, the question is asked once more.
+    fn voted(&mut self, ticket: Ticket, asked: &Request, mut outcome: Outcome) {
         if let Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }) = &outcome.result
             && let Some(answer) = self.questions.first_answer(ticket)
         {
@@ -461,7 +462,7 @@ impl State {
             }
         };
         let words = self.channel.context.settings.prompt.verdict_words();
-        let vote = vote.map_or_else(|| vote::read(&answer.text(), words), |vote| *vote);
+        let vote = vote::read(&answer.text(), words);
         if vote.verdict == Verdict::Unreadable && self.questions.repeats(ticket, answer) {
             self.note_extra_call(ticket, asked, &outcome);
             return self.run(PostCommitAction::Ask { ticket });
@@ -472,22 +473,8 @@ impl State {
         self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
     }
 
-    /// Whether a question or judgement waits for this outcome. Otherwise it is asked again if it was lost, or the usage is recorded.
-    fn is_awaited(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) -> bool {
-        let arrival = Questions::arrival(ticket, outcome, &self.conversation);
-        match arrival {
-            Arrival::Lost => drop(self.lost(ticket)),
-            Arrival::Unclaimed => self.record_unclaimed_usage(asked, outcome),
-            Arrival::Awaited => {}
-        }
-        arrival == Arrival::Awaited
-    }
-
     /// Handles the side model's judgement. Without an answer the score is 0.
     fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        if !self.is_awaited(ticket, asked, outcome) {
-            return;
-        }
         self.note_call(ticket, asked, outcome);
         self.questions.end(ticket, &self.channel);
         let (score, call) = match &outcome.result {
@@ -559,10 +546,10 @@ impl State {
     /// A turn-taking manager has stopped. If its rounds are open, another one takes over.
     fn manager_stopped(&mut self, manager: ActorId) {
         let now = self.now();
-        let Some(questions) = self.rounds.replace_stopped(manager, &self.conversation, now, &self.channel) else { return };
-        // Without another manager the channel watches the deadlines.
-        self.arm();
-        questions.into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
+        if self.rounds.replace_stopped(manager, &self.conversation, now, &self.channel) {
+            // Without another manager the channel watches the deadlines.
+            self.arm();
+        }
     }
 
     /// Handles the vote of an external companion. The vote is confirmed once it is on record.

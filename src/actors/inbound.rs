@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Accepted, Refused, WriteError, WriterMessage};
+use crate::actors::messages::writer::{Accept, Accepted, Refused, Request, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::send_to_writer;
@@ -73,7 +73,7 @@ impl Inbound {
         }
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { channel_key: channel_key.clone(), at: None, event, id, reply };
-        send_to_writer(&self.context, WriterMessage::Accept(accept))?;
+        send_to_writer(&self.context, Request::Accept(accept))?;
         accepted.await.unwrap_or(Err(WriteError::Unknown.into()))
     }
 

@@ -66,11 +66,10 @@ impl Questions {
         self.asked.keys().copied().collect()
     }
 
-    /// Cancels a question or judgement whose answer is no longer wanted, or may be lost. False if it was not asked.
-    pub(super) fn cancel(&mut self, ticket: Ticket, channel: &ChannelContext) -> bool {
-        let Some(asked) = self.asked.remove(&ticket) else { return false };
-        asked.calls.iter().filter_map(|call| call.get()).for_each(|call| channel.context.pool.cancel(*call));
-        true
+    /// Cancels a question or judgement whose answer is no longer wanted.
+    pub(super) fn cancel(&mut self, ticket: Ticket, channel: &ChannelContext) {
+        let calls = self.asked.remove(&ticket).into_iter().flat_map(|asked| asked.calls);
+        calls.filter_map(|call| call.get().copied()).for_each(|call| channel.context.pool.cancel(call));
     }
 
     /// What the answer to a question or judgement means, or the reason why there is none.

@@ -12,10 +12,9 @@ use super::guild_budgets::GuildBudgets;
 use super::post_commit::PostCommitAction;
 use super::{State, members, voice};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Received};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
-use crate::actors::runtime::actor_keys::WriterKey;
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::writer::requests;
 use crate::domain::budget::{AHEAD, DAY, Ledger, Use};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
@@ -70,18 +69,11 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
 /// Waits until everything that a predecessor sent to the writer is stored or lost.
 async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..WRITER_ATTEMPTS {
-        if let Some(writer) = context.directory.find(&WriterKey()) {
-            let (reply, fenced) = Reply::awaited();
-            let fence = WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
-            if writer.cast(fence).is_ok() {
-                match fenced.await {
-                    Ok(Ok(_)) => return Ok(()),
-                    Ok(Err(WriteError::Unreadable(reason))) => return Err(CannotRestore::Damaged(reason.to_string())),
-                    Ok(Err(_)) | Err(_) => {}
-                }
-            }
+        match requests::fence(context, channel_key).await {
+            Ok(_) => return Ok(()),
+            Err(WriteError::Unreadable(reason)) => return Err(CannotRestore::Damaged(reason.to_string())),
+            Err(_) => tokio::time::sleep(WRITER_RETRY_PAUSE).await,
         }
-        tokio::time::sleep(WRITER_RETRY_PAUSE).await;
     }
     Err(CannotRestore::NotNow("the writer does not answer".into()))
 }

@@ -7,13 +7,13 @@ use ractor::{ActorId, ActorProcessingErr};
 use super::State;
 use super::deliveries::{Order, RunningDelivery};
 use super::external_companions::is_external;
-use super::posting::{MadeStatement, journal};
+use super::posting::{journal, statement};
 use crate::actors::messages::channel::Delivered;
 use crate::actors::messages::models::Outcome;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::conversation::{Conversation, Input, Posting};
 use crate::domain::id::Ticket;
-use crate::domain::message::Modality;
+use crate::domain::message::{Message, Modality};
 use crate::domain::turn::OwedReply;
 use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
@@ -93,8 +93,8 @@ impl State {
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
         let truncated = self.replies.take_truncated(ticket);
-        let statement = MadeStatement { ticket, companion, text, modality, cut, truncated, ids: Vec::new(), used, waiter };
-        journal(statement, &self.conversation, &self.channel);
+        let message = Message { modality, cut, truncated, ..statement(&companion, text, &self.channel) };
+        journal(ticket, message, Vec::new(), used, waiter, &self.conversation, &self.channel);
     }
 
     /// Starts posting a statement on a platform.
@@ -150,8 +150,8 @@ impl State {
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
-        let statement = MadeStatement { ticket, companion, text, modality, cut: None, truncated, ids, used, waiter };
-        journal(statement, &self.conversation, &self.channel);
+        let message = Message { modality, truncated, ..statement(&companion, text, &self.channel) };
+        journal(ticket, message, ids, used, waiter, &self.conversation, &self.channel);
     }
 
     /// Ends a reply of which nothing was posted.

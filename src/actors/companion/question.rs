@@ -9,9 +9,7 @@ use super::scene::scene;
 use super::{asker, brief_writing, character, in_force, repeated};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionRequest, Source};
-use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models;
-use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
@@ -26,22 +24,14 @@ use crate::ports::language_model::{AnswerFormat, LazyRequest, ModelRole, Request
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 
-/// Hands a question to the pool. The answer goes to the turn-taking manager, if the channel has one, or else to the channel.
+/// Hands a question to the pool, which answers the channel.
 pub(super) fn ask(asking: DecisionRequest, settings: &Settings, context: Arc<ActorContext>) {
     let DecisionRequest { channel_key, ticket, priority, deadline, is_repeat, input, tell, arrival } = asking;
-    let (pool, directory) = (context.pool.clone(), context.directory.clone());
-    let manager = TurnTakingManagerKey(channel_key.channel.clone());
+    let pool = context.pool.clone();
     let request = lazy_request(input, settings, channel_key, context);
     let request = if is_repeat { repeated(request, prompt::REPEAT_JSON) } else { request };
     let asked = request.clone();
-    let reply_to = move |outcome| {
-        let outcome = Box::new(outcome);
-        match directory.find(&manager) {
-            // If the manager dies with the answer, it is replaced, and the channel asks again.
-            Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
-            None => tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
-        }
-    };
+    let reply_to = move |outcome| tell(ChannelMessage::Answered { ticket, asked, outcome: Box::new(outcome) });
     let call = pool.ask(models::Question { request, priority, deadline, drafts: None, reply_to: Box::new(reply_to) });
     arrival.send(Ok(call));
 }
@@ -109,7 +99,7 @@ pub(super) fn request(
         newest: Line::newest_of(shown),
     };
     let base_request = base_request(settings, guild, words);
-    Request { format: vote_format(scene.is_call, words), ..base_request.asking(prompt) }.with(context)
+    Request { format: vote_format(scene.is_call, words), shown: Some(input.shown()), ..base_request.asking(prompt) }.with(context)
 }
 
 /// A question without its prompt.

@@ -14,11 +14,8 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::message::Role;
 use crate::domain::moment::Moment;
-use crate::domain::repetition::MOST_STATEMENTS;
 use crate::domain::trigger::Trigger;
-use crate::domain::window::RECENT_TURNS;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Range, ReadError, Reader};
@@ -478,10 +475,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let (mut redacted, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut handed_over = BTreeSet::new();
     let mut after = Seq(first.0.saturating_sub(1));
-    let mut questions = BTreeSet::new();
-    let (mut said, mut statements) = (Vec::new(), Vec::new());
-    // Whether the summary in prompts may contain something of them.
-    let mut is_summarised = false;
     // Replies to deleted messages, and what they said aloud. They may have ended without a statement.
     let mut about_gone = BTreeSet::new();
     // The replies that begin in this range.
@@ -497,10 +490,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
         for recorded in page.events {
             let is_trace = match &recorded.event {
                 Event::Said { message, reply, .. } => {
-                    said.push(recorded.seq);
-                    if message.from.role == Role::Companion {
-                        statements.push(recorded.seq);
-                    }
                     let is_gone = gone.contains(&recorded.seq);
                     let spoken_before = reply.and_then(|ticket| spoken.remove(&ticket));
                     // One that was written may have begun to be spoken before a restart.
@@ -533,32 +522,18 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
                         asked_at.insert(recorded.at);
                     }
-                    // The prompt also showed the recent turns before.
-                    let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
-                    let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
-                    if is_summarised || shown.into_iter().any(|seq| gone.contains(seq)) {
-                        questions.insert(evaluated.ticket);
-                    }
                     false
                 }
                 Event::Decided(decided) => {
-                    decided.ticket.is_some_and(|ticket| questions.contains(&ticket))
+                    // Nobody knows what an external companion read before it decided.
+                    decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
                 // A summary covers all messages before it, and the content of the previous summary.
-                Event::Summarised { upto, .. } => {
-                    is_summarised |= upto >= first;
-                    upto >= first
-                }
-                Event::RepetitionJudged { message, .. } => {
-                    let judged = statements.partition_point(|seq| seq <= message);
-                    statements[judged.saturating_sub(MOST_STATEMENTS)..judged].iter().any(|seq| gone.contains(seq))
-                }
-                Event::Deleted { messages, .. } => {
-                    statements.retain(|seq| !messages.contains(seq));
-                    false
-                }
-                Event::Joined { .. }
+                Event::Summarised { upto, .. } => upto >= first,
+                Event::RepetitionJudged { call, .. } => call.as_ref().is_some_and(|call| call.showed(gone)),
+                Event::Deleted { .. }
+                | Event::Joined { .. }
                 | Event::Left { .. }
                 | Event::Paused { .. }
                 | Event::Cleared

@@ -12,7 +12,7 @@ use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
-use crate::domain::vote::{State as Ballot, Vote};
+use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
 
@@ -31,14 +31,8 @@ pub enum ChannelMessage {
     Lost { ticket: Ticket },
     /// Start a lost question, judgement or reply again.
     StartAgain { ticket: Ticket },
-    /// A question was answered, or failed.
-    Answered {
-        ticket: Ticket,
-        asked: Arc<LazyRequest>,
-        outcome: Box<Outcome>,
-        /// The parsed answer, if the turn-taking manager parsed it.
-        vote: Option<Box<Vote>>,
-    },
+    /// A question or a judgement was answered, or failed.
+    Answered { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// An external companion votes in the open round.
     Vote {
         state: Box<Ballot>,
@@ -55,8 +49,6 @@ pub enum ChannelMessage {
     },
     /// Somebody pressed Stop for the reply of a companion. Answered once that is on record, or with the reason why nothing was stopped.
     StopReply { companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>> },
-    /// A model judged how much the last statements repeat each other, or failed to.
-    Judged { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// The deadline for missing States has passed, in the round about this event.
     RoundDue(Seq),
     /// A turn-taking manager has ended. All of its messages came before this one.

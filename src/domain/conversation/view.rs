@@ -75,10 +75,13 @@ impl Conversation {
         self.tally.detections > 0 && !self.answers_person(trigger, messages)
     }
 
-    /// The statements that the repetition question in flight is about, oldest first. Deleted ones are left out.
-    pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+    /// The statements that the repetition question in flight is about, with their numbers, oldest first. Deleted ones are left out.
+    pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = (Seq, &Arc<Message>)> {
         let newest = self.turns.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
-        self.recent_statements.iter().filter(move |statement| statement.seq <= newest).map(|statement| &statement.message)
+        self.recent_statements
+            .iter()
+            .filter(move |statement| statement.seq <= newest)
+            .map(|statement| (statement.seq, &statement.message))
     }
 
     /// The current episode; none before the first message.
