@@ -402,12 +402,10 @@ pub async fn answers_to(
         let Some(last) = page.last else { return Ok(answers) };
         after = last;
         for recorded in &page.events {
-            if let Some(reply) = recorded.event.owed()
-                && (reply.replaces.is_some_and(|stopped| owed.contains(&stopped))
-                    || reply.messages.iter().any(|seq| messages.contains(seq)))
-            {
-                owed.insert(reply.ticket);
-            } else if let Event::Said { reply: Some(ticket), message, .. } = &recorded.event
+            if follow_replies(&recorded.event, messages, &mut owed) {
+                continue;
+            }
+            if let Event::Said { reply: Some(ticket), message, .. } = &recorded.event
                 && owed.contains(ticket)
                 && !is_redacted(message)
             {
@@ -415,6 +413,15 @@ pub async fn answers_to(
             }
         }
     }
+}
+
+/// Notes a reply that is owed from this event on, if it answers any of these messages or replaces a noted one. Returns whether it does.
+fn follow_replies(event: &Event, messages: &BTreeSet<Seq>, replies: &mut BTreeSet<Ticket>) -> bool {
+    let reply = event.owed().filter(|reply| {
+        reply.replaces.is_some_and(|stopped| replies.contains(&stopped))
+            || reply.messages.iter().any(|seq| messages.contains(seq))
+    });
+    reply.is_some_and(|reply| replies.insert(reply.ticket))
 }
 
 /// What was said aloud of a statement, redacted: the sentences that lie before it on record. None if it is no companion's.
@@ -436,19 +443,12 @@ async fn sentences_of(
         let Some(last) = page.last else { return Ok(sentences) };
         before = last;
         for recorded in &page.events {
-            match &recorded.event {
-                Event::SentenceStarting { ticket: of, text, .. } if *of == ticket && !text.is_empty() => {
-                    sentences.insert(recorded.seq, redact(recorded));
-                }
-                // Nothing was said aloud before it was owed, or under an earlier ticket.
-                Event::ReplyOwed { ticket: of, .. }
-                | Event::Replanned { next: of, .. }
-                | Event::ReplyExtended { next: of, .. }
-                    if *of == ticket =>
-                {
-                    return Ok(sentences);
-                }
-                _ => {}
+            if matches!(&recorded.event, Event::SentenceStarting { ticket: of, text, .. } if *of == ticket && !text.is_empty()) {
+                sentences.insert(recorded.seq, redact(recorded));
+            }
+            // Nothing was said aloud before it was owed, or under an earlier ticket.
+            if recorded.event.owed().is_some_and(|reply| reply.ticket == ticket) {
+                return Ok(sentences);
             }
         }
     }
@@ -477,11 +477,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let mut after = Seq(first.0.saturating_sub(1));
     // Replies to deleted messages, and what they said aloud. They may have ended without a statement.
     let mut about_gone = BTreeSet::new();
-    // The replies that begin in this range.
-    let mut owed = BTreeSet::new();
     let mut sentences = BTreeMap::new();
-    // What other replies have said aloud, until their statements come.
-    let mut spoken: BTreeMap<Ticket, Vec<Recorded>> = BTreeMap::new();
     loop {
         let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
@@ -491,15 +487,8 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
             let is_trace = match &recorded.event {
                 Event::Said { message, reply, .. } => {
                     let is_gone = gone.contains(&recorded.seq);
-                    let spoken_before = reply.and_then(|ticket| spoken.remove(&ticket));
-                    // One that was written may have begun to be spoken before a restart.
                     if is_gone && reply.is_some() {
-                        let is_complete = reply.is_some_and(|ticket| owed.contains(&ticket));
-                        match spoken_before {
-                            Some(spoken) if is_complete => sentences.extend(spoken.into_iter().map(|one| (one.seq, one))),
-                            None if is_complete => {}
-                            _ => sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?),
-                        }
+                        sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?);
                     }
                     let mut segments = message.speech.iter().flat_map(|speech| &speech.segments);
                     if !is_gone && !is_redacted(message) && segments.any(|segment| gone.contains(segment)) {
@@ -513,8 +502,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::SentenceStarting { ticket, text, .. } => {
                     if about_gone.contains(ticket) && !text.is_empty() {
                         sentences.insert(recorded.seq, redact(&recorded));
-                    } else if !text.is_empty() {
-                        spoken.entry(*ticket).or_default().push(redact(&recorded));
                     }
                     false
                 }
@@ -559,18 +546,8 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::FloorTaken { .. }
                 | Event::HeldSelected { .. }
                 | Event::ReplyFailed { .. } => false,
-                Event::ReplyOwed { ticket, messages, .. } => {
-                    owed.insert(*ticket);
-                    if messages.iter().any(|seq| gone.contains(seq)) {
-                        about_gone.insert(*ticket);
-                    }
-                    false
-                }
-                Event::Replanned { ticket, next, messages, .. } | Event::ReplyExtended { ticket, next, messages, .. } => {
-                    owed.insert(*next);
-                    if about_gone.contains(ticket) || messages.iter().any(|seq| gone.contains(seq)) {
-                        about_gone.insert(*next);
-                    }
+                Event::ReplyOwed { .. } | Event::Replanned { .. } | Event::ReplyExtended { .. } => {
+                    follow_replies(&recorded.event, gone, &mut about_gone);
                     false
                 }
             };

@@ -15,6 +15,7 @@ use crate::ports::store::key::Key;
 use crate::ports::store::{Refusal, StoreError, Term, Value, Write};
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a message is boxed when it is sent")]
 pub enum WriterMessage {
     Request(Request),
     /// A message of the writer to itself.
