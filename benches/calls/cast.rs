@@ -167,7 +167,7 @@ impl<'a> Rehearsed<'a> {
     }
 
     fn judgement(&self, conversation: &Conversation) -> Request {
-        let newest: Vec<_> = conversation.judged_statements().cloned().collect();
+        let newest: Vec<_> = conversation.judged_statements().map(|(_, message)| message.clone()).collect();
         let worded = prompt::judgement(&newest, &self.settings.prompt);
         request(ModelRole::Side, Purpose::Judgement, None, worded, newest.iter().map(|message| &**message))
     }

@@ -8,16 +8,17 @@ use futures_util::{StreamExt as _, stream};
 use ractor::{Actor, ActorRef};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
-use tertulia::actors::inbound::{Inbound, Speech};
+use tertulia::actors::inbound::Inbound;
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::adapters::store::OpenError;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::backend;
 use tertulia::backend::loading::load_rooms;
-use tertulia::domain::message::{Author, Role};
+use tertulia::domain::message::Author;
 use tertulia::ports::backend::Backend;
 use tertulia::ports::clock::Clock;
+use tertulia::ports::inbound_events::InboundMessage;
 use tertulia::ports::store::Store;
 use tertulia::ports::store::maintenance::StoreMaintenance;
 use tertulia::telemetry::instruments::Instruments;
@@ -93,9 +94,8 @@ impl World {
     async fn say(&self, time: usize, number: usize) -> anyhow::Result<()> {
         let called = (time % 10 == 9).then(|| format!("name{}, ", time / 10 % self.stock.companions));
         let text = format!("{}I thought that the bread would be done by now, but nobody looked", called.unwrap_or_default());
-        let ana: Arc<str> = "Ana".into();
-        let speech = Speech::new(Author { id: ana.clone(), name: ana, role: Role::Person }, text.into());
-        self.inbound.say(&self.stock.channel_key(number), speech).await?;
+        let message = InboundMessage::new(Author::of_name("Ana".into()), text.into());
+        self.inbound.say(&self.stock.channel_key(number), message, None).await?;
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use ractor::{Actor, ActorRef};
 use tertulia::actors::messages::reply::Reply;
-use tertulia::actors::messages::writer::{Accept, Accepted, Refused, WriterMessage};
+use tertulia::actors::messages::writer::{Accept, Accepted, Refused, Request, WriterMessage};
 use tertulia::actors::runtime::hub::Hub;
 use tertulia::actors::writer::{Arguments, Bounds, Writer};
 use tertulia::adapters::store::memory::MemoryStore;
@@ -128,6 +128,6 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, reply };
     // One that is gone drops it, which answers it.
-    let _ = writer.cast(WriterMessage::Accept(accept));
+    let _ = writer.cast(WriterMessage::Request(Request::Accept(accept)));
     accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::WriteError::Unknown.into()))
 }

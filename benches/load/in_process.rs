@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use ractor::{Actor, ActorRef};
-use tertulia::actors::inbound::{Inbound, Speech};
+use tertulia::actors::inbound::Inbound;
 use tertulia::actors::messages::writer::Refused;
 use tertulia::actors::models::Models;
 use tertulia::actors::runtime::context::{ActorContext, Environment};
@@ -16,10 +16,11 @@ use tertulia::adapters::store::sled::{OpenOptions, SledStore, disk_bytes};
 use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::backend;
 use tertulia::backend::loading::load_rooms;
-use tertulia::domain::message::{Author, Role};
+use tertulia::domain::message::Author;
 use tertulia::journal::channel_key::ChannelKey;
 use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;
+use tertulia::ports::inbound_events::InboundMessage;
 use tertulia::server::CACHE_BYTES;
 use tertulia::settings::Loaded;
 use tertulia::telemetry::Telemetry;
@@ -139,10 +140,9 @@ impl System for InProcess {
 
 impl Target for InProcess {
     async fn send(&self, message: Message) -> Outcome {
-        let from = Author { id: message.from.into(), name: message.from.into(), role: Role::Person };
         let mentions = message.mention.map(Arc::from).into_iter().collect();
-        let speech = Speech { mentions, ..Speech::new(from, message.text) };
-        match self.inbound.say(&self.rooms[message.room], speech).await {
+        let inbound = InboundMessage { mentions, ..InboundMessage::new(Author::of_name(message.from.into()), message.text) };
+        match self.inbound.say(&self.rooms[message.room], inbound, None).await {
             Ok(_) => Outcome::Accepted,
             Err(Refused::Busy { .. }) => Outcome::Refused,
             Err(_) => Outcome::Failed,

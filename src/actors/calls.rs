@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 use crate::actors::calls::allowances::Allowances;
 use crate::actors::calls::call::SharedCall;
 use crate::actors::calls::providers::{Provider, Recognisers, Voices};
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
 use crate::actors::runtime::directory::Directory;
@@ -124,7 +124,7 @@ impl Calls {
     fn report_lost(&self, channel: &ChannelId, people: impl IntoIterator<Item = PersonId>) {
         for user in people {
             let lost = Notice::Call(utterance::Input::SocketLost { user });
-            self.directory.hand_over(&ChannelActorKey(channel.clone()), ChannelMessage::Voice(lost));
+            self.directory.hand_over(&ChannelActorKey(channel.clone()), ChannelMessage::Received(Received::Voice(lost)));
         }
     }
 

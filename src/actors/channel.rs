@@ -15,6 +15,7 @@ pub mod folded;
 mod guild_budgets;
 mod interjection_policies;
 mod journal_state;
+mod losses;
 mod members;
 mod notes;
 mod post_commit;
@@ -39,18 +40,19 @@ use std::sync::Arc;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::time::Instant;
 
-use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection};
+use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection, Received};
 use crate::actors::messages::guild::GuildMessage;
-use crate::actors::messages::models::Outcome;
+use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{Accepted, Committed, Fence, WriteError, WriterMessage};
+use crate::actors::messages::writer::{self, Accepted, Committed, Fence, WriteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
+use crate::domain::answer::Verdict;
 use crate::domain::conversation::{Conversation, Input, Notice, Output};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -58,9 +60,9 @@ use crate::domain::moment::Moment;
 use crate::domain::raw_answer;
 use crate::domain::repetition;
 use crate::domain::voice::utterance;
-use crate::domain::vote::{self, State as Ballot, Vote};
+use crate::domain::vote::{self, State as Ballot};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{ModelRole, Request};
+use crate::ports::language_model::{ModelRole, NoAnswer, Request, Usage};
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::model_calls::record_trimmed;
 use channel_context::ChannelContext;
@@ -69,11 +71,12 @@ use deliveries::Deliveries;
 use external_companions::{ExternalCompanions, is_external};
 pub use guild_budgets::GuildBudgets;
 use journal_state::{JournalState, MissedEvents};
+use losses::Losses;
 use notes::Notes;
 use post_commit::PostCommitAction;
-use questions::{AfterLoss, Arrival, Questions};
+use questions::{Arrival, Questions};
 use replies::Replies;
-use restore::{Received, Restoring};
+use restore::Restoring;
 use rounds::RoundHost;
 use spending::Spending;
 use traces::{Traces, record_late_call};
@@ -103,6 +106,7 @@ pub struct State {
     world: ChannelWorld,
     clock: Clock,
     questions: Questions,
+    losses: Losses,
     rounds: RoundHost,
     external: ExternalCompanions,
     replies: Replies,
@@ -146,6 +150,7 @@ impl Actor for Channel {
             journal: JournalState::new(),
             world: ChannelWorld::new(budgets.clone()),
             questions: Questions::default(),
+            losses: Losses::default(),
             rounds: RoundHost::default(),
             external: ExternalCompanions::default(),
             replies: Replies::default(),
@@ -167,19 +172,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            // What was dispatched to the channel.
-            ChannelMessage::Inbound(recorded, committed) => {
-                state.note_journaled(recorded.seq, recorded.seq)?;
-                state.take(Received::Event(recorded, committed));
-            }
-            ChannelMessage::HandedOver(batch, committed) => {
-                if let (Some(first), Some(last)) = (batch.first(), batch.last()) {
-                    state.note_journaled(first.seq, last.seq)?;
-                }
-                state.take(Received::HandOver(batch, committed));
-            }
-            ChannelMessage::Voice(notice) => state.take(Received::Voice(notice)),
-            ChannelMessage::ModelsReplaced => state.take(Received::ModelsReplaced),
+            ChannelMessage::Received(received) => state.take(received)?,
             ChannelMessage::MembershipChanged => state.membership_changed(),
             ChannelMessage::Expired(below) => state.drop_expired(below),
             // The writer's answers. After a lost write nobody knows what is stored, so the channel restarts from its record.
@@ -193,12 +186,13 @@ impl Actor for Channel {
             ChannelMessage::WriterReplaced => state.check_for_missed_events(),
             ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
             // Questions, judgements and summaries.
-            ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
-            ChannelMessage::QuestionPanicked { ticket } => state.question_panicked(ticket),
-            ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
-            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked.newest(), &outcome, vote),
-            ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked.newest(), &outcome),
-            ChannelMessage::Repeated { ticket, asked, outcome } => state.question_repeated(ticket, &asked.newest(), &outcome),
+            ChannelMessage::Lost { ticket } => {
+                state.replies.end(ticket);
+                state.lost(ticket);
+            }
+            ChannelMessage::StartAgain { ticket } => state.start_again(ticket),
+            ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked.newest(), *outcome),
+            ChannelMessage::Repeated { ticket, asked, outcome } => state.reply_repeated(ticket, &asked.newest(), &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked.newest(), &outcome),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
@@ -270,21 +264,31 @@ impl State {
         }
     }
 
-    /// Handles what was dispatched to the channel. If the channel is not restored, it waits until it is.
-    fn take(&mut self, received: Received) {
-        match &mut self.restoring {
-            Some(restoring) => restoring.received.push(received),
-            None => {
-                self.receive(received);
-                self.taken_on(1);
-            }
+    /// Handles what was handed over to the channel. If the channel is not restored, it waits until it is.
+    fn take(&mut self, received: Received) -> Result<(), MissedEvents> {
+        let journaled = match &received {
+            Received::Inbound(recorded, _) => std::slice::from_ref(&**recorded),
+            Received::HandedOver(batch, _) => batch,
+            Received::Voice(_) | Received::ModelsReplaced => &[],
+        };
+        if let [first, ..] = journaled
+            && let [.., last] = journaled
+        {
+            self.note_journaled(first.seq, last.seq)?;
         }
+        if let Some(restoring) = &mut self.restoring {
+            restoring.received.push(received);
+        } else {
+            self.receive(received);
+            self.taken_on(1);
+        }
+        Ok(())
     }
 
     fn receive(&mut self, received: Received) {
         match received {
-            Received::Event(recorded, committed) => self.receive_event(recorded, committed),
-            Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
+            Received::Inbound(recorded, committed) => self.receive_event(recorded, committed),
+            Received::HandedOver(batch, committed) => self.receive_hand_over(batch, committed),
             Received::Voice(notice) if !voice::is_relevant(&notice, &self.conversation) => {}
             Received::Voice(notice) => {
                 if notice == Notice::PlayerRestarted {
@@ -294,7 +298,10 @@ impl State {
             }
             Received::ModelsReplaced => {
                 // The models of before may fail, or take long.
-                self.questions.with_companions().into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
+                for ticket in self.questions.open() {
+                    self.questions.cancel(ticket, &self.channel);
+                    self.run(PostCommitAction::Ask { ticket });
+                }
                 self.step(Input::ModelsReplaced);
             }
         }
@@ -386,40 +393,34 @@ impl State {
             Some(restoring) => restoring.must_check_for_missed = true,
             None => {
                 let reply = self.channel.reply(|last: Result<Seq, WriteError>| last.ok().map(ChannelMessage::Fenced));
-                self.channel.send_to_writer(WriterMessage::Fence(Fence { channel_key: self.channel.key.clone(), reply }));
+                self.channel.send_to_writer(writer::Request::Fence(Fence { channel_key: self.channel.key.clone(), reply }));
             }
         }
     }
 
-    /// The companion died with the question, or has not started yet. The question is asked again, up to the limit.
-    fn question_lost(&mut self, ticket: Ticket) {
-        if !questions::is_awaited(ticket, &self.conversation) {
-            return;
+    /// A question, a judgement or a reply was lost: with the pool, its companion or its own actor. It is started again after a pause, up to the
+    /// limit. Nobody else starts it again. False if it is not.
+    fn lost(&mut self, ticket: Ticket) -> bool {
+        let is_wanted = |ticket| {
+            questions::is_awaited(ticket, &self.conversation) || statements::reply_to_write(ticket, &self.conversation).is_some()
+        };
+        if !is_wanted(ticket) {
+            return false;
         }
-        match self.questions.lose(ticket) {
-            AfterLoss::AskAgain { pause } => {
-                self.channel.actor.send_after(pause, move || ChannelMessage::AskAgain { ticket });
-            }
-            AfterLoss::GiveUp => self.give_up_question(ticket, "unreachable"),
+        // What a reply has said aloud cannot be said in other words.
+        let pause = self.losses.lose(ticket, is_wanted).filter(|_| !self.conversation.voice().has_said(ticket));
+        match pause {
+            Some(pause) => drop(self.channel.actor.send_after(pause, move || ChannelMessage::StartAgain { ticket })),
+            None if questions::is_awaited(ticket, &self.conversation) => self.give_up_question(ticket, "unreachable"),
+            None => self.fail_reply(ticket, "unreachable"),
         }
+        pause.is_some()
     }
 
-    /// Asking the question panicked. It counts as unanswered, so it is asked again after growing back-offs until its messages are too old.
-    fn question_panicked(&mut self, ticket: Ticket) {
-        if questions::is_open(ticket, &self.conversation) {
-            self.give_up_question(ticket, "unreachable");
-        }
-    }
-
-    fn ask_again(&mut self, ticket: Ticket) {
+    fn start_again(&mut self, ticket: Ticket) {
         self.run(PostCommitAction::Ask { ticket });
-        self.run(PostCommitAction::Judge { ticket });
-    }
-
-    /// Asks a question again whose answer may be lost. The first answer counts.
-    fn withdraw_and_ask_again(&mut self, ticket: Ticket) {
-        if self.questions.withdraw(ticket, &self.channel) {
-            self.run(PostCommitAction::Ask { ticket });
+        if !self.replies.writes(ticket) {
+            self.reply(ticket);
         }
     }
 
@@ -433,31 +434,49 @@ impl State {
         }
     }
 
-    /// `vote` is the parsed answer, if the turn-taking manager has parsed it.
-    fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, vote: Option<Box<Vote>>) {
-        match self.questions.answered(ticket, outcome, &self.conversation, &self.channel) {
-            Arrival::Lost => return self.question_lost(ticket),
-            Arrival::Unclaimed => return self.record_unclaimed_usage(asked, outcome),
-            Arrival::Awaited => self.note_call(ticket, asked, outcome),
+    fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
+        match Questions::arrival(ticket, &outcome, &self.conversation) {
+            Arrival::Lost => drop(self.lost(ticket)),
+            Arrival::Unclaimed => self.record_unclaimed_usage(asked, &outcome),
+            Arrival::Awaited if questions::is_judgement_open(ticket, &self.conversation) => self.judged(ticket, asked, &outcome),
+            Arrival::Awaited => self.voted(ticket, asked, outcome),
         }
-        match &outcome.result {
-            Ok(answer) => {
-                let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
-                let words = self.channel.context.settings.prompt.verdict_words();
-                let vote = vote.map_or_else(|| vote::read(&answer.text(), words), |vote| *vote);
-                self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
+    }
+
+    /// A companion has answered. If the answer cannot be read, the question is asked once more.
+    fn voted(&mut self, ticket: Ticket, asked: &Request, mut outcome: Outcome) {
+        if let Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }) = &outcome.result
+            && let Some(answer) = self.questions.first_answer(ticket)
+        {
+            // The first answer is the only one, and it is counted already.
+            self.note_extra_call(ticket, asked, &outcome);
+            let facts = CallFacts { attempts: 0, usage: Usage::default(), ..outcome.facts };
+            outcome = Outcome { result: Ok(answer), facts };
+        }
+        let answer = match &outcome.result {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.note_call(ticket, asked, &outcome);
+                self.questions.end(ticket, &self.channel);
+                return self.step(Input::Unanswered { ticket, error: error.code().into() });
             }
-            Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
+        };
+        let words = self.channel.context.settings.prompt.verdict_words();
+        let vote = vote::read(&answer.text(), words);
+        if vote.verdict == Verdict::Unreadable && self.questions.repeats(ticket, answer) {
+            self.note_extra_call(ticket, asked, &outcome);
+            return self.run(PostCommitAction::Ask { ticket });
         }
+        self.note_call(ticket, asked, &outcome);
+        self.questions.end(ticket, &self.channel);
+        let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
+        self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
     }
 
     /// Handles the side model's judgement. Without an answer the score is 0.
     fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        match self.questions.judged(ticket, outcome, &self.conversation) {
-            Arrival::Lost => return self.question_lost(ticket),
-            Arrival::Unclaimed => return self.record_unclaimed_usage(asked, outcome),
-            Arrival::Awaited => self.note_call(ticket, asked, outcome),
-        }
+        self.note_call(ticket, asked, outcome);
+        self.questions.end(ticket, &self.channel);
         let (score, call) = match &outcome.result {
             Ok(answer) => {
                 let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
@@ -471,12 +490,16 @@ impl State {
         self.step(Input::Judged { ticket, score, call });
     }
 
-    /// The first answer could not be read, or was no statement. Its call belongs to the question or the reply, but only the second answer counts.
-    fn question_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        if !questions::is_open(ticket, &self.conversation) && self.conversation.turns().owed_reply(ticket).is_none() {
-            self.record_unclaimed_usage(asked, outcome);
-            return;
+    /// The first answer was no statement. Its call belongs to the reply, but only the second answer counts.
+    fn reply_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        match self.conversation.turns().owed_reply(ticket) {
+            Some(_) => self.note_extra_call(ticket, asked, outcome),
+            None => self.record_unclaimed_usage(asked, outcome),
         }
+    }
+
+    /// Notes the usage of a call whose answer does not count.
+    fn note_extra_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
         self.note_call(ticket, asked, outcome);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
@@ -523,10 +546,10 @@ impl State {
     /// A turn-taking manager has stopped. If its rounds are open, another one takes over.
     fn manager_stopped(&mut self, manager: ActorId) {
         let now = self.now();
-        let Some(questions) = self.rounds.replace_stopped(manager, &self.conversation, now, &self.channel) else { return };
-        // Without another manager the channel watches the deadlines.
-        self.arm();
-        questions.into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
+        if self.rounds.replace_stopped(manager, &self.conversation, now, &self.channel) {
+            // Without another manager the channel watches the deadlines.
+            self.arm();
+        }
     }
 
     /// Handles the vote of an external companion. The vote is confirmed once it is on record.
@@ -607,12 +630,12 @@ impl State {
     fn wake(&mut self) -> Result<(), ActorProcessingErr> {
         self.clock.rang();
         let now = Instant::now();
-        while let Some(ticket) = self.questions.take_overdue(now) {
+        while let Some(ticket) = self.questions.overdue(now) {
+            self.questions.cancel(ticket, &self.channel);
             if questions::is_awaited(ticket, &self.conversation) {
                 self.give_up_question(ticket, "timeout");
             }
         }
-        self.questions.drop_closed_timeouts(|ticket| questions::is_awaited(ticket, &self.conversation));
         let deadline = self.rounds.next_deadline(&self.conversation);
         match self.clock.due(deadline, self.channel.machine_time()) {
             Some(Due::Deadline) => self.step(Input::Woken),

@@ -1,43 +1,34 @@
-//! A companion of a guild: holds its settings in force, builds the prompts of its questions, and tracks its calls in flight.
+//! A companion of a guild: queues its questions in the pool.
 //!
-//! A channel sends it questions. It queues them in the pool. When the pool takes a question up, the prompt is built from what the channel
-//! knows by then. A [`reply`] asks for statements; it gets the settings here. If a companion dies, its questions are cancelled. The drop of
-//! [`DecisionRequest::arrival`](super::messages::companion::DecisionRequest) notifies their channels, which ask again.
-//!
-//! A question that panics when it is asked must not kill the companion again and again, and with it the guild. So it fails alone. A question
-//! whose prompt cannot be built fails alone too, in the pool.
+//! A channel sends it questions. When the pool takes one up, its prompt is built from what the channel knows by then, and from the settings that
+//! are in force by then. A [`reply`] asks for statements in the same way. A companion that dies loses the questions in its mailbox. The drop of
+//! [`DecisionRequest::arrival`] notifies their channels, which ask again. Questions in the pool are answered although it died.
 
 pub mod brief_writing;
 pub mod briefs;
 mod drafts;
 pub mod history;
-mod pending_calls;
 mod question;
 pub mod reply;
 mod scene;
-mod settings_cache;
 mod speaking;
 pub mod trial;
 mod writing;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::messages::companion::{CompanionMessage, DecisionRequest};
+use crate::actors::messages::companion::DecisionRequest;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::prompt::{Character, tokens};
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Asker, LazyRequest, Message, Request, Role};
-use crate::settings::companion::Companion as Settings;
-use crate::telemetry::plain::Plain;
-use pending_calls::PendingCalls;
-use question::Question;
-use settings_cache::SettingsCache;
+use crate::settings::companion::{Companion as Settings, ModelChoice};
 
 pub struct Companion;
 
@@ -51,68 +42,40 @@ pub struct State {
     guild: GuildId,
     companion: CompanionId,
     context: Arc<ActorContext>,
-    settings_cache: SettingsCache,
-    pending_calls: PendingCalls,
     _registration: Registered,
 }
 
 impl Actor for Companion {
-    type Msg = CompanionMessage;
+    type Msg = DecisionRequest;
     type State = State;
     type Arguments = Arguments;
 
-    async fn pre_start(&self, myself: ActorRef<CompanionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<DecisionRequest>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, companion, context } = arguments;
-        Ok(State {
-            settings_cache: SettingsCache::default(),
-            pending_calls: PendingCalls::new(context.pool.clone()),
-            _registration: context.register(&CompanionKey(guild.clone(), companion.clone()), &myself),
-            guild,
-            companion,
-            context,
-        })
+        let _registration = context.register(&CompanionKey(guild.clone(), companion.clone()), &myself);
+        Ok(State { guild, companion, context, _registration })
     }
 
     async fn handle(
         &self,
-        _: ActorRef<CompanionMessage>,
-        message: CompanionMessage,
+        _: ActorRef<DecisionRequest>,
+        asking: DecisionRequest,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
-        match message {
-            CompanionMessage::Evaluate(asking) => {
-                // A panic leaves no state here half changed.
-                if catch_unwind(AssertUnwindSafe(|| state.ask(*asking))).is_err() {
-                    let (guild, companion) = (Plain(state.guild.as_str()), Plain(state.companion.as_str()));
-                    tracing::error!(%guild, %companion, "asking a question panicked; it is asked again after growing back-offs");
-                }
-            }
-            CompanionMessage::Cancel { channel, ticket } => state.pending_calls.cancel(&channel, ticket),
-            CompanionMessage::SettingsIn { channel, settings } => {
-                // The reply may have been cancelled.
-                drop(state.settings_in(&channel).map(|in_force| settings.send(in_force)));
-            }
+        // A companion that is no longer configured loses its questions. Their channels learn that it left, and close them.
+        if let Some(settings) = state.context.memberships.companion(&asking.channel_key.channel, &state.companion) {
+            brief_writing::write_if_missing(&state.context, &settings, &asking);
+            question::ask(asking, &settings, state.context.clone());
         }
         Ok(())
     }
 }
 
-impl State {
-    /// Its settings in this channel. `None`: it is no longer configured.
-    fn settings_in(&mut self, channel: &ChannelId) -> Option<Arc<Settings>> {
-        self.settings_cache.of(channel, &self.companion, &self.context.memberships)
-    }
-
-    fn ask(&mut self, asking: DecisionRequest) {
-        let Some(settings) = self.settings_in(&asking.channel_key.channel) else {
-            // The channel learns that the companion left, and then needs no answer.
-            asking.arrival.send(Ok(()));
-            return;
-        };
-        brief_writing::write_if_missing(&self.context, &settings, &asking);
-        Question::new(asking, settings, self.context.clone()).ask(&mut self.pending_calls);
-    }
+/// The companion's settings in force, with the model that its question went to.
+fn in_force(context: &ActorContext, channel_key: &ChannelKey, companion: &CompanionId, model: &ModelChoice) -> Option<Settings> {
+    let settings = context.memberships.companion(&channel_key.channel, companion)?;
+    Some(Settings { model: model.clone(), ..settings })
 }
 
 /// The companion as its prompts show it, with this brief of its persona.

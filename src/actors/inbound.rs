@@ -4,21 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Accepted, Refused, WriteError, WriterMessage};
+use crate::actors::messages::writer::{Accept, Accepted, Refused, Request, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::send_to_writer;
 use crate::domain::address::{self, Incoming};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Address, Author, Message, Modality, Role};
-use crate::domain::moment::Moment;
+use crate::domain::message::{Address, Author, Message, Role};
 use crate::domain::stop_phrase::is_stop_phrase;
 use crate::domain::voice::interruption::{Stop, Words};
 use crate::domain::voice::segment::Kind;
 use crate::domain::voice::words::WordLists;
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::inbound_events::ChannelRef;
+use crate::ports::inbound_events::{ChannelRef, InboundMessage};
 
 /// How many accepted events of a channel can wait to be handled. Over this limit nothing is accepted for the channel until it has caught up.
 const MAX_WAITING: usize = 4_096;
@@ -28,40 +27,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A message that is accepted this much later than it was sent carries the time when it was sent.
 const LATE: Duration = Duration::from_secs(2);
-
-/// A message from outside.
-#[derive(Clone, Debug)]
-pub struct Speech {
-    /// The platform's id of the message, or the sender's own. A message with the same id is a duplicate.
-    pub id: Option<Arc<str>>,
-    pub from: Author,
-    /// The text that a model reads.
-    pub text: Arc<str>,
-    /// The text that the author wrote, if it differs from `text`. Names are looked for only in this.
-    pub own_words: Option<Arc<str>>,
-    pub modality: Modality,
-    /// A voice utterance that ends a lull.
-    pub lull_endpoint: bool,
-    /// The mentioned people and companions, by id or by a companion's name.
-    pub mentions: Vec<Arc<str>>,
-    /// The message that this one answers.
-    pub reply_to: Option<Replied>,
-    /// The message addresses all companions in the channel, as in a direct message. In a guild: only those that it names, if it names any.
-    pub to_all: bool,
-    /// For an event that must be acknowledged: its kind.
-    pub kind: Option<Arc<str>>,
-    /// When the message was sent, if that is known better than by its arrival here.
-    pub said_at: Option<Moment>,
-}
-
-impl Speech {
-    /// Typed words without an id, which mention and answer nobody.
-    pub fn new(from: Author, text: Arc<str>) -> Self {
-        let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
-        let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
-        Self { id, from, text, own_words, modality, lull_endpoint, mentions, reply_to, to_all, kind, said_at }
-    }
-}
 
 /// A message that another one answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,13 +48,18 @@ impl Inbound {
         Self { context }
     }
 
-    /// Accepts a message. It is committed when this returns. `None`: it is ignored because of `gate.foreign_bots`.
+    /// Accepts a message, which answers another one or none. It is committed when this returns. `None`: it is ignored because of `gate.foreign_bots`.
     ///
     /// # Errors
     /// The message was not accepted, or nobody knows whether it was. Send it again with the same id.
-    pub async fn say(&self, channel_key: &ChannelKey, speech: Speech) -> Result<Option<Accepted>, Refused> {
-        let id = speech.id.clone();
-        let Some(event) = self.message_event(channel_key, speech) else { return Ok(None) };
+    pub async fn say(
+        &self,
+        channel_key: &ChannelKey,
+        message: InboundMessage,
+        replied: Option<Replied>,
+    ) -> Result<Option<Accepted>, Refused> {
+        let id = message.id.clone();
+        let Some(event) = self.message_event(channel_key, message, replied) else { return Ok(None) };
         self.accept(channel_key, event, id).await.map(Some)
     }
 
@@ -103,7 +73,7 @@ impl Inbound {
         }
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { channel_key: channel_key.clone(), at: None, event, id, reply };
-        send_to_writer(&self.context, WriterMessage::Accept(accept))?;
+        send_to_writer(&self.context, Request::Accept(accept))?;
         accepted.await.unwrap_or(Err(WriteError::Unknown.into()))
     }
 
@@ -152,31 +122,31 @@ impl Inbound {
         move |name| names.as_deref().into_iter().chain(&sounds).any(|names| names.owner(name).is_some())
     }
 
-    fn message_event(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
+    fn message_event(&self, channel_key: &ChannelKey, inbound: InboundMessage, replied: Option<Replied>) -> Option<Event> {
         let memberships = &self.context.memberships;
         let is_companion = |id: &str| memberships.is_in_guild(&channel_key.guild, id);
         let names = memberships.names(&channel_key.guild);
         let resolved = |mention| names.as_deref().map_or(mention, |names| address::resolve_mention(names, mention));
-        let mentions: Vec<&str> = speech.mentions.iter().map(|mention| resolved(&**mention)).collect();
+        let mentions: Vec<&str> = inbound.mentions.iter().map(|mention| resolved(&**mention)).collect();
         let present: Vec<CompanionId> =
-            if speech.to_all { memberships.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
+            if inbound.to_all { memberships.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
         let addressing = Incoming {
             mentions: &mentions,
-            reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
+            reply_to: replied.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
             names_narrow: !channel_key.guild.is_direct(),
-            ..Incoming::new(&speech.from, speech.own_words.as_ref().unwrap_or(&speech.text))
+            ..Incoming::new(&inbound.from, inbound.own_words.as_ref().unwrap_or(&inbound.text))
         };
         if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &addressing) {
             return None;
         }
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &addressing)).unwrap_or_default();
-        let said_at = speech.said_at.filter(|said_at| self.context.clock.now().since(*said_at) > LATE);
-        let asks_to_stop = speech.kind.is_none()
-            && speech.from.role == Role::Person
+        let said_at = inbound.said_at.filter(|said_at| self.context.clock.now().since(*said_at) > LATE);
+        let asks_to_stop = inbound.kind.is_none()
+            && inbound.from.role == Role::Person
             && is_stop_phrase(addressing.text, names.as_deref(), self.context.settings.reply.all_stop_phrases());
-        let Speech { id, from, text, modality, lull_endpoint, reply_to, kind, .. } = speech;
+        let InboundMessage { id, from, text, modality, lull_endpoint, kind, .. } = inbound;
         let message = Message { id, modality, lull_endpoint, asks_to_stop, address, kind, ..Message::new(from, text) };
-        Some(Event::Said { message, reply_to: reply_to.and_then(|replied| replied.seq), reply: None, said_at })
+        Some(Event::Said { message, reply_to: replied.and_then(|replied| replied.seq), reply: None, said_at })
     }
 }

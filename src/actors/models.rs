@@ -36,12 +36,6 @@ use measures::Measures;
 use schedule::{Entry, Schedule, Step};
 use worker::Worker;
 
-/// The pause before a lost question is asked again. `losses` counts from 1. The first pauses are short, because the actor that lost it
-/// mostly restarts at once. Later ones last 50 ms.
-pub fn pause_before_asking_again(losses: u32) -> Duration {
-    Duration::from_millis((5 << losses.saturating_sub(1).min(4)).min(50))
-}
-
 /// The pool's actor, named `side_models` in the tree.
 pub struct SideModels {
     /// The limits, timeouts and breakers.

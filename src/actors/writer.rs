@@ -25,7 +25,6 @@ pub use index_removal::{IndexRemoval, remove_from_index, remove_index_entries};
 pub use sweep::{Pace, Sweep};
 
 use self::queue::{StoreTask, WriteQueue};
-use self::request::Request;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::writer::{Held, Own, WriterMessage};
 use crate::actors::runtime::directory::{Address, Sort};
@@ -127,22 +126,10 @@ impl Actor for Writer {
         let _at_work = at_work(Address::Writer);
         let queue = &mut state.queue;
         match message {
-            WriterMessage::Accept(accept) => queue.accept(accept),
-            WriterMessage::Post(post) => queue.post(post),
-            WriterMessage::HandOver(hand_over) => queue.hand_over(hand_over),
-            WriterMessage::Record(record) => queue.enqueue(Request::Record(record)),
-            WriterMessage::WriteMeta(write_meta) => queue.enqueue(Request::WriteMeta(write_meta)),
-            WriterMessage::DeleteChannel(delete) => queue.enqueue(Request::Delete(delete)),
-            WriterMessage::RedactEvents(redact_events) => queue.enqueue(Request::RedactEvents(redact_events)),
-            WriterMessage::DeleteExpired(expire) => queue.enqueue(Request::DeleteExpired(expire)),
-            WriterMessage::RemoveFromIndex(remove_from_index) => queue.enqueue(Request::RemoveFromIndex(remove_from_index)),
-            WriterMessage::Fence(fence) => queue.enqueue(Request::Fence(fence)),
-            WriterMessage::Own(note) => match note {
-                Own::Taken(ward, held) => queue.ward_taken(ward, held),
-                Own::Opened(channel_key, head) => queue.journal_opened(channel_key, head),
-                Own::Committed(number, outcome) => queue.conclude(number, outcome),
-                Own::Swept { channel_key, below, reply } => queue.enqueue(Request::Swept { channel_key, below, reply }),
-            },
+            WriterMessage::Request(request) => queue.enqueue(request),
+            WriterMessage::Own(Own::Taken(ward, held)) => queue.ward_taken(ward, held),
+            WriterMessage::Own(Own::Opened(channel_key, head)) => queue.journal_opened(channel_key, head),
+            WriterMessage::Own(Own::Committed(number, outcome)) => queue.conclude(number, outcome),
         }
         if let Some((number, group)) = queue.form_group() {
             queue.tasks.push(StoreTask::Commit(number, group));

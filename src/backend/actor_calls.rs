@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::ActorBackend;
-use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::writer::Accepted;
 use crate::actors::writer::requests;
 use crate::domain::event::Event;
-use crate::domain::id::{ChannelId, Seq, Ward};
+use crate::domain::id::Ward;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::Reader;
@@ -33,16 +32,6 @@ impl ActorBackend {
 
     pub(super) async fn write_meta(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
         requests::write_meta(&self.context, ward, writes).await.map_err(Refused::from)
-    }
-
-    /// The number of the journal's last event, once all earlier requests are finished and dispatched to the channel.
-    pub(super) async fn fence(&self, channel_key: &ChannelKey) -> Result<Seq, Refused> {
-        requests::fence(&self.context, channel_key).await.map_err(Refused::from)
-    }
-
-    /// The current state of a channel, if it is running and answers in time. It has then handled all events that were dispatched before.
-    pub(super) async fn inspect(&self, channel: &ChannelId) -> Option<Inspection> {
-        requests::look(&self.context, channel).await
     }
 
     /// Whether people write in a room through this server, not on another platform.

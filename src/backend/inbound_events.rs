@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::actors::erasure::deletion::{delete_messages, edit_message};
-use crate::actors::inbound::{Inbound, Speech};
+use crate::actors::inbound::{Inbound, Replied};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::event::{Event, Gap, Recorded};
@@ -23,7 +23,7 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
 use crate::ports::chat_platform::Serves;
 use crate::ports::inbound_events::{
-    Acceptance, Answers, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached,
+    Acceptance, Answered, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached, ReplyTo,
 };
 use crate::telemetry::plain::Plain;
 use answered::replied;
@@ -58,24 +58,11 @@ impl InboundEvents for Inbound {
             return Ok(Acceptance::Ignored);
         }
         let channel_key = channel_key_of(channel_ref);
-        let reply_to = match &inbound_message.answers {
-            Some(answers) => self.replied(&channel_key, answers).await?,
-            None => None,
+        let replied = match &inbound_message.reply_to {
+            Some(ReplyTo::Foreign { id, by }) => self.replied(&channel_key, id, by.as_ref()).await?,
+            Some(ReplyTo::Recorded(_)) | None => None,
         };
-        let InboundMessage { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } =
-            inbound_message;
-        let speech = Speech {
-            id: Some(id),
-            own_words: Some(own_words),
-            modality,
-            lull_endpoint,
-            mentions,
-            reply_to,
-            to_all,
-            said_at: Some(at),
-            ..Speech::new(from, text)
-        };
-        let accepted = self.say(&channel_key, speech).await?;
+        let accepted = self.say(&channel_key, inbound_message, replied).await?;
         Ok(accepted.map_or(Acceptance::Ignored, |accepted| {
             if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) }
         }))
@@ -238,18 +225,14 @@ impl Inbound {
         Ok(owed.into_iter().flat_map(|(_, owed)| owed.parts).collect())
     }
 
-    async fn replied(
-        &self,
-        channel_key: &ChannelKey,
-        answers: &Answers,
-    ) -> Result<Option<crate::actors::inbound::Replied>, ReadError> {
-        let on_record = match self.on_record(channel_key, &answers.message).await {
+    async fn replied(&self, channel_key: &ChannelKey, id: &str, by: Option<&Answered>) -> Result<Option<Replied>, ReadError> {
+        let on_record = match self.on_record(channel_key, id).await {
             // The answer itself is accepted even if the message that it answers cannot be read.
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
         let names = self.context().memberships.names(&channel_key.guild);
-        Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), answers.by.as_ref(), names.as_deref()))
+        Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), by, names.as_deref()))
     }
 
     async fn on_record(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<(Seq, Recorded)>, ReadError> {

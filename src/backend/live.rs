@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::ActorBackend;
 use super::event_view::EventView;
 use crate::actors::runtime::hub::{self, Missed, Watcher};
+use crate::actors::writer::requests::fence;
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, Seq};
 use crate::domain::moment::Moment;
@@ -142,7 +143,7 @@ impl Subscription {
     /// that were published since the client connected, also if the state in `hello` contains them.
     async fn open(&mut self, room: &RoomId, after: Option<Seq>) -> Result<(), Refused> {
         let (channel_key, membership) = self.backend.room_of(room)?;
-        let last = self.backend.fence(&channel_key).await?;
+        let last = fence(&self.backend.context, &channel_key).await?;
         // The state is read after the fence, so it contains everything up to `last`.
         let state = RoomService::state(&self.backend, room).await?;
         let at = self.now();

@@ -9,7 +9,7 @@ use super::ActorBackend;
 use super::errors::{broken, invalid};
 use super::external::{Unanswered, answered, call, not_known};
 use crate::actors::erasure::deletion::{self, delete_messages, edit_message};
-use crate::actors::inbound::{Replied, Speech};
+use crate::actors::inbound::Replied;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
@@ -17,18 +17,18 @@ use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Author, Role};
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, NewEvent, NewMessage, Words};
+use crate::ports::backend::messages::{Edit, Words};
 use crate::ports::backend::room::RoomId;
+use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 
 #[async_trait]
 impl MessageService for ActorBackend {
-    async fn say(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
+    async fn say(&self, room: &RoomId, mut message: InboundMessage) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         // The first message with an id counts, whatever the text of a second one.
@@ -37,30 +37,13 @@ impl MessageService for ActorBackend {
         {
             return Ok(known);
         }
-        let reply_to = match message.reply_to {
+        let replied = match message.reply_to.as_ref().and_then(ReplyTo::recorded) {
             Some(seq) => Some(self.replied_to(&channel_key, seq).await?),
             None => None,
         };
-        let mut mentions = message.mentions;
-        mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
-        let (modality, lull_endpoint) = (message.modality, message.lull_endpoint);
-        let from = Author { id: message.from.clone(), name: message.from, role: Role::Person };
-        let speech = Speech { id: message.id, modality, lull_endpoint, mentions, reply_to, ..Speech::new(from, message.text) };
-        let accepted = self.inbound.say(&channel_key, speech).await?;
+        message.mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
+        let accepted = self.inbound.say(&channel_key, message, replied).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("a person's message was not admitted"))
-    }
-
-    async fn event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
-        let (channel_key, _) = self.room_of(room)?;
-        self.check_writable(room)?;
-        if let Some(known) = self.known_as(&channel_key, &event.id).await? {
-            return Ok(known);
-        }
-        let mentions = at_names(&event.text).into_iter().map(Arc::from).collect();
-        let from = Author { id: event.who.clone(), name: event.who, role: Role::Person };
-        let speech = Speech { id: Some(event.id), mentions, kind: Some(event.kind), ..Speech::new(from, event.text) };
-        let accepted = self.inbound.say(&channel_key, speech).await?;
-        accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("an event was not admitted"))
     }
 
     async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {

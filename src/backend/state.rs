@@ -8,6 +8,7 @@ use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::actor_keys::SwitchboardKey;
+use crate::actors::writer::requests::look;
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::domain::turn::{OwedReply, Selected};
@@ -29,7 +30,7 @@ impl ActorBackend {
     /// The current state of a channel: reported by the channel, or folded from the record if it is not running. A channel with pending work
     /// is woken.
     pub(super) async fn current_state(&self, channel_key: &ChannelKey) -> Result<CurrentState, ReadError> {
-        if let Some(inspection) = self.inspect(&channel_key.channel).await {
+        if let Some(inspection) = look(&self.context, &channel_key.channel).await {
             return Ok(CurrentState { inspection, out_of_service: None, is_incomplete: false });
         }
         let RestoredSoFar { restored, wrong } = self.reader().restore_so_far(channel_key).await?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::inbound_events::channel_key_of;
-use crate::actors::inbound::{Inbound, Speech};
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::inbound::Inbound;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::conversation::Notice;
 use crate::domain::event::{ENTERED_CALL, Event, Segment};
@@ -17,7 +17,7 @@ use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::invented::is_invented;
 use crate::domain::voice::segment::{Heard, Kind, kind_of};
 use crate::domain::voice::utterance;
-use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundMessage};
 use crate::ports::speech_recognition as recognition;
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 
@@ -56,7 +56,7 @@ impl CallEvents for Inbound {
 
     fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool {
         let key = ChannelActorKey(channel.clone());
-        !self.is_crowded(&key) && self.context().directory.hand_over(&key, ChannelMessage::Voice(notice))
+        !self.is_crowded(&key) && self.context().directory.hand_over(&key, ChannelMessage::Received(Received::Voice(notice)))
     }
 }
 
@@ -79,15 +79,15 @@ impl Inbound {
         if !is_person(from) || self.is_ignored(channel_ref, &from.id) || !self.opens(channel_ref).await? {
             return Ok(());
         }
-        let speech = Speech {
+        let message = InboundMessage {
             id: Some(id),
             // A person's name addresses no companion.
             own_words: Some("".into()),
             modality: Modality::Voice,
             kind: Some("voice_call".into()),
-            ..Speech::new(from.clone(), format!("{}{ENTERED_CALL}", from.name).into())
+            ..InboundMessage::new(from.clone(), format!("{}{ENTERED_CALL}", from.name).into())
         };
-        self.say(&channel_key_of(channel_ref), speech).await?;
+        self.say(&channel_key_of(channel_ref), message, None).await?;
         Ok(())
     }
 

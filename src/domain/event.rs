@@ -4,6 +4,7 @@
 //! channel, and names the newest inbound event that the channel had handled by then. A fold in that order, see [`order_of_handling`], restores the
 //! conversation.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -582,6 +583,9 @@ pub struct Call {
     /// The parts of the prompt, in order, and their estimated tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompt: Vec<(Arc<str>, u64)>,
+    /// What the model was shown: the messages from the first of these numbers to the second. Absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<(Seq, Seq)>,
     /// The first 1,000 characters of the model's answer, unchanged.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub answer: Arc<str>,
@@ -598,6 +602,11 @@ impl Call {
     /// The sum of the tokens read and written.
     pub const fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Whether the model was shown any of these messages, or may have been.
+    pub fn showed(&self, messages: &BTreeSet<Seq>) -> bool {
+        self.shown.is_none_or(|(first, last)| messages.range(first..=last).next().is_some())
     }
 }
 

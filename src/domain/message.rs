@@ -116,6 +116,13 @@ pub struct Author {
     pub role: Role,
 }
 
+impl Author {
+    /// A person who is known by name only.
+    pub fn of_name(name: Arc<str>) -> Self {
+        Self { id: name.clone(), name, role: Role::Person }
+    }
+}
+
 named! {
     pub enum Role {
         /// A human.

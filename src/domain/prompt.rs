@@ -157,6 +157,16 @@ pub struct PromptInput {
     pub buffer: Vec<Said>,
 }
 
+impl PromptInput {
+    /// The numbers of the first and the last message that are shown. A summary shows everything before.
+    pub fn shown(&self) -> (Seq, Seq) {
+        let mut numbers = self.recent.iter().chain(&self.buffer).map(|said| said.seq);
+        let first = numbers.next().unwrap_or(Seq::NONE);
+        let last = numbers.next_back().unwrap_or(first);
+        (if self.summary.is_some() { Seq::NONE } else { first }, last)
+    }
+}
+
 /// The input of a statement's prompt.
 #[derive(Clone, Debug)]
 pub struct StatementInput {

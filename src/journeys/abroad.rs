@@ -3,7 +3,7 @@
 use super::world::World;
 use crate::actors::inbound::Inbound;
 use crate::domain::id::ChannelId;
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Role};
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundEvents, InboundMessage};
 
 pub(super) fn channel_ref(guild: &str, channel: &str) -> ChannelRef {
@@ -27,18 +27,9 @@ pub(super) fn direct() -> ChannelRef {
 
 /// A message by Ana, sent now and addressed to nobody.
 pub(super) fn ana(world: &World, id: &str, text: &str) -> InboundMessage {
-    InboundMessage {
-        id: id.into(),
-        from: Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person },
-        text: text.into(),
-        own_words: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        at: world.context.clock.now(),
-        mentions: Vec::new(),
-        to_all: false,
-        answers: None,
-    }
+    let from = Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person };
+    let said_at = Some(world.context.clock.now());
+    InboundMessage { id: Some(id.into()), said_at, ..InboundMessage::new(from, text.into()) }
 }
 
 /// Delivers a message that must be new. In a direct message it addresses every companion.

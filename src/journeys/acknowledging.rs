@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, lines, of_json, room};
+use super::world::{World, lines, room};
 use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
+use crate::domain::message::Author;
+use crate::ports::inbound_events::InboundMessage;
 
 /// The silence after which Aria may start a conversation, in seconds.
 const SILENCE: f64 = 1_800.0;
@@ -88,8 +90,10 @@ async fn overdue_silences_of_many_rooms_are_spread_over_time() {
 }
 
 async fn happen(world: &World, name: &str, id: &str, who: &str) -> Seq {
-    let event = json!({ "id": id, "kind": "raid", "who": who, "text": format!("{who} raids") });
-    world.backend.messages.event(&room(name), of_json(event)).await.unwrap()
+    let from = Author::of_name(who.into());
+    let raid = InboundMessage::new(from, format!("{who} raids").into());
+    let raid = InboundMessage { id: Some(id.into()), kind: Some("raid".into()), ..raid };
+    world.backend.messages.say(&room(name), raid).await.unwrap()
 }
 
 async fn start_after(world: &World, name: &str) {

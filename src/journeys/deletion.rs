@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, asking_companion, ballot, channel_key, lines, newest, room};
 use crate::backend;
+use crate::domain::event::{Call, Event};
 use crate::domain::id::Seq;
 use crate::ports::backend::decisions::{Outcome, Why, WhyAt};
 use crate::ports::backend::state::Doing;
@@ -85,6 +86,27 @@ async fn nothing_is_said_about_messages_deleted_while_they_were_asked_about() {
     let [.., got, said] = &decision.story[..] else { panic!("{decision:#?}") };
     assert!(got.text.ends_with("got the floor, with nothing left to answer."), "{decision:#?}");
     assert!(said.text.contains("were deleted, so nothing was said"), "{decision:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_keeps_the_answers_of_models_that_were_not_shown_the_message() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("For me.\nYES")]);
+    let mut said = Vec::new();
+    for number in 0..6 {
+        said.push(world.say_then_pass(LOBBY, &format!("Ari, {number}"), 60.0).await);
+    }
+
+    delete(&world, LOBBY, said[0]).await;
+
+    let journal = world.journal(&channel_key(LOBBY)).await;
+    let calls = journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Decided(decided) => decided.call.as_deref(),
+        _ => None,
+    });
+    // A prompt shows five messages up to Ana's last one, and Aria's answer to that.
+    assert_eq!(calls.map(|call| call.answer.is_empty()).collect::<Vec<_>>(), [true, true, true, true, false, false]);
+    assert!(Call::default().showed(&[said[0]].into()), "an older record does not say what was shown");
 }
 
 #[tokio::test(start_paused = true)]

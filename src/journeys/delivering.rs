@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::world::{World, lines, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
+use crate::actors::messages::writer::{OutboxWrite, Record, Request, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::domain::id::Ticket;
 use crate::journal::record::{OutboxRecord, PartRecord};
@@ -318,7 +318,7 @@ pub(super) async fn put_owed(world: &World, ticket: Ticket, owed: OutboxRecord) 
     let (at, made, usage) = (world.context.clock.now(), Vec::new(), Vec::new());
     let record = Record { channel_key: lobby(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
     let writer = world.context.directory.find(&WriterKey()).unwrap();
-    writer.cast(WriterMessage::Record(record)).unwrap();
+    writer.cast(WriterMessage::Request(Request::Record(record))).unwrap();
     committed.await.unwrap().unwrap();
 }
 

@@ -18,7 +18,7 @@ use crate::ports::store::Write;
 use crate::ports::store::key::ChannelNo;
 
 #[tokio::test(start_paused = true)]
-async fn questions_of_a_dying_companion_or_pool_are_cancelled_and_asked_again_at_once() {
+async fn questions_of_a_dying_pool_are_cancelled_and_asked_again_at_once_and_those_of_a_dying_companion_go_on() {
     for kills_pool in [false, true] {
         let mut world = World::with_lobby().await;
         world.side.set_delay(Duration::from_secs(5));
@@ -32,26 +32,62 @@ async fn questions_of_a_dying_companion_or_pool_are_cancelled_and_asked_again_at
         }
         world.pass(0.5).await;
 
-        assert_eq!((world.side.asked_for("aria"), world.calls().await), (2, 1), "the pool: {kills_pool}");
+        let asked = 1 + usize::from(kills_pool);
+        assert_eq!((world.side.asked_for("aria"), world.calls().await), (asked, 1), "the pool: {kills_pool}");
         world.pass(60.0).await;
-        assert_eq!(world.side.asked_for("aria"), 2, "the pool: {kills_pool}");
+        assert_eq!(world.side.asked_for("aria"), asked, "the pool: {kills_pool}");
+        assert_eq!(world.decisions("lobby").await.len(), 1, "the pool: {kills_pool}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_dies_is_started_again_at_once() {
+async fn a_question_lost_with_its_companion_is_asked_again_at_once() {
+    let mut world = World::with_lobby().await;
+    world.expect_deaths();
+    world.side.answers([Ok("Me.\nYES")]);
+    world.side.panic_on_identity(3);
+
+    world.say_then_pass("lobby", "Ari, one", 5.0).await;
+
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.total("tertulia_actor_restarts_total", &[("actor_sort", "companion")]), 3);
+    assert_eq!(world.total("tertulia_evaluations_unanswered_total", &[]), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_lost_with_its_actor_or_the_pool_is_started_again_at_once() {
+    for kills_pool in [false, true] {
+        let mut world = World::with_lobby().await;
+        world.expect_deaths();
+        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+        world.say_then_pass("lobby", "Ari, one", 1.5).await;
+
+        if kills_pool {
+            world.kill(&PoolKey()).await;
+        } else {
+            // A channel's only children while no round is open are the replies in the making.
+            let channel = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).expect("it is awake");
+            channel.get_children().iter().for_each(ractor::ActorCell::kill);
+        }
+        world.pass(2.0).await;
+
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "the pool: {kills_pool}");
+        assert_eq!(world.main.asked.lock().len(), 2, "the pool: {kills_pool}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_keeps_dying_fails() {
     let mut world = World::with_lobby().await;
     world.expect_deaths();
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-    world.say_then_pass("lobby", "Ari, one", 1.5).await;
+    world.main.panic_on_identity(11);
 
-    // A channel's only children while no round is open are the replies in the making.
-    let channel = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).expect("it is awake");
-    channel.get_children().iter().for_each(ractor::ActorCell::kill);
-    world.pass(2.0).await;
+    world.say_then_pass("lobby", "Ari, one", 10.0).await;
 
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    assert_eq!(world.main.asked.lock().len(), 2);
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one")]));
+    assert_eq!(world.recorded("lobby", "failed").await[0]["error"], "unreachable");
+    assert_eq!(world.total("tertulia_actor_restarts_total", &[("actor_sort", "reply")]), 10);
 }
 
 #[tokio::test(start_paused = true)]

@@ -169,23 +169,6 @@ async fn a_guild_is_not_affected_by_a_dying_writer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_cannot_be_queued_kills_no_actor() {
-    let world = World::with_lobby().await;
-    world.open("den", &["aria"]).await;
-    world.side.answers([Ok("Me.\nYES")]);
-    world.side.panic_on_identity(2);
-
-    world.say_then_pass("lobby", "Ari, one", 5.0).await;
-    world.say_then_pass("den", "Ari?", 5.0).await;
-
-    // The world checks on drop that no actor died.
-    assert_eq!(world.total("tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]), 2);
-    world.pass(60.0).await;
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    assert_eq!(world.history("den").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_question_whose_prompt_cannot_be_built_kills_no_actor() {
     let world = World::with_lobby().await;
     world.open("den", &["aria"]).await;

@@ -14,7 +14,7 @@ use crate::journal::key;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions};
 use crate::ports::backend::keeping::{Forgotten, Person};
-use crate::ports::inbound_events::{Answers, InboundError, InboundEvents, InboundMessage};
+use crate::ports::inbound_events::{InboundError, InboundEvents, InboundMessage, ReplyTo};
 use crate::ports::store::Value;
 use crate::ports::store::key::{ChannelNo, Key};
 
@@ -211,8 +211,8 @@ async fn a_platform_is_caught_up_with_beside_an_unreadable_entry_and_an_answer_t
     let newest = async || Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap().newest;
 
     let before = newest().await;
-    let answers = Some(Answers { message: "101".into(), by: None });
-    abroad::deliver(&world, &general(), InboundMessage { answers, ..ana(&world, "102", "an answer") }).await;
+    let reply_to = Some(ReplyTo::Foreign { id: "101".into(), by: None });
+    abroad::deliver(&world, &general(), InboundMessage { reply_to, ..ana(&world, "102", "an answer") }).await;
 
     assert_eq!(before.as_deref(), Some("100"), "everything after it is read again");
     assert_eq!(newest().await.as_deref(), Some("102"));

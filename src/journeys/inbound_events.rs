@@ -23,7 +23,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::inbound_events::{
-    Acceptance, Answered, Answers, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached,
+    Acceptance, Answered, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached, ReplyTo,
 };
 
 /// Another channel of the guild.

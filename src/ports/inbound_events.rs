@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
 use crate::domain::id::{ChannelId, GuildId, Seq};
@@ -24,38 +25,85 @@ pub struct ChannelRef {
     pub parent: Option<ChannelId>,
 }
 
-/// A message, as the platform reported it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message from outside, on its way to the journal. As JSON it is the body of a request of the console, which cannot set every field.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InboundMessage {
-    /// The platform's id of the message.
-    pub id: Arc<str>,
-    /// The author, with the platform's id: `discord:<user>`.
+    /// The platform's id of the message, or the sender's own, of 1 to 128 characters. A message with the same id is a duplicate.
+    #[serde(default)]
+    pub id: Option<Arc<str>>,
+    /// The author, with the platform's id: `discord:<user>`. In a request: the name, of 1 to 64 characters, at least one of them visible, none of them
+    /// a control or bidirectional formatting character.
+    #[serde(deserialize_with = "person")]
     pub from: Author,
-    /// The text as a model reads it.
+    /// The text as a model reads it. In a request: at least one visible character, no control characters but `\n` and `\t`, at most
+    /// `server.max_text_chars` characters.
     pub text: Arc<str>,
-    /// The text that the author wrote. Only this is searched for names.
-    pub own_words: Arc<str>,
+    /// The text that the author wrote, if it differs from `text`. Only this is searched for names.
+    #[serde(skip)]
+    pub own_words: Option<Arc<str>>,
+    #[serde(skip)]
     pub modality: Modality,
     /// A voice utterance that ends a lull (docs/design/gate.md G-4): the adapter knows that the speaker has finished.
+    #[serde(skip)]
     pub lull_endpoint: bool,
-    /// When it was said, by this machine's clock and not the platform's. A moment in the future counts as now.
-    pub at: Moment,
-    /// The ids of the users whom it mentions, in the form of author ids.
+    /// When it was said, by this machine's clock and not the platform's, if that is known better than by its arrival. A moment in the future
+    /// counts as now.
+    #[serde(skip)]
+    pub said_at: Option<Moment>,
+    /// The mentioned people and companions, by author id or by a companion's name. In a request: at most 64, each 1 to 64 characters.
+    #[serde(default)]
     pub mentions: Vec<Arc<str>>,
     /// It addresses all companions that are present: it mentions the account that they share, or is a direct message to that account. A message
     /// that mentions the account in a guild and names companions that are present addresses only these.
+    #[serde(skip)]
     pub to_all: bool,
     /// The message that it replies to.
-    pub answers: Option<Answers>,
+    #[serde(default)]
+    pub reply_to: Option<ReplyTo>,
+    /// For an event that must be acknowledged, such as a raid or a new subscription (docs/design/gate.md G-33): its kind, of 1 to 32 lower-case
+    /// letters a-z, digits and _. The author is the person that it is about.
+    #[serde(skip)]
+    pub kind: Option<Arc<str>>,
+}
+
+impl InboundMessage {
+    /// Typed words without an id, which mention and answer nobody.
+    pub fn new(from: Author, text: Arc<str>) -> Self {
+        let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
+        let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
+        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind }
+    }
+}
+
+fn person<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Author, D::Error> {
+    Arc::deserialize(deserializer).map(Author::of_name)
 }
 
 /// The message that an inbound message replies to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answers {
-    /// The platform's id of that message, which need not be on record.
-    pub message: Arc<str>,
-    /// Its author, where the platform reports one.
-    pub by: Option<Answered>,
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Seq")]
+pub enum ReplyTo {
+    /// A message on record.
+    Recorded(Seq),
+    /// A message of the platform, which need not be on record: its id, and its author, where the platform reports one.
+    Foreign { id: Arc<str>, by: Option<Answered> },
+}
+
+impl From<Seq> for ReplyTo {
+    fn from(seq: Seq) -> Self {
+        Self::Recorded(seq)
+    }
+}
+
+impl ReplyTo {
+    /// The number of the message, if it is one on record.
+    pub const fn recorded(&self) -> Option<Seq> {
+        match self {
+            Self::Recorded(seq) => Some(*seq),
+            Self::Foreign { .. } => None,
+        }
+    }
 }
 
 /// The author of a message that is replied to.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::domain::answer_end::AnswerEnd;
-use crate::domain::id::{CompanionId, GuildId, ModelName};
+use crate::domain::id::{CompanionId, GuildId, ModelName, Seq};
 use crate::domain::prompt::{Prompt, Turn};
 
 pub use http::Extensions;
@@ -76,6 +76,8 @@ pub struct Request {
     pub format: AnswerFormat,
     /// The parts of the prompt with their estimated tokens. Of the prompt, only this is stored.
     pub sizes: Vec<(&'static str, usize)>,
+    /// The numbers of the first and the last message that the prompt shows, for the record of a decision or a judgement.
+    pub shown: Option<(Seq, Seq)>,
     /// The most tokens that the answer may have.
     pub max_tokens: u32,
     /// Data besides the text for one implementation, keyed by type.
@@ -94,6 +96,7 @@ impl Request {
             tools: Vec::new(),
             format: AnswerFormat::Text,
             sizes: Vec::new(),
+            shown: None,
             max_tokens,
             extensions: Extensions::new(),
         }

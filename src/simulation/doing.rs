@@ -16,7 +16,7 @@ use super::stage::lock;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{WriteMeta, WriterMessage};
+use crate::actors::messages::writer::{Request, WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::domain::id::GuildId;
 use crate::journal::channel_key::ChannelKey;
@@ -253,7 +253,7 @@ impl Life {
         lock(&self.props.people.dead_letters).push((room, seq));
         let writes = vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))];
         let (reply, done) = Reply::awaited();
-        drop(writer.cast(WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply })));
+        drop(writer.cast(WriterMessage::Request(Request::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))));
         drop(done.await);
         self.props.stage.reach("dead letter written");
         if let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) {

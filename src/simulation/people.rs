@@ -14,16 +14,15 @@ use super::life::{Life, Props};
 use super::manners::Answer;
 use super::plan::Beat;
 use super::stage::lock;
-use crate::actors::inbound::{Inbound, Speech};
+use crate::actors::inbound::Inbound;
 use crate::actors::messages::writer;
 use crate::domain::id::Seq;
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Refused;
-use crate::ports::backend::messages::NewEvent;
 use crate::ports::backend::room::RoomId;
-use crate::ports::inbound_events::{Answered, Answers, ChannelRef, InboundMessage};
+use crate::ports::inbound_events::{Answered, ChannelRef, InboundMessage, ReplyTo};
 use crate::samples;
 
 /// The pause before the same request is sent again.
@@ -42,7 +41,7 @@ pub(super) struct Sent {
     pub(super) accepted_at: u64,
     pub(super) fate: Fate,
     /// The message that it answers on the platform.
-    pub(super) answers: Option<Answers>,
+    pub(super) answers: Option<ReplyTo>,
     /// It was edited, deleted or forgotten, or may have been.
     pub(super) is_changed: bool,
     /// An operator had it sent once more, as another message.
@@ -81,7 +80,7 @@ pub(super) struct People {
     pub(super) opted_out: Mutex<BTreeMap<(usize, &'static str), bool>>,
 }
 
-/// Messages whose deletion was requested. Answers are found only together with what they answer.
+/// Messages whose deletion was requested. ReplyTo are found only together with what they answer.
 #[derive(Default)]
 pub(super) struct Deletions {
     started: BTreeSet<usize>,
@@ -223,12 +222,9 @@ impl Life {
         if let Some(id) = id.filter(|_| say.is_event) {
             self.props.stage.reach("event posted");
             let (id, who, text) = (id.into(), say.from.into(), say.text.as_str().into());
-            return self
-                .backend
-                .messages
-                .event(&self.room(say.room), NewEvent { id, kind: "raid".into(), who, text })
-                .await
-                .map(Some);
+            let raid =
+                InboundMessage { id: Some(id), kind: Some("raid".into()), ..InboundMessage::new(Author::of_name(who), text) };
+            return self.backend.messages.say(&self.room(say.room), raid).await.map(Some);
         }
         if !say.is_by_bot {
             let mut message = json!({ "from": say.from, "text": say.text });
@@ -238,8 +234,8 @@ impl Life {
             let message = serde_json::from_value(message).expect("a good message");
             return self.backend.messages.say(&self.room(say.room), message).await.map(Some);
         }
-        let speech = Speech { id: id.map(Into::into), ..Speech::new(author(say), say.text.as_str().into()) };
-        let taken = Inbound::new(self.context.clone()).say(&self.channel_key(say.room), speech).await;
+        let message = InboundMessage { id: id.map(Into::into), ..InboundMessage::new(author(say), say.text.as_str().into()) };
+        let taken = Inbound::new(self.context.clone()).say(&self.channel_key(say.room), message, None).await;
         let unavailable = |error: writer::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
         taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)
     }
@@ -304,20 +300,20 @@ impl Props {
     }
 
     /// What a message that is sent now answers.
-    pub(super) fn answered(&self, say: &Say) -> Option<Answers> {
+    pub(super) fn answered(&self, say: &Say) -> Option<ReplyTo> {
         Some(match say.turn.answers? {
             Answer::Message(number) => {
                 let other = lock(&self.people.sent).get(&number).cloned()?;
                 let Author { id, role, .. } = author(&other.say);
                 self.stage.reach("answers a message");
-                Answers { message: other.id?.into(), by: Some(Answered::Other(id, role)) }
+                ReplyTo::Foreign { id: other.id?.into(), by: Some(Answered::Other(id, role)) }
             }
             Answer::Statement => {
                 let newest = self.platform.newest_of_ours(&self.room(say.room).channel())?;
                 self.stage.reach("answers a statement");
-                Answers { message: newest.to_string().into(), by: Some(Answered::Ours(None)) }
+                ReplyTo::Foreign { id: newest.to_string().into(), by: Some(Answered::Ours(None)) }
             }
-            Answer::Named(name) => Answers { message: "0".into(), by: Some(Answered::Ours(Some(name.into()))) },
+            Answer::Named(name) => ReplyTo::Foreign { id: "0".into(), by: Some(Answered::Ours(Some(name.into()))) },
         })
     }
 
@@ -332,16 +328,12 @@ impl Props {
         let Sent { say, id, at, .. } = sent;
         let text: Arc<str> = if is_resend { self.other_words(say).into() } else { say.text.as_str().into() };
         InboundMessage {
-            id: id.as_deref().expect("a platform gives everything an id").into(),
-            from: author(say),
-            own_words: text.clone(),
-            text,
-            modality: Modality::Text,
-            lull_endpoint: false,
-            at: *at,
+            id: Some(id.as_deref().expect("a platform gives everything an id").into()),
+            said_at: Some(*at),
             mentions: say.turn.mentions.iter().map(|mention| Arc::from(*mention)).collect(),
             to_all: say.turn.to_all || self.stage.plan.rooms[say.room].is_direct,
-            answers: sent.answers.clone(),
+            reply_to: sent.answers.clone(),
+            ..InboundMessage::new(author(say), text)
         }
     }
 

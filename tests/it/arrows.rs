@@ -176,9 +176,13 @@ const GROUPS: &[Group] = &[
     Group { name: "writer", uses_foundation: true, to: &[] },
     Group { name: "inbound", uses_foundation: true, to: &["writer"] },
     Group { name: "membership", uses_foundation: true, to: &["inbound", "writer"] },
-    Group { name: "companion", uses_foundation: true, to: &["membership::memberships", "models"] },
+    Group { name: "companion", uses_foundation: true, to: &["membership::memberships", "models", "writer::requests"] },
     Group { name: "calls", uses_foundation: true, to: &["inbound", "writer"] },
-    Group { name: "channel", uses_foundation: true, to: &["companion", "erasure::deletion", "inbound", "membership", "models"] },
+    Group {
+        name: "channel",
+        uses_foundation: true,
+        to: &["companion", "erasure::deletion", "inbound", "membership", "models", "writer::requests"],
+    },
     Group { name: "erasure", uses_foundation: true, to: &["channel::folded", "inbound", "writer"] },
     // The tree starts all actors, and the context holds what they share.
     Group {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Record, WriterMessage};
+use crate::actors::messages::writer::{Record, Request};
 use crate::actors::writer::requests::send_to_writer;
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
@@ -131,7 +131,7 @@ impl Drop for Work {
         let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
         // Nobody waits for it. What a store does not take now is not counted.
         let record = Record { usage: vec![used], ..Record::new(channel_key, now, Reply::new(drop)) };
-        if let Err(error) = send_to_writer(context, WriterMessage::Record(record)) {
+        if let Err(error) = send_to_writer(context, Request::Record(record)) {
             tracing::warn!(provider = self.provider, %error, "the usage of a service for speech is not on record");
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::call::SharedCall;
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::{drained, look};
@@ -25,7 +25,7 @@ pub async fn shut_down(context: &ActorContext) {
     for call in context.calls.all() {
         let Some(ticket) = call.read(|call| call.reply()) else { continue };
         let told = Notice::Reply { ticket, told: interruption::Input::ShutDown };
-        context.directory.hand_over(&ChannelActorKey(call.channel().clone()), ChannelMessage::Voice(told));
+        context.directory.hand_over(&ChannelActorKey(call.channel().clone()), ChannelMessage::Received(Received::Voice(told)));
         ended.push((call, ticket));
     }
     let deadline = Instant::now() + POSTED_WITHIN;

@@ -17,7 +17,7 @@ use super::rehearsed;
 use super::synthesis::Synthesis;
 use super::voice_user::{self, VoiceUser};
 use crate::actors::inbound::Inbound;
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::voice_call::{CallChild, CallMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
@@ -111,7 +111,7 @@ impl Actor for VoiceCall {
         };
         // The reply in force. A channel that does not run yet tells it by itself. It is asked however much waits there.
         let key = ChannelActorKey(state.call.channel().clone());
-        state.context.directory.hand_over(&key, ChannelMessage::Voice(Notice::PlayerRestarted));
+        state.context.directory.hand_over(&key, ChannelMessage::Received(Received::Voice(Notice::PlayerRestarted)));
         state.handle(Input::Started);
         if let Some(limit) = state.context.settings.voice.max_call() {
             state.handle(Input::Limit { limit });

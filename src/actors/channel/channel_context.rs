@@ -7,12 +7,13 @@ use ractor::{Actor, ActorRef, ActorRuntime};
 use tokio::sync::oneshot;
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Source, Tell};
+use crate::actors::messages::companion::{Source, Tell};
 use crate::actors::messages::reply::{Dropped, Reply};
-use crate::actors::messages::writer::WriterMessage;
-use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, WriterKey};
+use crate::actors::messages::writer::Request;
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
+use crate::actors::writer::requests::send_to_writer;
 use crate::domain::conversation::Conversation;
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
@@ -39,11 +40,8 @@ impl ChannelContext {
     }
 
     /// Sends to the writer. If the writer is not running, the request is dropped and thereby answered as lost: the channel fails and restarts.
-    pub(super) fn send_to_writer(&self, message: WriterMessage) {
-        match self.context.directory.find(&WriterKey()) {
-            Some(writer) => drop(writer.cast(message)),
-            None => drop(message),
-        }
+    pub(super) fn send_to_writer(&self, request: Request) {
+        drop(send_to_writer(&self.context, request));
     }
 
     /// A reply that comes back to the channel as this message, if any. A channel that has stopped needs none: it reads its record when it
@@ -82,10 +80,6 @@ impl ChannelContext {
             tell(ChannelMessage::Read(Box::new(read)));
             Box::pin(async { found.await.ok() })
         })
-    }
-
-    pub(super) fn companion(&self, companion: &CompanionId) -> Option<ActorRef<CompanionMessage>> {
-        self.context.directory.find(&CompanionKey(self.key.guild.clone(), companion.clone()))
     }
 
     /// Whether a companion is no longer configured.

@@ -16,10 +16,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{OutboxWrite, Record, WriteError, WriterMessage};
-use crate::actors::runtime::actor_keys::WriterKey;
+use crate::actors::messages::writer::{OutboxWrite, Record, Request, WriteError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
+use crate::actors::writer::requests::send_to_writer;
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
 use crate::domain::split::split;
@@ -282,10 +282,7 @@ impl Arguments {
             usage: std::mem::take(&mut self.used),
             ..Record::new(self.channel_key.clone(), self.context.clock.now(), reply)
         };
-        match self.context.directory.find(&WriterKey()) {
-            Some(writer) => drop(writer.cast(WriterMessage::Record(record))),
-            None => drop(record),
-        }
+        send_to_writer(&self.context, Request::Record(record))?;
         committed.await.unwrap_or(Err(WriteError::Unknown)).map(drop)
     }
 

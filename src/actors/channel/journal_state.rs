@@ -6,7 +6,7 @@ use super::channel_context::ChannelContext;
 use super::post_commit::PostCommitAction;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Committed, OutboxWrite, Quiet, Record, WriterMessage};
+use crate::actors::messages::writer::{Committed, OutboxWrite, Quiet, Record, Request};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Made};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -118,14 +118,14 @@ impl JournalState {
             reply: self.add(actions, channel),
             made,
         };
-        channel.send_to_writer(WriterMessage::Record(record));
+        channel.send_to_writer(Request::Record(record));
     }
 
     /// Removes a reply from the outbox that is no longer owed.
     pub(super) fn remove_from_outbox(&mut self, ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) {
         let empty = Record::new(channel.key.clone(), conversation.clock(), self.add(Vec::new(), channel));
         let record = Record { outbox: vec![OutboxWrite::Remove(ticket)], ..empty };
-        channel.send_to_writer(WriterMessage::Record(record));
+        channel.send_to_writer(Request::Record(record));
     }
 
     /// Counts these events of a batch. True if the batch stores a snapshot.

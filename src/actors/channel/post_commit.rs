@@ -15,12 +15,8 @@ pub(super) enum PostCommitAction {
     ManageRound {
         message: Seq,
     },
-    /// Ask this question, if it is still open.
+    /// Ask this question or judgement, if it is still open.
     Ask {
-        ticket: Ticket,
-    },
-    /// Ask for this judgement, if it is still missing.
-    Judge {
         ticket: Ticket,
     },
     /// Start this reply, if it is still owed.
@@ -54,7 +50,7 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
         match event {
             Event::RoundOpened(opened) => actions.push(PostCommitAction::ManageRound { message: opened.message }),
             Event::Evaluated(evaluated) => actions.push(PostCommitAction::Ask { ticket: evaluated.ticket }),
-            Event::RepetitionAsked { ticket, .. } => actions.push(PostCommitAction::Judge { ticket: *ticket }),
+            Event::RepetitionAsked { ticket, .. } => actions.push(PostCommitAction::Ask { ticket: *ticket }),
             Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } => {
                 actions.push(PostCommitAction::Reply { ticket: *ticket })
             }

@@ -8,41 +8,34 @@ use super::channel_context::ChannelContext;
 use super::external_companions::StatementWaiter;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{Accepted, Post, WriterMessage};
+use crate::actors::messages::writer::{Accepted, Post, Request};
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Ticket};
-use crate::domain::message::{Author, Cut, Message, Modality, Role};
+use crate::domain::message::{Author, Message, Role};
 use crate::journal::record::Used;
 use crate::telemetry::instruments::platform_label;
 
-pub(super) struct MadeStatement {
-    pub(super) ticket: Ticket,
-    pub(super) companion: CompanionId,
-    pub(super) text: Arc<str>,
-    pub(super) modality: Modality,
-    pub(super) cut: Option<Box<Cut>>,
-    /// Whether its end was not written.
-    pub(super) truncated: bool,
-    /// The ids that its platform gave its parts.
-    pub(super) ids: Vec<Arc<str>>,
-    /// The usage of writing it, unless that was recorded with its delivery.
-    pub(super) used: Vec<Used>,
-    /// The caller that waits for its number.
-    pub(super) waiter: Option<StatementWaiter>,
-}
-
-/// Journals a statement, under the ids that its platform gave its parts.
-pub(super) fn journal(statement: MadeStatement, conversation: &Conversation, channel: &ChannelContext) {
-    let MadeStatement { ticket, companion, text, modality, cut, truncated, ids, used, waiter } = statement;
-    let message = Message { truncated, ..message(&companion, text, modality, cut, ids.first().cloned(), channel) };
+/// Journals a statement, under the ids that its platform gave its parts. `used` is the usage of writing it, unless that was recorded with its
+/// delivery. `waiter` waits for its number.
+pub(super) fn journal(
+    ticket: Ticket,
+    message: Message,
+    ids: Vec<Arc<str>>,
+    used: Vec<Used>,
+    waiter: Option<StatementWaiter>,
+    conversation: &Conversation,
+    channel: &ChannelContext,
+) {
+    let message = Message { id: ids.first().cloned(), ..message };
+    let companion = CompanionId::from(&*message.from.id);
     let usage = [Used::Statement { companion }].into_iter().chain(used).collect();
     // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
     let sent = channel.platform().is_none().then(Instant::now);
     let platform = platform_label(channel.context.platforms.name(&channel.key.channel));
     let instruments = channel.context.recorder.instruments().clone();
-    channel.send_to_writer(WriterMessage::Post(Post {
+    channel.send_to_writer(Request::Post(Post {
         channel_key: channel.key.clone(),
         at: None,
         event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
@@ -63,14 +56,8 @@ pub(super) fn journal(statement: MadeStatement, conversation: &Conversation, cha
     }));
 }
 
-fn message(
-    companion: &CompanionId,
-    text: Arc<str>,
-    modality: Modality,
-    cut: Option<Box<Cut>>,
-    id: Option<Arc<str>>,
-    channel: &ChannelContext,
-) -> Message {
+/// A companion's statement with these words.
+pub(super) fn statement(companion: &CompanionId, text: Arc<str>, channel: &ChannelContext) -> Message {
     let memberships = &channel.context.memberships;
     let known = memberships.companion(&channel.key.channel, companion);
     let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
@@ -79,5 +66,5 @@ fn message(
     let names = memberships.names(&channel.key.guild);
     let incoming = Incoming::new(&from, &text);
     let address = names.map(|names| address::resolve(&names, is_companion, &incoming)).unwrap_or_default();
-    Message { id, address, modality, cut, ..Message::new(from, text) }
+    Message { address, ..Message::new(from, text) }
 }

@@ -1,4 +1,4 @@
-//! The replies that are being written: their actors, and how often those died.
+//! The replies that are being written, and their actors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,13 +16,9 @@ use crate::domain::trigger::Trigger;
 use crate::domain::turn::OwedReply;
 use crate::domain::window;
 
-/// How many deaths of its actor make a reply fail.
-const MAX_REPLY_ATTEMPTS: u32 = 3;
-
 #[derive(Default)]
 pub(super) struct Replies {
     actors: HashMap<ActorId, (Ticket, ActorCell)>,
-    deaths: HashMap<Ticket, u32>,
     /// Those that are written and not posted, and whose end is missing.
     truncated: HashSet<Ticket>,
 }
@@ -52,6 +48,11 @@ impl Replies {
         self.actors.is_empty()
     }
 
+    /// Whether an actor writes this reply.
+    pub(super) fn writes(&self, ticket: Ticket) -> bool {
+        self.actors.values().any(|(reply, _)| *reply == ticket)
+    }
+
     pub(super) fn contains(&self, actor: ActorId) -> bool {
         self.actors.contains_key(&actor)
     }
@@ -59,7 +60,6 @@ impl Replies {
     /// A reply was written, or has failed. Its actor stops by itself.
     pub(super) fn end(&mut self, ticket: Ticket) {
         self.actors.retain(|_, (reply, _)| *reply != ticket);
-        self.deaths.remove(&ticket);
     }
 
     /// The model reached its limit of tokens before the end of this reply.
@@ -88,13 +88,6 @@ impl Replies {
     /// An actor has stopped. Returns its reply, unless that ended or was cancelled before.
     pub(super) fn take_stopped(&mut self, actor: ActorId) -> Option<Ticket> {
         self.actors.remove(&actor).map(|(ticket, _)| ticket)
-    }
-
-    /// Counts a death of the reply's actor. True if another one may be started.
-    pub(super) fn count_death(&mut self, ticket: Ticket) -> bool {
-        let deaths = self.deaths.entry(ticket).or_default();
-        *deaths += 1;
-        *deaths < MAX_REPLY_ATTEMPTS
     }
 }
 
@@ -128,18 +121,4 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let (reason, tries, summary_upto) = (owed.why.clone(), owed.tries, conversation.summary().upto);
     let is_spoken = conversation.voice().spoken_reply() == Some(owed.ticket);
     Statement { input: StatementInput { input, reason, tries, is_spoken, summary_upto, left_out: 0 }, history }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reply_fails_with_the_third_death_of_its_actor() {
-        let mut replies = Replies::default();
-
-        assert_eq!([1, 1, 2, 1, 2].map(|ticket| replies.count_death(Ticket(ticket))), [true, true, true, false, true]);
-        replies.end(Ticket(1));
-        assert!(replies.count_death(Ticket(1)), "a reply that has ended is forgotten");
-    }
 }

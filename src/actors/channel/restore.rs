@@ -11,16 +11,14 @@ use super::channel_context::ChannelContext;
 use super::guild_budgets::GuildBudgets;
 use super::post_commit::PostCommitAction;
 use super::{State, members, voice};
-use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
-use crate::actors::runtime::actor_keys::WriterKey;
+use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Received};
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::writer::requests;
 use crate::domain::budget::{AHEAD, DAY, Ledger, Use};
-use crate::domain::conversation::{Conversation, Notice, Output};
+use crate::domain::conversation::{Conversation, Output};
 use crate::domain::event::{Recorded, split_handled};
 use crate::domain::id::Seq;
-use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
@@ -48,16 +46,6 @@ impl Default for Restoring {
     }
 }
 
-/// Something that was dispatched to the channel, with the time when it was committed.
-pub(super) enum Received {
-    Event(Box<Recorded>, Moment),
-    HandOver(Vec<Recorded>, Moment),
-    /// It is not on record.
-    Voice(Notice),
-    /// It is not on record, but the back-offs that it ends are.
-    ModelsReplaced,
-}
-
 /// Reads the record in a task of its own, which sends the result to the channel.
 pub(super) fn begin(channel: ChannelContext, budgets: Arc<GuildBudgets>) {
     tokio::spawn(async move {
@@ -81,18 +69,11 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
 /// Waits until everything that a predecessor sent to the writer is stored or lost.
 async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..WRITER_ATTEMPTS {
-        if let Some(writer) = context.directory.find(&WriterKey()) {
-            let (reply, fenced) = Reply::awaited();
-            let fence = WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
-            if writer.cast(fence).is_ok() {
-                match fenced.await {
-                    Ok(Ok(_)) => return Ok(()),
-                    Ok(Err(WriteError::Unreadable(reason))) => return Err(CannotRestore::Damaged(reason.to_string())),
-                    Ok(Err(_)) | Err(_) => {}
-                }
-            }
+        match requests::fence(context, channel_key).await {
+            Ok(_) => return Ok(()),
+            Err(WriteError::Unreadable(reason)) => return Err(CannotRestore::Damaged(reason.to_string())),
+            Err(_) => tokio::time::sleep(WRITER_RETRY_PAUSE).await,
         }
-        tokio::time::sleep(WRITER_RETRY_PAUSE).await;
     }
     Err(CannotRestore::NotNow("the writer does not answer".into()))
 }
@@ -197,10 +178,10 @@ impl State {
             is_skipped
         };
         match received {
-            Received::Event(recorded, _) if is_skipped(&recorded) => None,
-            Received::HandOver(mut batch, committed) => {
+            Received::Inbound(recorded, _) if is_skipped(&recorded) => None,
+            Received::HandedOver(mut batch, committed) => {
                 batch.retain(|recorded| !is_skipped(recorded));
-                Some(Received::HandOver(batch, committed))
+                Some(Received::HandedOver(batch, committed))
             }
             received => Some(received),
         }
@@ -236,6 +217,6 @@ fn open_actions(conversation: &Conversation) -> Vec<PostCommitAction> {
     let questions = conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
     let replies = conversation.turns().owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
     let rounds = conversation.turns().rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
-    let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
+    let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Ask { ticket });
     rounds.chain(questions).chain(replies).chain(judgement).collect()
 }

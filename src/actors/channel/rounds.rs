@@ -13,7 +13,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::RoundClosed;
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::domain::round::Round;
 use crate::domain::vote::State as Ballot;
@@ -125,28 +125,25 @@ impl RoundHost {
         }
     }
 
-    /// An actor has stopped. If it was the manager, and its rounds are not over, starts another one. Returns the questions whose answers may be
-    /// lost with it, which have to be asked again.
+    /// An actor has stopped. If it was the manager, and its rounds are not over, starts another one. False if there is no need.
     pub(super) fn replace_stopped(
         &mut self,
         stopped: ActorId,
         conversation: &Conversation,
         now: Moment,
         channel: &ChannelContext,
-    ) -> Option<Vec<Ticket>> {
-        let RoundManager { mut rounds, number, .. } = self.manager.take_if(|manager| manager.actor.get_id() == stopped)?;
+    ) -> bool {
+        let Some(stopped) = self.manager.take_if(|manager| manager.actor.get_id() == stopped) else { return false };
+        let RoundManager { mut rounds, number, .. } = stopped;
         rounds.retain(|message| conversation.turns().round(*message).is_some());
         if rounds.is_empty() {
-            return None;
+            return false;
         }
         channel.record_restart(Sort::TurnTakingManager, "it died in an open round");
         if number < MAX_MANAGERS {
-            self.start(rounds.clone(), number + 1, conversation, now, channel);
+            self.start(rounds, number + 1, conversation, now, channel);
         }
-        let rounds: Vec<_> = rounds.into_iter().filter_map(|message| conversation.turns().round(message)).collect();
-        let is_awaited = |companion| rounds.iter().any(|round| round.awaits(companion));
-        let questions = conversation.open_questions().filter(|(companion, _)| is_awaited(companion));
-        Some(questions.map(|(_, evaluation)| evaluation.ticket).collect())
+        true
     }
 }
 

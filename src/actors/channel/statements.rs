@@ -7,13 +7,13 @@ use ractor::{ActorId, ActorProcessingErr};
 use super::State;
 use super::deliveries::{Order, RunningDelivery};
 use super::external_companions::is_external;
-use super::posting::{MadeStatement, journal};
+use super::posting::{journal, statement};
 use crate::actors::messages::channel::Delivered;
 use crate::actors::messages::models::Outcome;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::conversation::{Conversation, Input, Posting};
 use crate::domain::id::Ticket;
-use crate::domain::message::Modality;
+use crate::domain::message::{Message, Modality};
 use crate::domain::turn::OwedReply;
 use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
@@ -44,17 +44,12 @@ impl State {
         self.step(Input::ReplyFailed { ticket, error: error.into() });
     }
 
-    /// A reply's actor has stopped. If its statement never came, a new actor is started for it.
+    /// A reply's actor has stopped. If its statement never came, it died.
     pub(super) fn reply_stopped(&mut self, actor: ActorId) {
-        let Some(ticket) = self.replies.take_stopped(actor) else { return };
-        let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
-        if self.channel.is_absent(&owed.companion) {
-            self.fail_reply(ticket, "absent");
-        } else if self.replies.count_death(ticket) && !self.conversation.voice().has_said(ticket) {
+        if let Some(ticket) = self.replies.take_stopped(actor)
+            && self.lost(ticket)
+        {
             self.channel.record_restart(Sort::Reply, "it died before the statement was written");
-            self.reply(ticket);
-        } else {
-            self.fail_reply(ticket, "unreachable");
         }
     }
 
@@ -98,8 +93,8 @@ impl State {
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
         let truncated = self.replies.take_truncated(ticket);
-        let statement = MadeStatement { ticket, companion, text, modality, cut, truncated, ids: Vec::new(), used, waiter };
-        journal(statement, &self.conversation, &self.channel);
+        let message = Message { modality, cut, truncated, ..statement(&companion, text, &self.channel) };
+        journal(ticket, message, Vec::new(), used, waiter, &self.conversation, &self.channel);
     }
 
     /// Starts posting a statement on a platform.
@@ -155,8 +150,8 @@ impl State {
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
-        let statement = MadeStatement { ticket, companion, text, modality, cut: None, truncated, ids, used, waiter };
-        journal(statement, &self.conversation, &self.channel);
+        let message = Message { modality, truncated, ..statement(&companion, text, &self.channel) };
+        journal(ticket, message, ids, used, waiter, &self.conversation, &self.channel);
     }
 
     /// Ends a reply of which nothing was posted.
@@ -195,6 +190,6 @@ impl State {
 }
 
 /// The reply with this ticket, if it is owed and its text is not there.
-fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&OwedReply> {
+pub(super) fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&OwedReply> {
     conversation.turns().owed_reply(ticket).filter(|floor| floor.is_being_made())
 }

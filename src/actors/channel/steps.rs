@@ -114,11 +114,6 @@ impl State {
                     self.arm();
                 }
             }
-            PostCommitAction::Judge { ticket } => {
-                if self.questions.judge(ticket, &self.conversation, &self.channel) {
-                    self.arm();
-                }
-            }
             PostCommitAction::Reply { ticket } => self.reply(ticket),
             PostCommitAction::Stop { ticket } => self.cancel(ticket),
             PostCommitAction::Publish(ballot) => self.rounds.publish(*ballot),

@@ -382,6 +382,7 @@ impl Traces {
     pub(super) fn call(&self, ticket: Ticket, asked: &Request, answer: &str, facts: &PoolFacts) -> Call {
         Call {
             answer: answer.chars().take(JOURNALED_ANSWER_CHARS).collect::<String>().into(),
+            shown: asked.shown,
             prompt: asked.sizes.iter().map(|(part, tokens)| ((*part).into(), *tokens as u64)).collect(),
             provider: facts.identity.provider.clone(),
             model: facts.identity.model.clone(),

@@ -1,31 +1,28 @@
-//! The turn-taking manager of a channel. It runs while rounds are open, reads the votes, publishes the States, and alone
+//! The turn-taking manager of a channel. It runs while rounds are open, accepts the votes of external companions, publishes the States, and alone
 //! watches the deadlines (docs/design/turn-taking.md T-18).
 //!
 //! Its state is on record or about to be, so a manager that dies is simply replaced. The new one starts with the rounds as the channel
-//! knows them, and the channel asks again for the answers that were lost.
+//! knows them.
 
 mod vote_check;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use serde_json::{Value, json};
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, OpenRound, VoteError};
 use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::hub::Live;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
-use crate::domain::vote::{self, State as Ballot};
+use crate::domain::vote::State as Ballot;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::rfc3339;
-use crate::ports::language_model::LazyRequest;
 use crate::telemetry::instruments::kinds::Counted;
 
 pub struct TurnTakingManager;
@@ -83,7 +80,6 @@ impl Actor for TurnTakingManager {
     ) -> Result<(), ActorProcessingErr> {
         let _at_work = at_work(Address::TurnTakingManager(state.channel_key.channel.clone()));
         match message {
-            ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
             ManagerMessage::Vote { state: ballot, reply } => state.submit(ballot, reply),
             ManagerMessage::StateRecorded(ballot) => {
                 let is_of = |(round, _): &(Round, _)| round.message_id() == ballot.message_id;
@@ -119,14 +115,6 @@ impl State {
         let known: Vec<Ballot> = round.states().cloned().collect();
         self.rounds.push((round, BTreeSet::new()));
         self.publish(self.rounds.len() - 1, known);
-    }
-
-    /// Sends the vote that the answer contains to the channel, which decides.
-    fn answered(&self, ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
-        let words = self.context.settings.prompt.verdict_words();
-        let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text(), words)));
-        self.channel.cast(ChannelMessage::Answered { ticket, asked, outcome, vote })?;
-        Ok(())
     }
 
     /// Sends a vote that can count to the channel, which decides and answers.

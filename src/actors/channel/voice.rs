@@ -11,7 +11,7 @@ use super::channel_context::ChannelContext;
 use crate::actors::erasure::deletion::delete_messages;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::writer::{HandOver, WriterMessage};
+use crate::actors::messages::writer::{HandOver, Request};
 use crate::domain::conversation::{Aloud, Conversation, Notice};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
@@ -84,7 +84,7 @@ fn carry_out(effect: CallEffect, channel: &ChannelContext) {
 
 /// Has the messages of a hand-over journaled. They come back to the channel as one message.
 pub(super) fn journal_hand_over(messages: Vec<Event>, conversation: &Conversation, channel: &ChannelContext) {
-    channel.send_to_writer(WriterMessage::HandOver(HandOver {
+    channel.send_to_writer(Request::HandOver(HandOver {
         channel_key: channel.key.clone(),
         at: None,
         handled: conversation.handled(),

@@ -9,10 +9,8 @@ use super::asker;
 use super::briefs::Attempt;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionRequest, Tell};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{WriteMeta, WriterMessage};
-use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, Ward};
 use crate::domain::priority::Priority;
 use crate::domain::prompt;
@@ -35,7 +33,7 @@ pub(super) fn brief_of(context: &ActorContext, companion: &Settings) -> Option<A
 }
 
 /// Asks for the brief of a companion, if it needs one that is neither made nor being made.
-pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Arc<Settings>, asking: &DecisionRequest) {
+pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Settings, asking: &DecisionRequest) {
     if !needs_brief(companion, context) {
         return;
     }
@@ -68,7 +66,7 @@ pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
         }
     }
     context.briefs.retain(|key| needed.contains(key));
-    if !unneeded.is_empty() && !write(context, unneeded.into_iter().map(Write::Remove).collect()).await {
+    if !unneeded.is_empty() && write_meta(context, Ward(0), unneeded.into_iter().map(Write::Remove).collect()).await.is_err() {
         tracing::warn!("briefs of former personas could not be removed; it is tried again at the next start or reload");
     }
     Ok(())
@@ -115,15 +113,8 @@ async fn keep(context: &ActorContext, attempt: Attempt, text: String) -> bool {
     let record = BriefRecord { text: text.clone(), at: context.clock.now() };
     let put = Write::Put(attempt.key.clone(), encode(&record));
     attempt.finish(text);
-    if !write(context, vec![put]).await {
+    if write_meta(context, Ward(0), vec![put]).await.is_err() {
         tracing::warn!("the brief of a persona could not be stored; it is made again after the next start");
     }
     true
-}
-
-async fn write(context: &ActorContext, writes: Vec<Write>) -> bool {
-    let (reply, done) = Reply::awaited();
-    let write_meta = WriterMessage::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh: Vec::new(), reply });
-    let is_sent = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(write_meta).is_ok());
-    is_sent && matches!(done.await, Ok(Ok(())))
 }

@@ -1,130 +1,39 @@
-//! A decision's question on its way: builds its prompt, hands it to the pool, and asks once more if the answer cannot be read.
+//! A decision's question on its way to the pool, and its prompt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::time::Instant;
 
-use super::pending_calls::{CallEnd, PendingCalls};
 use super::scene::scene;
-use super::{asker, brief_writing, character, repeated};
+use super::{asker, brief_writing, character, in_force, repeated};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{DecisionRequest, Source, Tell};
-use crate::actors::messages::models::{CallFacts, CallId, Outcome};
-use crate::actors::messages::turn_taking_manager::ManagerMessage;
+use crate::actors::messages::companion::{DecisionRequest, Source};
 use crate::actors::models;
-use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::answer::Verdict;
 use crate::domain::closing::Stage;
-use crate::domain::id::{GuildId, Ticket};
+use crate::domain::id::GuildId;
 use crate::domain::message::Modality;
-use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Scene};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::domain::vote::{self, MOST_IMPORTANCE, MOST_MOOD};
+use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{Answer, AnswerFormat, LazyRequest, ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{AnswerFormat, LazyRequest, ModelRole, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 
-/// A question before the pool has it.
-pub(super) struct Question {
-    asking: DecisionRequest,
-    call: Call,
-}
-
-/// What every call of one question needs.
-#[derive(Clone)]
-struct Call {
-    ticket: Ticket,
-    priority: Priority,
-    deadline: Instant,
-    channel_key: ChannelKey,
-    tell: Tell,
-    context: Arc<ActorContext>,
-    request: Arc<LazyRequest>,
-    /// The first answer, if it could not be read.
-    unreadable: Option<Answer>,
-}
-
-impl Question {
-    pub(super) fn new(asking: DecisionRequest, settings: Arc<Settings>, context: Arc<ActorContext>) -> Self {
-        let call = Call {
-            ticket: asking.ticket,
-            priority: asking.priority,
-            deadline: context.pool.deadline(ModelRole::Side),
-            channel_key: asking.channel_key.clone(),
-            tell: asking.tell.clone(),
-            request: lazy_request(asking.input.clone(), settings, asking.channel_key.clone(), context.clone()),
-            context,
-            unreadable: None,
-        };
-        Self { asking, call }
-    }
-
-    pub(super) fn ask(self, pending_calls: &mut PendingCalls) {
-        let (starting_call, call_end) = pending_calls.start(self.asking);
-        starting_call.called(self.call.start(call_end));
-    }
-}
-
-impl Call {
-    fn start(self, call_end: CallEnd) -> CallId {
-        let pool = self.context.pool.clone();
-        pool.ask(models::Question {
-            request: self.request.clone(),
-            priority: self.priority,
-            deadline: self.deadline,
-            drafts: None,
-            reply_to: Box::new(move |outcome| self.finish(Box::new(outcome), call_end)),
-        })
-    }
-
-    fn finish(self, mut outcome: Box<Outcome>, call_end: CallEnd) {
-        let (ticket, asked) = (self.ticket, self.request.clone());
-        if let Some(answer) = self.answer_to_repeat(&outcome)
-            && call_end.is_open()
-        {
-            (self.tell)(ChannelMessage::Repeated { ticket, asked, outcome });
-            let repeat = Self { request: repeated(self.request.clone(), prompt::REPEAT_JSON), unreadable: Some(answer), ..self };
-            call_end.clone().repeated(repeat.start(call_end));
-            return;
-        }
-        if let Some(answer) = self.unreadable.clone().filter(|_| is_refused(&outcome))
-            && call_end.is_open()
-        {
-            // The first answer is the only one, and it is counted already.
-            let facts = CallFacts { attempts: 0, usage: Usage::default(), ..outcome.facts.clone() };
-            (self.tell)(ChannelMessage::Repeated { ticket, asked: asked.clone(), outcome });
-            outcome = Box::new(Outcome { result: Ok(answer), facts });
-        }
-        if !call_end.finish() {
-            (self.tell)(ChannelMessage::Unclaimed { asked, outcome });
-            return;
-        }
-        let manager = TurnTakingManagerKey(self.channel_key.channel.clone());
-        match self.context.directory.find(&manager) {
-            // If the manager dies with the answer, it is replaced, and the channel asks again.
-            Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
-            None => (self.tell)(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
-        }
-    }
-
-    /// The answer, if it cannot be read and no repetition was asked for.
-    fn answer_to_repeat(&self, outcome: &Outcome) -> Option<Answer> {
-        let words = self.context.settings.prompt.verdict_words();
-        let is_unreadable = |answer: &&Answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable;
-        outcome.result.as_ref().ok().filter(|_| self.unreadable.is_none()).filter(is_unreadable).cloned()
-    }
-}
-
-/// Whether the endpoint does not take the request, or the model declines to answer it.
-const fn is_refused(outcome: &Outcome) -> bool {
-    matches!(outcome.result, Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }))
+/// Hands a question to the pool, which answers the channel.
+pub(super) fn ask(asking: DecisionRequest, settings: &Settings, context: Arc<ActorContext>) {
+    let DecisionRequest { channel_key, ticket, priority, deadline, is_repeat, input, tell, arrival } = asking;
+    let pool = context.pool.clone();
+    let request = lazy_request(input, settings, channel_key, context);
+    let request = if is_repeat { repeated(request, prompt::REPEAT_JSON) } else { request };
+    let asked = request.clone();
+    let reply_to = move |outcome| tell(ChannelMessage::Answered { ticket, asked, outcome: Box::new(outcome) });
+    let call = pool.ask(models::Question { request, priority, deadline, drafts: None, reply_to: Box::new(reply_to) });
+    arrival.send(Ok(call));
 }
 
 /// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
@@ -150,16 +59,19 @@ fn vote_format(is_call: bool, words: &settings::prompt::Prompt) -> AnswerFormat 
 /// A question whose prompt is built when the pool takes it up.
 fn lazy_request(
     input: Source<PromptInput>,
-    settings: Arc<Settings>,
+    settings: &Settings,
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
 ) -> Arc<LazyRequest> {
-    let base_request = base_request(&settings, channel_key.guild.clone(), &context.settings.prompt);
+    let base_request = base_request(settings, channel_key.guild.clone(), &context.settings.prompt);
+    let asked = (settings.id.clone(), settings.model.clone());
     LazyRequest::later(base_request, move || {
-        let (input, settings, channel_key, context) = (input(), settings.clone(), channel_key.clone(), context.clone());
+        let (input, (companion, model)) = (input(), asked.clone());
+        let (channel_key, context) = (channel_key.clone(), context.clone());
         async move {
             let input = input.await?;
-            let companion = &settings.id;
+            let settings = in_force(&context, &channel_key, &companion, &model)?;
+            let companion = &companion;
             let _at_work =
                 at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
             let brief = brief_writing::brief_of(&context, &settings);
@@ -187,7 +99,7 @@ pub(super) fn request(
         newest: Line::newest_of(shown),
     };
     let base_request = base_request(settings, guild, words);
-    Request { format: vote_format(scene.is_call, words), ..base_request.asking(prompt) }.with(context)
+    Request { format: vote_format(scene.is_call, words), shown: Some(input.shown()), ..base_request.asking(prompt) }.with(context)
 }
 
 /// A question without its prompt.

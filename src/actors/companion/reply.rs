@@ -4,19 +4,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
-use crate::actors::companion::{asker, character, repeated};
+use crate::actors::companion::{asker, character, in_force, repeated};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Source, Statement};
-use crate::actors::models::pause_before_asking_again;
-use crate::actors::runtime::actor_keys::CompanionKey;
+use crate::actors::messages::companion::{Source, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::watchdog::at_work;
@@ -73,13 +69,11 @@ impl Actor for Reply {
         let reply = &state.reply;
         let (priority, is_spoken) = (reply.priority, reply.is_spoken);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
-        let Some(settings) = settings(reply, deadline).await else {
-            // The channel starts the reply again, up to its limit.
-            myself.stop(None);
-            return Ok(());
+        let Some(settings) = reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion) else {
+            return lose(reply, &myself);
         };
         let speakers = Arc::new(Mutex::new(Speakers::new(&settings.name, [])));
-        let mut request = lazy_request(reply, settings, speakers.clone());
+        let mut request = lazy_request(reply, &settings, speakers.clone());
         // While words are being redacted, it takes no place at the model.
         drop(history::lock(&reply.context, &reply.channel_key).await);
         let _typing = (!is_spoken).then(|| show_typing(reply));
@@ -91,7 +85,7 @@ impl Actor for Reply {
         };
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
-        let (mut losses, mut is_repeat) = (0, false);
+        let mut is_repeat = false;
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
@@ -99,13 +93,7 @@ impl Actor for Reply {
             let answer = pool.answer_or(request.clone(), priority, deadline, Some(writing.begin()), unclaimed);
             let outcome = writing.until(answer).await;
             if outcome.is_lost() {
-                losses += 1;
-                let pause = pause_before_asking_again(losses);
-                // A question that the pool lost is asked again, until the deadline.
-                if Instant::now() + pause < deadline {
-                    tokio::time::sleep(pause).await;
-                    continue;
-                }
+                return lose(reply, &myself);
             }
             let (mut outcome, reading) = writing.read(outcome, &request.newest());
             if let (Some(Reading { is_over: true, .. }), Ok(answer)) = (&reading, &mut outcome.result)
@@ -158,42 +146,27 @@ impl Actor for Reply {
     }
 }
 
-/// Gets the companion's settings from it, and asks again if the companion dies. `None`: the companion is no longer configured, or did not answer
-/// in time.
-async fn settings(reply: &Arguments, deadline: Instant) -> Option<Arc<Settings>> {
-    let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
-    let mut losses = 0;
-    loop {
-        let (sender, receiver) = oneshot::channel();
-        if let Some(companion) = reply.context.directory.find(&at) {
-            let channel = reply.channel_key.channel.clone();
-            let _ = companion.cast(CompanionMessage::SettingsIn { channel, settings: sender });
-            if let Ok(Ok(settings)) = tokio::time::timeout_at(deadline, receiver).await {
-                return Some(settings);
-            }
-        }
-        reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion)?;
-        losses += 1;
-        let pause = pause_before_asking_again(losses);
-        if Instant::now() + pause >= deadline {
-            return None;
-        }
-        tokio::time::sleep(pause).await;
-    }
+/// Nothing came of this attempt. The channel starts another one, if the reply is still owed.
+fn lose(reply: &Arguments, myself: &ActorRef<Write>) -> Result<(), ActorProcessingErr> {
+    reply.channel.cast(ChannelMessage::Lost { ticket: reply.ticket })?;
+    myself.stop(None);
+    Ok(())
 }
 
 /// The request for the statement, whose prompt is built when the pool takes it up.
 ///
 /// `speakers` then gets the names of everybody who is known in the room.
-fn lazy_request(reply: &Arguments, settings: Arc<Settings>, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
-    let base = base_request(&settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt);
+fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
+    let base = base_request(settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt);
     let (channel_key, ticket) = (reply.channel_key.clone(), reply.ticket);
     let (context, source) = (Arc::new(reply.context.clone()), reply.statement.clone());
+    let asked = (settings.id.clone(), settings.model.clone());
     LazyRequest::later(base, move || {
-        let (channel_key, settings) = (channel_key.clone(), settings.clone());
+        let (channel_key, (companion, model)) = (channel_key.clone(), asked.clone());
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         async move {
             let statement = with_history(&context, &channel_key, &source).await?;
+            let settings = in_force(&context, &channel_key, &companion, &model)?;
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key);
             let address = Address::Reply(channel_key.channel.clone(), ticket);
             let _at_work = at_work(address).about(&channel_key, &settings.id);

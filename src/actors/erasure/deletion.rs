@@ -14,11 +14,8 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::message::Role;
 use crate::domain::moment::Moment;
-use crate::domain::repetition::MOST_STATEMENTS;
 use crate::domain::trigger::Trigger;
-use crate::domain::window::RECENT_TURNS;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Range, ReadError, Reader};
@@ -405,12 +402,10 @@ pub async fn answers_to(
         let Some(last) = page.last else { return Ok(answers) };
         after = last;
         for recorded in &page.events {
-            if let Some(reply) = recorded.event.owed()
-                && (reply.replaces.is_some_and(|stopped| owed.contains(&stopped))
-                    || reply.messages.iter().any(|seq| messages.contains(seq)))
-            {
-                owed.insert(reply.ticket);
-            } else if let Event::Said { reply: Some(ticket), message, .. } = &recorded.event
+            if follow_replies(&recorded.event, messages, &mut owed) {
+                continue;
+            }
+            if let Event::Said { reply: Some(ticket), message, .. } = &recorded.event
                 && owed.contains(ticket)
                 && !is_redacted(message)
             {
@@ -418,6 +413,15 @@ pub async fn answers_to(
             }
         }
     }
+}
+
+/// Notes a reply that is owed from this event on, if it answers any of these messages or replaces a noted one. Returns whether it does.
+fn follow_replies(event: &Event, messages: &BTreeSet<Seq>, replies: &mut BTreeSet<Ticket>) -> bool {
+    let reply = event.owed().filter(|reply| {
+        reply.replaces.is_some_and(|stopped| replies.contains(&stopped))
+            || reply.messages.iter().any(|seq| messages.contains(seq))
+    });
+    reply.is_some_and(|reply| replies.insert(reply.ticket))
 }
 
 /// What was said aloud of a statement, redacted: the sentences that lie before it on record. None if it is no companion's.
@@ -439,19 +443,12 @@ async fn sentences_of(
         let Some(last) = page.last else { return Ok(sentences) };
         before = last;
         for recorded in &page.events {
-            match &recorded.event {
-                Event::SentenceStarting { ticket: of, text, .. } if *of == ticket && !text.is_empty() => {
-                    sentences.insert(recorded.seq, redact(recorded));
-                }
-                // Nothing was said aloud before it was owed, or under an earlier ticket.
-                Event::ReplyOwed { ticket: of, .. }
-                | Event::Replanned { next: of, .. }
-                | Event::ReplyExtended { next: of, .. }
-                    if *of == ticket =>
-                {
-                    return Ok(sentences);
-                }
-                _ => {}
+            if matches!(&recorded.event, Event::SentenceStarting { ticket: of, text, .. } if *of == ticket && !text.is_empty()) {
+                sentences.insert(recorded.seq, redact(recorded));
+            }
+            // Nothing was said aloud before it was owed, or under an earlier ticket.
+            if recorded.event.owed().is_some_and(|reply| reply.ticket == ticket) {
+                return Ok(sentences);
             }
         }
     }
@@ -478,17 +475,9 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let (mut redacted, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut handed_over = BTreeSet::new();
     let mut after = Seq(first.0.saturating_sub(1));
-    let mut questions = BTreeSet::new();
-    let (mut said, mut statements) = (Vec::new(), Vec::new());
-    // Whether the summary in prompts may contain something of them.
-    let mut is_summarised = false;
     // Replies to deleted messages, and what they said aloud. They may have ended without a statement.
     let mut about_gone = BTreeSet::new();
-    // The replies that begin in this range.
-    let mut owed = BTreeSet::new();
     let mut sentences = BTreeMap::new();
-    // What other replies have said aloud, until their statements come.
-    let mut spoken: BTreeMap<Ticket, Vec<Recorded>> = BTreeMap::new();
     loop {
         let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
@@ -497,20 +486,9 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
         for recorded in page.events {
             let is_trace = match &recorded.event {
                 Event::Said { message, reply, .. } => {
-                    said.push(recorded.seq);
-                    if message.from.role == Role::Companion {
-                        statements.push(recorded.seq);
-                    }
                     let is_gone = gone.contains(&recorded.seq);
-                    let spoken_before = reply.and_then(|ticket| spoken.remove(&ticket));
-                    // One that was written may have begun to be spoken before a restart.
                     if is_gone && reply.is_some() {
-                        let is_complete = reply.is_some_and(|ticket| owed.contains(&ticket));
-                        match spoken_before {
-                            Some(spoken) if is_complete => sentences.extend(spoken.into_iter().map(|one| (one.seq, one))),
-                            None if is_complete => {}
-                            _ => sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?),
-                        }
+                        sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?);
                     }
                     let mut segments = message.speech.iter().flat_map(|speech| &speech.segments);
                     if !is_gone && !is_redacted(message) && segments.any(|segment| gone.contains(segment)) {
@@ -524,8 +502,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::SentenceStarting { ticket, text, .. } => {
                     if about_gone.contains(ticket) && !text.is_empty() {
                         sentences.insert(recorded.seq, redact(&recorded));
-                    } else if !text.is_empty() {
-                        spoken.entry(*ticket).or_default().push(redact(&recorded));
                     }
                     false
                 }
@@ -533,32 +509,18 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
                         asked_at.insert(recorded.at);
                     }
-                    // The prompt also showed the recent turns before.
-                    let begun = said.partition_point(|seq| evaluated.messages.first().is_none_or(|first| seq < first));
-                    let shown = said[begun.saturating_sub(RECENT_TURNS)..begun].iter().chain(&evaluated.messages);
-                    if is_summarised || shown.into_iter().any(|seq| gone.contains(seq)) {
-                        questions.insert(evaluated.ticket);
-                    }
                     false
                 }
                 Event::Decided(decided) => {
-                    decided.ticket.is_some_and(|ticket| questions.contains(&ticket))
+                    // Nobody knows what an external companion read before it decided.
+                    decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
                 // A summary covers all messages before it, and the content of the previous summary.
-                Event::Summarised { upto, .. } => {
-                    is_summarised |= upto >= first;
-                    upto >= first
-                }
-                Event::RepetitionJudged { message, .. } => {
-                    let judged = statements.partition_point(|seq| seq <= message);
-                    statements[judged.saturating_sub(MOST_STATEMENTS)..judged].iter().any(|seq| gone.contains(seq))
-                }
-                Event::Deleted { messages, .. } => {
-                    statements.retain(|seq| !messages.contains(seq));
-                    false
-                }
-                Event::Joined { .. }
+                Event::Summarised { upto, .. } => upto >= first,
+                Event::RepetitionJudged { call, .. } => call.as_ref().is_some_and(|call| call.showed(gone)),
+                Event::Deleted { .. }
+                | Event::Joined { .. }
                 | Event::Left { .. }
                 | Event::Paused { .. }
                 | Event::Cleared
@@ -584,18 +546,8 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::FloorTaken { .. }
                 | Event::HeldSelected { .. }
                 | Event::ReplyFailed { .. } => false,
-                Event::ReplyOwed { ticket, messages, .. } => {
-                    owed.insert(*ticket);
-                    if messages.iter().any(|seq| gone.contains(seq)) {
-                        about_gone.insert(*ticket);
-                    }
-                    false
-                }
-                Event::Replanned { ticket, next, messages, .. } | Event::ReplyExtended { ticket, next, messages, .. } => {
-                    owed.insert(*next);
-                    if about_gone.contains(ticket) || messages.iter().any(|seq| gone.contains(seq)) {
-                        about_gone.insert(*next);
-                    }
+                Event::ReplyOwed { .. } | Event::Replanned { .. } | Event::ReplyExtended { .. } => {
+                    follow_replies(&recorded.event, gone, &mut about_gone);
                     false
                 }
             };

@@ -19,7 +19,7 @@ use self::names::{remove_people_from_usage, remove_stale_index_entries};
 use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, WriteError, WriterMessage};
+use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, Request, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::{fence, look, send_to_writer, write_meta, writer_ref};
@@ -389,7 +389,7 @@ async fn renew_snapshot(
         let (reply, done) = Reply::awaited();
         send_to_writer(
             context,
-            WriterMessage::DeleteExpired(DeleteExpired { channel_key: channel_key.clone(), below, snapshot, reply }),
+            Request::DeleteExpired(DeleteExpired { channel_key: channel_key.clone(), below, snapshot, reply }),
         )?;
         done.await.unwrap_or(Err(WriteError::Unknown))?;
     }

@@ -10,7 +10,7 @@ use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{DeleteChannel, MetaWriteError, WriteError, WriterMessage};
+use crate::actors::messages::writer::{DeleteChannel, MetaWriteError, Request, WriteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
@@ -297,7 +297,7 @@ async fn store_membership(context: &ActorContext, channel: &ChannelId, membershi
 /// Deletes the history first. As long as a part of it is left, the room is listed, and can be deleted again.
 async fn delete_stored(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    send_to_writer(context, WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
+    send_to_writer(context, Request::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown))?;
     // If this is interrupted here, the membership of an unlisted room does no harm. It is overwritten when the room is created again.
     write_meta(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;

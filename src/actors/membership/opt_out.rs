@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
@@ -37,7 +37,9 @@ impl OptOutService {
                 let user = person.clone();
                 let input = if ignored { utterance::Input::OptedOut { user } } else { utterance::Input::OptedIn { user } };
                 // A channel that is not running asks for the opt-outs when it starts.
-                self.context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Voice(Notice::Call(input)));
+                self.context
+                    .directory
+                    .hand_over(&ChannelActorKey(channel), ChannelMessage::Received(Received::Voice(Notice::Call(input))));
             }
         }
     }

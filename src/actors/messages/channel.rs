@@ -12,39 +12,27 @@ use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
-use crate::domain::vote::{State as Ballot, Vote};
+use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
 
 pub enum ChannelMessage {
     /// The channel's record was read, or could not be.
     Restored(Result<Box<Restored>, CannotRestore>),
-    /// An inbound event, and when it was committed.
-    Inbound(Box<Recorded>, Moment),
-    /// The messages of a hand-over, in the order of their numbers, and when they were committed. They are handled as one input.
-    HandedOver(Vec<Recorded>, Moment),
+    /// What is [handed over](crate::actors::runtime::directory::Directory::hand_over) to the channel. It waits until the channel is restored.
+    Received(Received),
     /// The messages of a hand-over were not journaled, or may not have been.
     NotHandedOver(WriteError),
-    /// Something happened in the voice call that is not on record.
-    Voice(Notice),
     /// The writer's answer to a batch of the channel's own events.
     Recorded { batch: u64, result: Result<Committed, WriteError> },
     /// The writer's answer to a statement that is posted by being stored.
     Posted { result: Result<Accepted, WriteError> },
-    /// A question was lost on its way to the pool.
-    QuestionLost { ticket: Ticket },
-    /// Handing a question to the pool panicked. The same would happen on an immediate retry.
-    QuestionPanicked { ticket: Ticket },
-    /// Hand a lost question to the pool again.
-    AskAgain { ticket: Ticket },
-    /// A question was answered, or failed.
-    Answered {
-        ticket: Ticket,
-        asked: Arc<LazyRequest>,
-        outcome: Box<Outcome>,
-        /// The parsed answer, if the turn-taking manager parsed it.
-        vote: Option<Box<Vote>>,
-    },
+    /// A question was lost on its way to the pool, or a reply with the pool.
+    Lost { ticket: Ticket },
+    /// Start a lost question, judgement or reply again.
+    StartAgain { ticket: Ticket },
+    /// A question or a judgement was answered, or failed.
+    Answered { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// An external companion votes in the open round.
     Vote {
         state: Box<Ballot>,
@@ -61,8 +49,6 @@ pub enum ChannelMessage {
     },
     /// Somebody pressed Stop for the reply of a companion. Answered once that is on record, or with the reason why nothing was stopped.
     StopReply { companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>> },
-    /// A model judged how much the last statements repeat each other, or failed to.
-    Judged { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// The deadline for missing States has passed, in the round about this event.
     RoundDue(Seq),
     /// A turn-taking manager has ended. All of its messages came before this one.
@@ -83,7 +69,7 @@ pub enum ChannelMessage {
     DeliveryGone(ActorId),
     /// A reply's actor has ended. All of its messages came before this one.
     ReplyGone(ActorId),
-    /// The answer to a question could not be read, or that of a reply was no statement, and the companion asks once more.
+    /// The answer of the model was no statement, and the reply asks once more.
     Repeated { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A question ended that nobody waits for any more. Its usage still counts.
     Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },
@@ -101,8 +87,6 @@ pub enum ChannelMessage {
     Expired(Seq),
     /// A deadline is due, a question may have waited for too long, or the channel has been idle for a while.
     Woken,
-    /// Other models answer from now on.
-    ModelsReplaced,
     /// The channel's members or their settings have changed.
     MembershipChanged,
     /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its record again.
@@ -113,6 +97,17 @@ pub enum ChannelMessage {
     Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
+}
+
+pub enum Received {
+    /// An inbound event, and when it was committed.
+    Inbound(Box<Recorded>, Moment),
+    /// The messages of a hand-over, in the order of their numbers, and when they were committed. They are handled as one input.
+    HandedOver(Vec<Recorded>, Moment),
+    /// Something happened in the voice call that is not on record.
+    Voice(Notice),
+    /// Other models answer from now on. That is not on record, but the back-offs that it ends are.
+    ModelsReplaced,
 }
 
 /// The current state of a channel.

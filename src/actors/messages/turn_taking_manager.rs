@@ -1,23 +1,14 @@
 //! Messages to a turn-taking manager, and why it rejects a vote.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::RpcReplyPort;
 
-use super::models::Outcome;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::round::Round;
 use crate::domain::vote::State;
-use crate::ports::language_model::LazyRequest;
 
 pub enum ManagerMessage {
-    /// A companion's question was answered, or failed.
-    Answered {
-        ticket: Ticket,
-        asked: Arc<LazyRequest>,
-        outcome: Box<Outcome>,
-    },
     /// An external companion votes. Answered once the vote is on record.
     Vote {
         state: State,

@@ -15,7 +15,15 @@ use crate::ports::store::key::Key;
 use crate::ports::store::{Refusal, StoreError, Term, Value, Write};
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a message is boxed when it is sent")]
 pub enum WriterMessage {
+    Request(Request),
+    /// A message of the writer to itself.
+    Own(Own),
+}
+
+#[derive(Debug)]
+pub enum Request {
     /// Accept an event from outside.
     Accept(Accept),
     /// Append events that a channel produced.
@@ -35,8 +43,13 @@ pub enum WriterMessage {
     RemoveFromIndex(RemoveFromIndex),
     /// Wait until all earlier requests are finished.
     Fence(Fence),
-    /// A message of the writer to itself.
-    Own(Own),
+    /// The rest of a deleted channel below this number was swept.
+    Swept {
+        channel_key: ChannelKey,
+        /// The first number that is left.
+        below: Seq,
+        reply: Reply<()>,
+    },
 }
 
 /// Messages that the writer sends to itself.
@@ -48,13 +61,6 @@ pub enum Own {
     Opened(ChannelKey, Result<Head, ReadError>),
     /// The store has answered for this group of commits.
     Committed(u64, Result<Vec<Result<(), Refusal>>, StoreError>),
-    /// The rest of a deleted channel below this number was swept.
-    Swept {
-        channel_key: ChannelKey,
-        /// The first number that is left.
-        below: Seq,
-        reply: Reply<()>,
-    },
 }
 
 /// A ward that is held.

@@ -1,7 +1,7 @@
 //! The key of each type of actor: its address in the directory, and the type of its messages.
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::CompanionMessage;
+use crate::actors::messages::companion::DecisionRequest;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::models::PoolMessage;
@@ -44,7 +44,7 @@ actor_keys! {
     ShardKey(platform: &'static str, number: u32) => Address::Shard(platform, *number), ShardMessage;
     GuildKey(guild: GuildId) => Address::Guild(guild.clone()), GuildMessage;
     /// A companion in a guild.
-    CompanionKey(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), CompanionMessage;
+    CompanionKey(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), DecisionRequest;
     ChannelActorKey(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
     /// The turn-taking manager of a channel. It exists while a round is open.
     TurnTakingManagerKey(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guilds::GuildsMessage;
-use crate::actors::messages::reply::Reply;
 use crate::actors::messages::switchboard::SwitchboardMessage;
-use crate::actors::messages::writer::{Fence, WriterMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, SwitchboardKey, WriterKey};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::writer::requests::fence;
 use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
@@ -92,13 +91,9 @@ pub(super) fn recover(context: ActorContext) {
             channel_keys.map(|channel_key| (channel_key.ward(), channel_key)).collect();
         let wards = one_of_each_ward.keys().copied().collect();
         for channel_key in one_of_each_ward.into_values() {
-            let (reply, fenced) = Reply::awaited();
-            if let Some(writer) = context.directory.find(&WriterKey()) {
-                // To answer this, the new writer takes the ward, which finishes or rejects what the old one left. If the new one dies as
-                // well, it is replaced, and this starts again.
-                let _ = writer.cast(WriterMessage::Fence(Fence { channel_key, reply }));
-            }
-            if !matches!(fenced.await, Ok(Ok(_))) {
+            // To answer this, the new writer takes the ward, which finishes or rejects what the old one left. If the new one dies as well, it is
+            // replaced, and this starts again.
+            if fence(&context, &channel_key).await.is_err() {
                 return;
             }
         }

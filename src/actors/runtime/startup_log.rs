@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{WriteMeta, WriterMessage};
-use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::writer::requests::write_meta;
 use crate::domain::id::Ward;
 use crate::journal::key;
 use crate::journal::record::{StartRecord, encode};
@@ -15,11 +13,7 @@ use crate::ports::store::Write;
 pub async fn note(context: &ActorContext) {
     let record = StartRecord { version: Arc::from(env!("CARGO_PKG_VERSION")) };
     let writes = vec![Write::Put(key::start(context.clock.now()), encode(&record))];
-    let (reply, done) = Reply::awaited();
-    let write_meta = WriterMessage::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh: Vec::new(), reply });
-    let is_sent = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(write_meta).is_ok());
-    let is_noted = is_sent && matches!(done.await, Ok(Ok(())));
-    if !is_noted {
+    if write_meta(context, Ward(0), writes).await.is_err() {
         tracing::warn!("the start of the server could not be recorded; stories will not show it");
     }
 }

@@ -8,7 +8,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
@@ -136,7 +136,7 @@ pub fn replace_models(settings: Settings, models: Models, context: &ActorContext
     context.pool.replace(settings, models);
     for (channel, _) in context.memberships.all() {
         // A channel that sleeps has nobody who waits.
-        context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::ModelsReplaced);
+        context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Received(Received::ModelsReplaced));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ractor::ActorRef;
 
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{RemoveFromIndex, WriteError, WriterMessage};
+use crate::actors::messages::writer::{RemoveFromIndex, Request, WriteError, WriterMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -87,13 +87,13 @@ pub async fn remove_index_entries(
     as_of: Seq,
 ) -> Result<bool, WriteError> {
     let (reply, done) = Reply::awaited();
-    let _ = writer.cast(WriterMessage::RemoveFromIndex(RemoveFromIndex {
+    let _ = writer.cast(WriterMessage::Request(Request::RemoveFromIndex(RemoveFromIndex {
         channel_key: channel_key.clone(),
         stretch,
         keys,
         as_of,
         reply,
-    }));
+    })));
     done.await.unwrap_or(Err(WriteError::Unknown))
 }
 

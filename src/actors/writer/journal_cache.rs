@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::plan::JournalPosition;
-use super::request::Request;
+use crate::actors::messages::writer::Request;
 use crate::journal::channel_key::ChannelKey;
 
 /// The cached journals. Over the capacity, idle journals are evicted, the longest unused first.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::request::Request;
+use crate::actors::messages::writer::Request;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::Message;

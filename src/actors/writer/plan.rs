@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::request::Request;
 use crate::actors::messages::writer::{
     Accept, DeleteChannel, DeleteExpired, HandOver, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex,
-    WriteError, WriteMeta,
+    Request, WriteError, WriteMeta,
 };
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
@@ -94,7 +93,7 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             Ok(draft.finish())
         }
         Request::Record(record) => plan_record(record, ward, position),
-        Request::Delete(DeleteChannel { channel_key, .. }) => {
+        Request::DeleteChannel(DeleteChannel { channel_key, .. }) => {
             if position.no.is_none() {
                 return Ok(Plan::nothing());
             }

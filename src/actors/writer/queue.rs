@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use super::journal_cache::{Admission, JournalCache};
 use super::plan::{JournalPosition, is_message_id, plan, weight};
-use super::request::Request;
 use super::{Arguments, Fate, measures};
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
     Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, HandOver, Held, MetaWriteError, Post, Record, RedactEvents,
-    Refused, RemoveFromIndex, WriteError, WriteMeta,
+    Refused, RemoveFromIndex, Request, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Recorded;
@@ -119,29 +118,21 @@ impl WriteQueue {
         &self.arguments.store
     }
 
-    pub(super) fn accept(&mut self, mut accept: Accept) {
-        if self.broken.is_none() && self.load() >= self.arguments.bounds.waiting {
-            let retry_after = self.arguments.bounds.retry_after;
-            return accept.reply.send(Err(Refused::Busy { retry_after }));
-        }
-        accept.at.get_or_insert_with(|| self.arguments.clock.now());
-        self.enqueue(Request::Accept(accept));
-    }
-
-    pub(super) fn post(&mut self, mut post: Post) {
-        post.at.get_or_insert_with(|| self.arguments.clock.now());
-        self.enqueue(Request::Post(post));
-    }
-
-    pub(super) fn hand_over(&mut self, mut hand_over: HandOver) {
-        hand_over.at.get_or_insert_with(|| self.arguments.clock.now());
-        self.enqueue(Request::HandOver(hand_over));
-    }
-
     /// Takes in a request. It becomes ready once its ward is held and its journal is open.
     pub(super) fn enqueue(&mut self, request: Request) {
         if let Some(reason) = &self.broken {
             return request.fail(WriteError::Unavailable(reason.clone()));
+        }
+        let mut request = match request {
+            Request::Accept(Accept { reply, .. }) if self.load() >= self.arguments.bounds.waiting => {
+                return reply.send(Err(Refused::Busy { retry_after: self.arguments.bounds.retry_after }));
+            }
+            request => request,
+        };
+        if let Request::Accept(Accept { at, .. }) | Request::Post(Post { at, .. }) | Request::HandOver(HandOver { at, .. }) =
+            &mut request
+        {
+            at.get_or_insert_with(|| self.arguments.clock.now());
         }
         let Some(channel_key) = request.channel_key().cloned() else {
             return self.enqueue_administrative(request);
@@ -433,12 +424,15 @@ impl WriteQueue {
                 if matches!(request, Request::HandOver(_)) {
                     handed_over.push(recorded);
                 } else {
-                    self.deliver(&channel_key, ChannelMessage::Inbound(Box::new(recorded), self.arguments.clock.now()));
+                    self.deliver(
+                        &channel_key,
+                        ChannelMessage::Received(Received::Inbound(Box::new(recorded), self.arguments.clock.now())),
+                    );
                 }
             }
         }
         if !handed_over.is_empty() {
-            self.deliver(&channel_key, ChannelMessage::HandedOver(handed_over, self.arguments.clock.now()));
+            self.deliver(&channel_key, ChannelMessage::Received(Received::HandedOver(handed_over, self.arguments.clock.now())));
         }
         let last = position.last;
         let accepted = Accepted { seq: last, is_new: true };
@@ -448,7 +442,7 @@ impl WriteQueue {
             Request::Post(Post { reply, .. }) => reply.send(Ok(accepted)),
             Request::Record(Record { reply, made, .. }) => reply.send(Ok(committed(made.len()))),
             Request::HandOver(HandOver { reply, messages, .. }) => reply.send(Ok(committed(messages.len()))),
-            Request::Delete(DeleteChannel { channel_key, reply }) => match position.no.filter(|_| has_batch) {
+            Request::DeleteChannel(DeleteChannel { channel_key, reply }) => match position.no.filter(|_| has_batch) {
                 Some(no) => self.tasks.push(StoreTask::Sweep { channel_key, no, below: last.next(), reply }),
                 None => reply.send(Ok(())),
             },

@@ -1,37 +1,17 @@
-//! The requests to the writer, as its queue stores them.
+//! What the queue of the writer asks of a request.
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
-    Accept, DeleteChannel, DeleteExpired, Fence, HandOver, Post, Record, RedactEvents, RemoveFromIndex, WriteError, WriteMeta,
+    Accept, DeleteChannel, DeleteExpired, Fence, HandOver, Post, Record, RedactEvents, RemoveFromIndex, Request, WriteError,
+    WriteMeta,
 };
-use crate::domain::id::{Seq, Ward};
+use crate::domain::id::Ward;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::store::Write;
 use crate::ports::store::key::Kind;
-
-#[derive(Debug)]
-pub(super) enum Request {
-    Accept(Accept),
-    Record(Record),
-    Post(Post),
-    HandOver(HandOver),
-    WriteMeta(WriteMeta),
-    Delete(DeleteChannel),
-    RedactEvents(RedactEvents),
-    DeleteExpired(DeleteExpired),
-    RemoveFromIndex(RemoveFromIndex),
-    Fence(Fence),
-    /// The remains of a deleted channel below this number are removed.
-    Swept {
-        channel_key: ChannelKey,
-        below: Seq,
-        reply: Reply<()>,
-    },
-}
 
 impl Request {
     /// The channel of the request. Administrative writes have none.
@@ -41,7 +21,7 @@ impl Request {
             | Self::Record(Record { channel_key, .. })
             | Self::Post(Post { channel_key, .. })
             | Self::HandOver(HandOver { channel_key, .. })
-            | Self::Delete(DeleteChannel { channel_key, .. })
+            | Self::DeleteChannel(DeleteChannel { channel_key, .. })
             | Self::RedactEvents(RedactEvents { channel_key, .. })
             | Self::DeleteExpired(DeleteExpired { channel_key, .. })
             | Self::RemoveFromIndex(RemoveFromIndex { channel_key, .. })
@@ -54,7 +34,7 @@ impl Request {
     /// Whether it removes words or names from stored data.
     pub(super) fn erases(&self) -> bool {
         match self {
-            Self::Delete(_) | Self::RedactEvents(_) | Self::DeleteExpired(_) | Self::RemoveFromIndex(_) => true,
+            Self::DeleteChannel(_) | Self::RedactEvents(_) | Self::DeleteExpired(_) | Self::RemoveFromIndex(_) => true,
             Self::WriteMeta(WriteMeta { writes, .. }) => writes.iter().any(|write| {
                 let (Write::Put(key, _) | Write::Remove(key)) = write;
                 key.kind().is_some_and(is_written_to_erase)
@@ -65,7 +45,7 @@ impl Request {
 
     /// Whether it removes words that somebody wanted to be removed. Others expire.
     pub(super) const fn is_erasure_requested(&self) -> bool {
-        matches!(self, Self::Delete(_) | Self::RedactEvents(_))
+        matches!(self, Self::DeleteChannel(_) | Self::RedactEvents(_))
     }
 
     /// When it was sent to the writer, if it journals events.
@@ -103,7 +83,7 @@ impl Request {
             Self::WriteMeta(WriteMeta { reply, .. }) => reply.send(Err(error.into())),
             Self::Record(Record { reply, .. }) | Self::HandOver(HandOver { reply, .. }) => reply.send(Err(error)),
             Self::Post(Post { reply, .. }) => reply.send(Err(error)),
-            Self::Delete(DeleteChannel { reply, .. })
+            Self::DeleteChannel(DeleteChannel { reply, .. })
             | Self::RedactEvents(RedactEvents { reply, .. })
             | Self::DeleteExpired(DeleteExpired { reply, .. })
             | Self::Swept { reply, .. } => reply.send(Err(error)),

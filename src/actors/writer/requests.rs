@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Fence, MetaWriteError, RedactEvents, WriteError, WriteMeta, WriterMessage};
+use crate::actors::messages::writer::{Fence, MetaWriteError, RedactEvents, Request, WriteError, WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::{self, IndexRemoval};
@@ -32,7 +32,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// It was not stored, or may not have been.
 pub async fn write_meta(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    send_to_writer(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
+    send_to_writer(context, Request::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown.into()))
 }
 
@@ -47,10 +47,7 @@ pub async fn redact_events(
     writes: Vec<Write>,
 ) -> Result<(), WriteError> {
     let (reply, done) = Reply::awaited();
-    send_to_writer(
-        context,
-        WriterMessage::RedactEvents(RedactEvents { channel_key: channel_key.clone(), events, writes, reply }),
-    )?;
+    send_to_writer(context, Request::RedactEvents(RedactEvents { channel_key: channel_key.clone(), events, writes, reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
@@ -80,7 +77,7 @@ pub fn writer_ref(context: &ActorContext) -> Result<ActorRef<WriterMessage>, Wri
 /// The writer is being restarted, or the store has failed.
 pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<Seq, WriteError> {
     let (reply, done) = Reply::awaited();
-    send_to_writer(context, WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
+    send_to_writer(context, Request::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
@@ -114,8 +111,8 @@ pub async fn drained(context: &ActorContext, channel_key: &ChannelKey) -> Result
 ///
 /// # Errors
 /// The writer is being restarted. Nothing was stored.
-pub fn send_to_writer(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
-    writer_ref(context)?.cast(message).map_err(|_| being_restarted())
+pub fn send_to_writer(context: &ActorContext, request: Request) -> Result<(), WriteError> {
+    writer_ref(context)?.cast(WriterMessage::Request(request)).map_err(|_| being_restarted())
 }
 
 fn being_restarted() -> WriteError {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::index_removal::{IndexRemoval, remove_from_index};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{MetaWriteError, Own, WriteError, WriteMeta, WriterMessage};
+use crate::actors::messages::writer::{MetaWriteError, Request, WriteError, WriteMeta, WriterMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -49,7 +49,7 @@ impl Sweep {
             Ok(_) => {
                 let Self { writer, channel_key, below, .. } = self;
                 // If the writer has stopped, the reply is dropped, and the caller gets an error.
-                let _ = writer.cast(WriterMessage::Own(Own::Swept { channel_key, below, reply }));
+                let _ = writer.cast(WriterMessage::Request(Request::Swept { channel_key, below, reply }));
             }
             Err(lost) => reply.send(Err(lost)),
         }
@@ -123,7 +123,7 @@ impl Sweep {
     async fn write(&self, writes: Vec<Write>) -> Result<(), WriteError> {
         let (reply, done) = Reply::awaited();
         let write_meta = WriteMeta { ward: self.channel_key.ward(), writes, fresh: Vec::new(), reply };
-        let _ = self.writer.cast(WriterMessage::WriteMeta(write_meta));
+        let _ = self.writer.cast(WriterMessage::Request(Request::WriteMeta(write_meta)));
         match done.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(MetaWriteError::WriteError(lost))) => Err(lost),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use self::world::{World, channel_key, jitter, made_event, new, outbox_record, retry, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Committed, MetaWriteError, OutboxWrite, Quiet, Refused, WriteError, WriteMeta};
+use crate::actors::messages::writer::{Committed, MetaWriteError, OutboxWrite, Quiet, Refused, Request, WriteError, WriteMeta};
 use crate::actors::runtime::hub::Live;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;
@@ -448,7 +448,7 @@ async fn an_administrative_write_that_must_be_new_is_refused_if_its_key_exists()
     let create = |value: u32| {
         let (reply, answer) = Reply::awaited();
         let (writes, fresh) = (vec![Write::Put(room.clone(), encode(&value))], vec![room.clone()]);
-        world.send(WriterMessage::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh, reply }));
+        world.send(Request::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh, reply }));
         answer
     };
 
@@ -572,7 +572,7 @@ async fn every_erasing_write_marks_that_the_stores_file_still_has_the_words() {
     set(6);
     let used = vec![Write::Put(Key::new(ward, Kind::Usage).text("home"), Vec::new())];
     let (reply, administered) = Reply::awaited();
-    world.send(WriterMessage::WriteMeta(WriteMeta { ward, writes: used, fresh: Vec::new(), reply }));
+    world.send(Request::WriteMeta(WriteMeta { ward, writes: used, fresh: Vec::new(), reply }));
     administered.await.unwrap().unwrap();
     assert_eq!(marks().await, 3);
     let erasures = erased::last(&*world.store).await.unwrap();

@@ -156,8 +156,8 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::ports::backend::messages::NewMessage;
     use crate::ports::backend::room::{RoomPatch, RoomPlan};
+    use crate::ports::inbound_events::InboundMessage;
 
     fn refusal_of<T: DeserializeOwned>(body: &str) -> (u16, serde_json::Value) {
         let problem = parse::<T>(body.as_bytes()).map(drop).unwrap_err();
@@ -171,8 +171,8 @@ mod tests {
             refusal_of::<RoomPatch>(r#"{"companions": {"aria": {"paused": "yes"}}}"#),
             (422, "companions.aria.paused".into())
         );
-        assert_eq!(refusal_of::<NewMessage>(r#"{"from": "Ana"}"#), (422, "text".into()));
-        assert_eq!(refusal_of::<NewMessage>(r#"{"from": "Ana", "text": "hi", "colour": 1}"#), (422, "colour".into()));
+        assert_eq!(refusal_of::<InboundMessage>(r#"{"from": "Ana"}"#), (422, "text".into()));
+        assert_eq!(refusal_of::<InboundMessage>(r#"{"from": "Ana", "text": "hi", "colour": 1}"#), (422, "colour".into()));
         assert_eq!(refusal_of::<RoomPlan>(r#"{"guild": "home", "companions": ["aria", 7]}"#), (422, "companions[1]".into()));
     }
 

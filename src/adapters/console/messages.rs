@@ -1,5 +1,7 @@
 //! Handlers for messages: send, edit, delete, and read the history.
 
+use std::sync::Arc;
+
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -10,7 +12,9 @@ use super::body::{CompanionPath, Json, MessagePath, QueryParams, RoomPath};
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
-use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage};
+use crate::domain::message::Author;
+use crate::ports::backend::messages::{Edit, History, HistoryQuery};
+use crate::ports::inbound_events::InboundMessage;
 
 const MAX_MENTIONS: usize = 64;
 pub(super) const MAX_ID_CHARS: usize = 128;
@@ -32,8 +36,12 @@ impl From<Seq> for Accepted {
 type Reply = Result<(StatusCode, Answer<Accepted>), Problem>;
 
 /// `POST /api/rooms/{room}/messages`
-pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath, Json(mut message): Json<NewMessage>) -> Reply {
-    message.from = validation::name("from", &message.from)?;
+pub(super) async fn say(
+    State(console): State<Shared>,
+    RoomPath(room): RoomPath,
+    Json(mut message): Json<InboundMessage>,
+) -> Reply {
+    message.from = Author::of_name(validation::name("from", &message.from.name)?);
     message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
     if let Some(id) = &message.id {
         validation::opaque_id("id", id, MAX_ID_CHARS)?;
@@ -47,8 +55,8 @@ pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath,
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
-    let warning = console.backend()?.messages.namesake(&room, &message.from).await?.map(|companion| {
-        let from = &message.from;
+    let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
+        let from = &message.from.name;
         format!(
             "from: {from:?} is a name of the companion {companion}, or looks like one; send another name, so that people can tell the two apart"
         )
@@ -57,13 +65,25 @@ pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath,
     Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings: warning.into_iter().collect() })))
 }
 
+/// An event that a companion must acknowledge, such as a raid or a new subscription (docs/design/gate.md G-33).
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewEvent {
+    id: Arc<str>,
+    kind: Arc<str>,
+    /// The person that it is about.
+    who: Arc<str>,
+    text: Arc<str>,
+}
+
 /// `POST /api/rooms/{room}/events`
-pub(super) async fn event(State(console): State<Shared>, RoomPath(room): RoomPath, Json(mut event): Json<NewEvent>) -> Reply {
+pub(super) async fn event(State(console): State<Shared>, RoomPath(room): RoomPath, Json(event): Json<NewEvent>) -> Reply {
     validation::opaque_id("id", &event.id, MAX_ID_CHARS)?;
     validation::kind("kind", &event.kind)?;
-    event.who = validation::name("who", &event.who)?;
-    event.text = validation::text("text", &event.text, console.settings.max_text_chars)?;
-    accepted(console.backend()?.messages.event(&room, event).await?)
+    let who = Author::of_name(validation::name("who", &event.who)?);
+    let text = validation::text("text", &event.text, console.settings.max_text_chars)?;
+    let message = InboundMessage { id: Some(event.id), kind: Some(event.kind), ..InboundMessage::new(who, text) };
+    accepted(console.backend()?.messages.say(&room, message).await?)
 }
 
 /// `PATCH /api/rooms/{room}/messages/{seq}`

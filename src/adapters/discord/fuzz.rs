@@ -111,7 +111,7 @@ pub(crate) fn message(bytes: &[u8]) {
     match classify(&message, &us, &()) {
         Incoming::Message(inbound_message) => {
             // The author and role of the message match its origin.
-            assert_eq!(inbound_message.id, message.id);
+            assert_eq!(inbound_message.id.as_deref(), Some(&*message.id.to_string()));
             let author = message.author.id;
             assert_ne!(inbound_message.from.role, Role::Companion, "another author passes for a companion");
             assert!(message.webhook_id.is_none() || inbound_message.from.role == Role::Bot, "a webhook passes for a person");

@@ -17,10 +17,11 @@ use super::snowflake::Snowflake;
 use super::wire::{Message, Origin};
 use crate::domain::message::{Author, Role};
 use crate::domain::text::shortened_with;
+use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
 
 /// The longest text of a message, in characters. Discord allows 4,000; names in place of ids make it longer.
 const MAX_CHARS: usize = 8_000;
-/// Replaces markup in [`IncomingMessage::own_words`]. It is not a word character, so that it does not become part of a name.
+/// Replaces markup in [`InboundMessage::own_words`]. It is not a word character, so that it does not become part of a name.
 const MARKUP_PLACEHOLDER: char = '\u{fffc}';
 /// A zero width space that breaks a mention such as `@everyone`. `outgoing` inserts it.
 pub(super) const MENTION_BREAKER: char = '\u{200b}';
@@ -70,8 +71,11 @@ pub enum Sender {
 /// How a message is handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A message from a person or another bot.
-    Message(IncomingMessage),
+    /// A message from a person or another bot. A webhook that is not ours counts as a bot. The text has names in place of markup, and descriptions of
+    /// attachments in brackets; it has at most about 8,000 characters. The own words have no markup and no attachments: the name of a mentioned
+    /// person, an emoji, a file or a forwarded text must not address a companion. The mentions are users, without roles, everyone and our bot. It
+    /// addresses all companions if it mentions our bot, which stands for no particular companion.
+    Message(Box<InboundMessage>),
     /// Our own message: it is on record as a statement already.
     Ours(Option<String>),
     Ignored(IgnoreReason),
@@ -86,34 +90,6 @@ pub enum IgnoreReason {
     NotPublic,
     /// It has no readable content: it has only embeds, or Discord withholds it because the application lacks the Message Content intent.
     Empty,
-}
-
-/// A message of a person or another bot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IncomingMessage {
-    /// Its id on Discord.
-    pub id: Snowflake,
-    /// Its author, with the id `discord:<user>`. A webhook that is not ours counts as a bot.
-    pub from: Author,
-    /// The text for models: markup is replaced by names; attachments are described in brackets. At most about 8,000 characters.
-    pub text: String,
-    /// The text that the author typed, for finding companions' names. It has no markup and no attachments: the name of a mentioned person,
-    /// an emoji, a file or a forwarded text must not address a companion.
-    pub own_words: String,
-    /// The ids of the users that it mentions, without roles, everyone and our bot.
-    pub mentions: Vec<Arc<str>>,
-    /// Whether it mentions our bot, which stands for no particular companion.
-    pub mentions_bot: bool,
-    /// The message that it answers.
-    pub answers: Option<Answered>,
-}
-
-/// The message that an inbound message answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
-    pub message: Snowflake,
-    /// Its sender; none if it is gone.
-    pub sender: Option<Sender>,
 }
 
 /// Classifies a message. Edited messages are classified in the same way.
@@ -134,17 +110,26 @@ pub fn classify(message: &Message, own_ids: &OwnIds<'_>, names: &impl NameLookup
         message.mentions.iter().filter(|user| user.id != own_ids.bot).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
     mentions.dedup();
-    Incoming::Message(IncomingMessage {
-        id: message.id,
-        from,
-        text,
-        own_words,
+    let reply_to = message.answers().map(|(message, origin)| ReplyTo::Foreign {
+        id: message.to_string().into(),
+        by: origin.and_then(|origin| answered(sender(&origin, own_ids))),
+    });
+    Incoming::Message(Box::new(InboundMessage {
+        id: Some(message.id.to_string().into()),
+        own_words: Some(own_words.into()),
         mentions,
-        mentions_bot: message.mentions.iter().any(|user| user.id == own_ids.bot),
-        answers: message
-            .answers()
-            .map(|(message, origin)| Answered { message, sender: origin.map(|origin| sender(&origin, own_ids)) }),
-    })
+        to_all: message.mentions.iter().any(|user| user.id == own_ids.bot),
+        reply_to,
+        ..InboundMessage::new(from, text.into())
+    }))
+}
+
+fn answered(sender: Sender) -> Option<Answered> {
+    match sender {
+        Sender::Ours(name) => Some(Answered::Ours(name.map(Arc::from))),
+        Sender::Other(author) => Some(Answered::Other(author.id, author.role)),
+        Sender::System => None,
+    }
 }
 
 /// The text of a message for models, and the text that its author typed. None: it has no readable content.

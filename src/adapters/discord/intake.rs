@@ -5,7 +5,6 @@
 //! follows from the event is on record. A channel that may have missed messages catches up first (`intake/catching_up.rs`).
 
 mod catching_up;
-mod conversion;
 mod guilds;
 mod handover;
 mod lanes;

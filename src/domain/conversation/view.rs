@@ -80,10 +80,14 @@ impl Conversation {
         self.closing.tally.detections > 0 && !self.window.answers_person(trigger, messages)
     }
 
-    /// The statements that the repetition question in flight is about, oldest first. Deleted ones are left out.
-    pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+    /// The statements that the repetition question in flight is about, with their numbers, oldest first. Deleted ones are left out.
+    pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = (Seq, &Arc<Message>)> {
         let newest = self.turns.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
-        self.closing.recent_statements.iter().filter(move |statement| statement.seq <= newest).map(|statement| &statement.message)
+        self.closing
+            .recent_statements
+            .iter()
+            .filter(move |statement| statement.seq <= newest)
+            .map(|statement| (statement.seq, &statement.message))
     }
 
     /// The current episode; none before the first message.

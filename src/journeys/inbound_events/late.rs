@@ -64,7 +64,7 @@ async fn messages_of_yesterday_are_not_answered_and_are_in_the_history_with_thei
     for number in 0..30 {
         let at = yesterday + Duration::from_secs(number);
         let text = if number % 10 == 0 { "Ari?" } else { "and so on" };
-        say_in(&world, &general(), InboundMessage { at, ..ana(&world, &number.to_string(), text) }).await;
+        say_in(&world, &general(), InboundMessage { said_at: Some(at), ..ana(&world, &number.to_string(), text) }).await;
     }
 
     world.pass(60.0).await;
@@ -82,7 +82,7 @@ async fn messages_of_yesterday_are_not_answered_and_are_in_the_history_with_thei
 async fn messages_missed_for_a_few_minutes_are_answered() {
     let world = world().await;
     let at = world.context.clock.now() - Duration::from_secs(300);
-    say_in(&world, &general(), InboundMessage { at, ..ana(&world, "1", "Ari?") }).await;
+    say_in(&world, &general(), InboundMessage { said_at: Some(at), ..ana(&world, "1", "Ari?") }).await;
 
     world.pass(5.0).await;
 
@@ -95,7 +95,7 @@ async fn no_message_has_a_time_in_the_future() {
     let now = world.context.clock.now();
     let at = now + Duration::from_secs(3_600);
 
-    say_in(&world, &general(), InboundMessage { at, ..ana(&world, "1", "hello") }).await;
+    say_in(&world, &general(), InboundMessage { said_at: Some(at), ..ana(&world, "1", "hello") }).await;
 
     let at = world.try_history("discord:10").await.unwrap().messages[0].at;
     assert!(at <= world.context.clock.now().into(), "{at:?}");

@@ -3,7 +3,6 @@
 use super::*;
 use crate::domain::message::Modality;
 use crate::journeys::world::of_json;
-use crate::ports::backend::messages::NewMessage;
 
 #[tokio::test(start_paused = true)]
 async fn an_utterance_that_ends_a_lull_is_asked_about_at_once_and_one_that_may_continue_after_the_voice_lull_timeout() {
@@ -25,8 +24,8 @@ async fn an_utterance_that_ends_a_lull_is_asked_about_at_once_and_one_that_may_c
 #[tokio::test(start_paused = true)]
 async fn the_owner_of_a_console_room_can_pass_on_spoken_words() {
     let world = World::with_lobby().await;
-    let sent: NewMessage = of_json(json!({ "from": "Ana", "text": "the tide is turning" }));
-    let spoken = NewMessage { modality: Modality::Voice, lull_endpoint: true, ..sent };
+    let sent: InboundMessage = of_json(json!({ "from": "Ana", "text": "the tide is turning" }));
+    let spoken = InboundMessage { modality: Modality::Voice, lull_endpoint: true, ..sent };
 
     world.backend.messages.say(&room("lobby"), spoken).await.unwrap();
     world.rest().await;

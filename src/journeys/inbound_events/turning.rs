@@ -6,9 +6,9 @@ use super::*;
 async fn names_are_searched_in_the_persons_own_words() {
     let world = world().await;
 
-    let shown = InboundMessage { own_words: "look at this".into(), ..ana(&world, "1", "look at this [picture: aria.png]") };
+    let shown = InboundMessage { own_words: Some("look at this".into()), ..ana(&world, "1", "look at this [picture: aria.png]") };
     let shown = say_in(&world, &general(), shown).await;
-    let written = InboundMessage { own_words: "Ari, look".into(), ..ana(&world, "2", "…, look") };
+    let written = InboundMessage { own_words: Some("Ari, look".into()), ..ana(&world, "2", "…, look") };
     let written = say_in(&world, &general(), written).await;
 
     assert_eq!(message(&world, &general(), shown).await.address.companions, []);
@@ -71,8 +71,8 @@ async fn a_reply_addresses_the_author_of_the_answered_message() {
     .into_iter()
     .enumerate()
     {
-        let answers = Some(Answers { message: answered.into(), by });
-        let inbound_message = InboundMessage { answers, ..ana(&world, &format!("9{index}"), "yes") };
+        let reply_to = Some(ReplyTo::Foreign { id: answered.into(), by });
+        let inbound_message = InboundMessage { reply_to, ..ana(&world, &format!("9{index}"), "yes") };
         let seq = say_in(&world, &general(), inbound_message).await;
         let address = message(&world, &general(), seq).await.address;
         let reply_to = world
@@ -107,8 +107,8 @@ async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
     world.pass(20.0).await;
     assert_eq!(platform.posted().len(), 2);
 
-    let answers = Some(Answers { message: "2".into(), by: None });
-    let seq = say_in(&world, &lobby, InboundMessage { answers, ..ana(&world, "101", "yes") }).await;
+    let reply_to = Some(ReplyTo::Foreign { id: "2".into(), by: None });
+    let seq = say_in(&world, &lobby, InboundMessage { reply_to, ..ana(&world, "101", "yes") }).await;
 
     assert_eq!(message(&world, &lobby, seq).await.address.companions, ["aria".into()]);
 }
@@ -125,8 +125,8 @@ async fn the_settings_decide_which_messages_of_bots_are_accepted() {
         let plain = inbound_events(&world).said(&general(), beep(&world, "1")).await.unwrap();
         let to_all = InboundMessage { to_all: true, ..beep(&world, "2") };
         let to_all = inbound_events(&world).said(&general(), to_all).await.unwrap();
-        let answers = Some(Answers { message: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))) });
-        let reply = inbound_events(&world).said(&general(), InboundMessage { answers, ..beep(&world, "3") }).await.unwrap();
+        let reply_to = Some(ReplyTo::Foreign { id: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))) });
+        let reply = inbound_events(&world).said(&general(), InboundMessage { reply_to, ..beep(&world, "3") }).await.unwrap();
         accepted.push([plain, to_all, reply].map(|taken| taken != Acceptance::Ignored));
     }
 

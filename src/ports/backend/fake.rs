@@ -32,7 +32,7 @@ use crate::ports::backend::keeping::{
 use crate::ports::backend::live::{Lagged, LiveStream, Watched};
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
+use crate::ports::backend::messages::{Edit, History, HistoryMessage, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
@@ -41,7 +41,7 @@ use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::state::{CompanionState, Doing, RoomState};
 use crate::ports::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
-use crate::ports::inbound_events::ChannelRef;
+use crate::ports::inbound_events::{ChannelRef, InboundMessage};
 use crate::settings::companion::{Interjection, ModelChoice};
 
 /// Noon of 1 May 2026: the only time in this backend.
@@ -445,30 +445,15 @@ impl RoomService for FakeBackend {
 
 #[async_trait]
 impl MessageService for FakeBackend {
-    async fn say(&self, id: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
+    async fn say(&self, id: &RoomId, message: InboundMessage) -> Result<Seq, Refused> {
         self.with_room(id, |room| {
             if let Some(existing) = room.messages.iter().find(|existing| message.id.is_some() && existing.id == message.id) {
                 return Ok(existing.seq);
             }
-            let (id, modality, reply_to) = (message.id, message.modality, message.reply_to);
-            Ok(room.store(HistoryMessage { id, modality, reply_to, ..room.typed(message.from, message.text) }))
+            let InboundMessage { id, from, text, modality, kind, reply_to, .. } = message;
+            let reply_to = reply_to.and_then(|reply_to| reply_to.recorded());
+            Ok(room.store(HistoryMessage { id, modality, kind, reply_to, ..room.typed(from.name, text) }))
         })
-    }
-
-    async fn event(&self, id: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
-        let NewEvent { id: event_id, kind, who, text } = event;
-        let message = NewMessage {
-            from: who,
-            text,
-            id: Some(event_id),
-            reply_to: None,
-            mentions: Vec::new(),
-            modality: Modality::Text,
-            lull_endpoint: false,
-        };
-        let seq = self.say(id, message).await?;
-        self.with_room(id, |room| room.message(seq).map(|stored| stored.kind = stored.kind.take().or(Some(kind))))?;
-        Ok(seq)
     }
 
     async fn namesake(&self, id: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {

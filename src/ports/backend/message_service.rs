@@ -2,22 +2,19 @@
 
 use async_trait::async_trait;
 
-use super::messages::{Edit, NewEvent, NewMessage, Words};
+use super::messages::{Edit, Words};
 use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
+use crate::ports::inbound_events::InboundMessage;
 
 /// Accepts messages and their changes, and what concerns the replies to them.
 #[async_trait]
 pub trait MessageService: Send + Sync + 'static {
-    /// Accepts a message. It is committed when this returns. The same `id` again returns the first number, whatever the text. Mentions are
-    /// resolved here, including `@name` in the text.
-    async fn say(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused>;
-
-    /// Accepts an event that a companion must acknowledge. It is committed when this returns. The same `id` again returns the first number,
-    /// whatever the rest.
-    async fn event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused>;
+    /// Accepts a person's message, or an event that a companion must acknowledge. It is committed when this returns. The same `id` again returns
+    /// the first number, whatever the text. Mentions are resolved here, including `@name` in the text.
+    async fn say(&self, room: &RoomId, message: InboundMessage) -> Result<Seq, Refused>;
 
     /// The companion in the room's guild that has this name, if there is one. People by that name are accepted, and hard to tell from it.
     async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused>;

@@ -1,4 +1,4 @@
-//! Messages of a room: new ones, and the history.
+//! Messages of a room: statements of external companions, edits, and the history.
 
 use std::sync::Arc;
 
@@ -10,44 +10,6 @@ use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Modality, Role};
 
-/// A new message by a person.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NewMessage {
-    /// The author: 1 to 64 characters, at least one of them visible, none of them a control or bidirectional formatting character.
-    pub from: Arc<str>,
-    /// The text: at least one visible character, no control characters but `\n` and `\t`, at most `server.max_text_chars` characters.
-    pub text: Arc<str>,
-    /// The sender's own id of the message, 1 to 128 characters. It is an idempotency key.
-    #[serde(default)]
-    pub id: Option<Arc<str>>,
-    #[serde(default)]
-    pub reply_to: Option<Seq>,
-    /// Names or ids of the companions or people that it addresses: at most 64, each 1 to 64 characters.
-    #[serde(default)]
-    pub mentions: Vec<Arc<str>>,
-    /// Typed or spoken. The adapter sets it; a request cannot.
-    #[serde(skip)]
-    pub modality: Modality,
-    /// A voice utterance that ends a lull (docs/design/gate.md G-4). The adapter sets it; a request cannot.
-    #[serde(skip)]
-    pub lull_endpoint: bool,
-}
-
-/// An event that a companion must acknowledge, such as a raid or a new subscription (docs/design/gate.md G-33).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NewEvent {
-    /// The sender's own id of the event, 1 to 128 characters. It is an idempotency key among the messages and events of the room.
-    pub id: Arc<str>,
-    /// Its kind: 1 to 32 lower-case letters a-z, digits and _.
-    pub kind: Arc<str>,
-    /// The person that it is about, within the limits of [`NewMessage::from`].
-    pub who: Arc<str>,
-    /// What happened, within the limits of [`NewMessage::text`].
-    pub text: Arc<str>,
-}
-
 /// The statement of an external companion that was selected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +19,7 @@ pub struct Words {
     /// The message that the round was about: the number of its event, as a number or as a string, as in States.
     #[serde(deserialize_with = "message_id")]
     pub message_id: Arc<str>,
-    /// The text, within the limits of [`NewMessage::text`].
+    /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
     pub text: Arc<str>,
 }
 
@@ -65,7 +27,7 @@ pub struct Words {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The text, within the limits of [`NewMessage::text`].
+    /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
     pub text: Arc<str>,
 }
 

@@ -160,7 +160,8 @@ impl InboundEvents for Core {
         let membership =
             record.memberships.get(&channel_ref.channel).or_else(|| record.memberships.get(channel_ref.parent.as_ref()?));
         let messages = record.messages.iter().filter(|(message_channel, _)| message_channel.channel == channel_ref.channel);
-        let newest = messages.map(|(_, inbound_message)| inbound_message.id.clone()).max_by_key(|id| id.parse::<u64>().unwrap());
+        let newest =
+            messages.filter_map(|(_, inbound_message)| inbound_message.id.clone()).max_by_key(|id| id.parse::<u64>().unwrap());
         Ok(membership.map(|(_, since)| Reached { newest, since: *since }))
     }
 
@@ -183,7 +184,7 @@ impl InboundEvents for Core {
             record
                 .messages
                 .iter_mut()
-                .filter(|(_, message)| *message.id == *id)
+                .filter(|(_, message)| message.id.as_deref() == Some(id))
                 .for_each(|(_, message)| message.text = text.clone())
         });
         Ok(())
@@ -191,7 +192,7 @@ impl InboundEvents for Core {
 
     async fn deleted(&self, _: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
         self.change(|record| {
-            record.messages.retain(|(_, message)| !ids.contains(&message.id));
+            record.messages.retain(|(_, message)| message.id.as_ref().is_none_or(|message| !ids.contains(message)));
             record.deleted.extend_from_slice(ids);
         });
         Ok(())

@@ -1,43 +1,50 @@
 //! Asks a companion whether it wants to speak.
 
+use tokio::time::Instant;
+
 use super::super::channel_context::ChannelContext;
+use super::Call;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionRequest};
+use crate::actors::messages::companion::DecisionRequest;
+use crate::actors::messages::models::CallId;
 use crate::actors::messages::reply::{Dropped, Reply};
+use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{Seq, Ticket};
 use crate::domain::priority::Priority;
 use crate::domain::prompt::PromptInput;
 use crate::domain::window;
 
-/// Hands a question to its companion, and returns the companion. `None`: the question is closed, or the companion is external. That one was
+/// Hands a question to its companion, and returns its call. `None`: the question is closed, or the companion is external. That one was
 /// notified when the round was published, and the round's deadline limits how long it can take.
-pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<CompanionId> {
+pub(super) fn ask(
+    ticket: Ticket,
+    deadline: Instant,
+    is_repeat: bool,
+    conversation: &Conversation,
+    channel: &ChannelContext,
+) -> Option<Call> {
     let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
     conversation.gate(companion).filter(|gate| !gate.external)?;
     let tell = channel.tell();
-    let lost = tell.clone();
-    let arrival = Reply::new(move |arrived: Result<(), Dropped>| {
-        if arrived.is_err() {
-            // A question that panicked while it was asked would panic again at once.
-            let asking_panicked = std::thread::panicking();
-            lost(if asking_panicked {
-                ChannelMessage::QuestionPanicked { ticket }
-            } else {
-                ChannelMessage::QuestionLost { ticket }
-            });
-        }
+    let (call, lost) = (Call::default(), tell.clone());
+    let arrived = call.clone();
+    let arrival = Reply::new(move |asked: Result<CallId, Dropped>| match asked {
+        Ok(call) => drop(arrived.set(call)),
+        Err(Dropped) => lost(ChannelMessage::Lost { ticket }),
     });
     let input = channel.source(move |conversation| input(ticket, conversation));
     let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
     let priority = Priority::of(evaluation.trigger, modality.unwrap_or_default());
-    let asking = DecisionRequest { channel_key: channel.key.clone(), ticket, priority, input, tell, arrival };
+    let channel_key = channel.key.clone();
+    let companion = CompanionKey(channel_key.guild.clone(), companion.clone());
+    let asking = DecisionRequest { channel_key, ticket, priority, deadline, is_repeat, input, tell, arrival };
     // If the companion is not running, the question is dropped. The drop reports it as lost, and it is asked again.
-    match channel.companion(companion) {
-        Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(asking)))),
+    match channel.context.directory.find(&companion) {
+        Some(actor) => drop(actor.cast(asking)),
         None => drop(asking),
     }
-    Some(companion.clone())
+    Some(call)
 }
 
 /// What the companion decides by. `None`: the question is closed.

@@ -1,16 +1,17 @@
 //! Has the side model judge whether companions repeat themselves (docs/design/closing.md C-13).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use tokio::time::Instant;
 
 use super::super::channel_context::ChannelContext;
-use super::is_judgement_open;
+use super::{Call, is_judgement_open};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::models::CallId;
 use crate::actors::models::Question;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::priority::Priority;
 use crate::domain::prompt;
@@ -18,14 +19,18 @@ use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 
-/// Asks how much the last statements repeat each other.
-pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> CallId {
+/// Asks how much the last statements repeat each other. `None`: nobody waits for that judgement.
+pub(super) fn ask(ticket: Ticket, deadline: Instant, conversation: &Conversation, channel: &ChannelContext) -> Option<Call> {
+    if !is_judgement_open(ticket, conversation) {
+        return None;
+    }
     let newest = conversation.judged_statements().last();
-    let modality = newest.map_or(Modality::Text, |message| message.modality);
-    let speaker = CompanionId::from(newest.map_or("", |message| &*message.from.id));
+    let modality = newest.map_or(Modality::Text, |(_, message)| message.modality);
+    let speaker = CompanionId::from(newest.map_or("", |(_, message)| &*message.from.id));
     let statements = channel.source(move |conversation| {
         let is_open = is_judgement_open(ticket, conversation);
-        is_open.then(|| conversation.judged_statements().cloned().collect::<Vec<Arc<Message>>>())
+        let judged = || conversation.judged_statements().map(|(seq, message)| (seq, message.clone()));
+        is_open.then(|| judged().unzip::<_, _, Vec<Seq>, Vec<Arc<Message>>>())
     });
     let (pool, most) = (&channel.context.pool, channel.context.settings.prompt.max_side_answer_tokens);
     let base_request = Request::new(ModelRole::Side, channel.key.guild.clone(), most);
@@ -35,24 +40,26 @@ pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &Channel
         let (statements, base_request) = (statements(), base_request.clone());
         let (channel_key, context, speaker) = (channel_key.clone(), context.clone(), speaker.clone());
         async move {
-            let statements = statements.await?;
+            let (numbers, statements) = statements.await?;
             let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
             let prompt = prompt::judgement(&statements, &context.settings.prompt);
             let newest = Line::newest_of(statements.iter().map(|message| &**message));
             let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
-            Some(base_request.asking(prompt).with(context))
+            let shown = numbers.first().copied().zip(numbers.last().copied());
+            Some(Request { shown, ..base_request.asking(prompt) }.with(context))
         }
     });
     let (actor, asked) = (channel.actor.clone(), request.clone());
-    pool.ask(Question {
+    let call = pool.ask(Question {
         request,
         // Urgent, because the next round waits for it.
         priority: Priority::of(Trigger::Turn, modality),
-        deadline: pool.deadline(ModelRole::Side),
+        deadline,
         drafts: None,
         reply_to: Box::new(move |outcome| {
             // A channel that has stopped asks again when it restarts.
-            let _ = actor.cast(ChannelMessage::Judged { ticket, asked, outcome: Box::new(outcome) });
+            let _ = actor.cast(ChannelMessage::Answered { ticket, asked, outcome: Box::new(outcome) });
         }),
-    })
+    });
+    Some(Arc::new(OnceLock::from(call)))
 }

@@ -38,8 +38,8 @@ async fn a_manager_that_stops_is_replaced_three_times_while_its_round_is_open() 
     let mut replaced = 0;
     while let Some(manager) = &host.manager {
         let stopped = manager.actor.get_id();
-        assert!(host.replace_stopped(stopped, &conversation, Moment::ZERO, &channel).is_some());
-        assert!(host.replace_stopped(stopped, &conversation, Moment::ZERO, &channel).is_none(), "it is replaced already");
+        assert!(host.replace_stopped(stopped, &conversation, Moment::ZERO, &channel));
+        assert!(!host.replace_stopped(stopped, &conversation, Moment::ZERO, &channel), "it is replaced already");
         replaced += u32::from(host.manager.is_some());
     }
 

@@ -2,7 +2,7 @@
 
 use super::world::{World, channel_key, jitter, made_event, said};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Committed, HandOver, WriteError, WriterMessage};
+use crate::actors::messages::writer::{Committed, HandOver, Request, WriteError};
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot::Receiver;
 fn hand_over(world: &World, handled: Seq, messages: Vec<Event>) -> Receiver<Result<Committed, WriteError>> {
     let (reply, answer) = Reply::awaited();
     let channel_key = channel_key("lobby");
-    world.send(WriterMessage::HandOver(HandOver { channel_key, at: None, handled, messages, reply }));
+    world.send(Request::HandOver(HandOver { channel_key, at: None, handled, messages, reply }));
     answer
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::world::{World, channel_key, new, retry};
 use super::*;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{RedactEvents, RemoveFromIndex, WriteError};
+use crate::actors::messages::writer::{RedactEvents, RemoveFromIndex, Request, WriteError};
 use crate::domain::id::PersonId;
 use crate::journal::key;
 use crate::journal::redaction::redact;
@@ -37,7 +37,7 @@ impl World {
             events.push(redact(&self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap()));
         }
         let redaction = RedactEvents { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply };
-        self.send(WriterMessage::RedactEvents(redaction));
+        self.send(Request::RedactEvents(redaction));
         answer.await.unwrap().unwrap();
     }
 
@@ -55,7 +55,7 @@ impl World {
     ) -> tokio::sync::oneshot::Receiver<Result<bool, WriteError>> {
         let (reply, answer) = Reply::awaited();
         let keys = vec![key::person(&"home".into(), &person.into(), LOBBY, Seq(stretch))];
-        self.send(WriterMessage::RemoveFromIndex(RemoveFromIndex {
+        self.send(Request::RemoveFromIndex(RemoveFromIndex {
             channel_key: channel_key("lobby"),
             stretch: Seq(stretch),
             keys,

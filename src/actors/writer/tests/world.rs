@@ -8,8 +8,11 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::oneshot::Receiver;
 
 use super::super::*;
+use crate::actors::messages::channel::Received;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Accepted, Committed, DeleteChannel, Fence, Post, Record, Refused, WriteError};
+use crate::actors::messages::writer::{
+    Accept, Accepted, Committed, DeleteChannel, Fence, Post, Record, Refused, Request, WriteError,
+};
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;
@@ -76,8 +79,8 @@ impl World {
             instruments: metrics.instruments(),
             deliver: Arc::new(move |guild, channel, message| {
                 let delivered = match message {
-                    ChannelMessage::Inbound(recorded, _) => vec![*recorded],
-                    ChannelMessage::HandedOver(batch, _) => batch,
+                    ChannelMessage::Received(Received::Inbound(recorded, _)) => vec![*recorded],
+                    ChannelMessage::Received(Received::HandedOver(batch, _)) => batch,
                     _ => Vec::new(),
                 };
                 let delivered = delivered.iter().map(|recorded| recorded.seq).collect();
@@ -94,8 +97,8 @@ impl World {
         Reader::new(&*self.store)
     }
 
-    pub(super) fn send(&self, message: WriterMessage) {
-        self.writer.cast(message).unwrap();
+    pub(super) fn send(&self, request: Request) {
+        self.writer.cast(WriterMessage::Request(request)).unwrap();
     }
 
     pub(super) fn accept(&self, channel: &str, text: &str, id: Option<&str>) -> Receiver<Result<Accepted, Refused>> {
@@ -122,7 +125,7 @@ impl World {
         let (reply, answer) = Reply::awaited();
         let accept = Accept { channel_key: channel_key(channel), at, event, id: id.map(Into::into), reply };
         // A writer that has stopped answers, too.
-        let _ = self.writer.cast(WriterMessage::Accept(accept));
+        let _ = self.writer.cast(WriterMessage::Request(Request::Accept(accept)));
         answer
     }
 
@@ -130,14 +133,14 @@ impl World {
         let (reply, answer) = Reply::awaited();
         let mut empty = Record::new(channel_key("lobby"), Moment::ZERO, reply);
         record(&mut empty);
-        self.send(WriterMessage::Record(empty));
+        self.send(Request::Record(empty));
         answer
     }
 
     pub(super) fn post(&self, text: &str, ticket: Ticket) -> Receiver<Result<Accepted, WriteError>> {
         let (reply, answer) = Reply::awaited();
         let event = said(text, Role::Companion);
-        self.send(WriterMessage::Post(Post {
+        self.send(Request::Post(Post {
             turn: None,
             channel_key: channel_key("lobby"),
             at: None,
@@ -152,13 +155,13 @@ impl World {
 
     pub(super) fn delete(&self, channel: &str) -> Receiver<Result<(), WriteError>> {
         let (reply, answer) = Reply::awaited();
-        self.send(WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key(channel), reply }));
+        self.send(Request::DeleteChannel(DeleteChannel { channel_key: channel_key(channel), reply }));
         answer
     }
 
     pub(super) fn fence(&self, channel: &str) -> Receiver<Result<Seq, WriteError>> {
         let (reply, answer) = Reply::awaited();
-        self.send(WriterMessage::Fence(Fence { channel_key: channel_key(channel), reply }));
+        self.send(Request::Fence(Fence { channel_key: channel_key(channel), reply }));
         answer
     }
 

@@ -18,7 +18,7 @@ use super::{ANSWERED_LATER, Answer, CommandHandler, Pending, catch_panic};
 use crate::adapters::discord::incoming::{OwnIds, Sender, is_conversation, readable_text, readable_words, sender};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Role};
 use crate::ports::backend::room::{Room, RoomCompanion};
 use crate::ports::inbound_events::{Acceptance, InboundError, InboundMessage};
 
@@ -225,18 +225,14 @@ impl CommandHandler {
         prepared: PreparedMessage,
     ) -> Result<String, Answer> {
         let PreparedMessage { companion, text, shown } = prepared;
+        let from = Author { id: person.id.person().as_str().into(), name: person.name.clone(), role: Role::Person };
         let inbound_message = InboundMessage {
-            id: message.to_string().into(),
-            from: Author { id: person.id.person().as_str().into(), name: person.name.clone(), role: Role::Person },
-            text: text.into(),
+            id: Some(message.to_string().into()),
             // The message is for the chosen companion, whatever names the text contains.
-            own_words: "".into(),
-            modality: Modality::Text,
-            lull_endpoint: false,
-            at: self.discord.clocks().said_at(handle.id),
+            own_words: Some("".into()),
+            said_at: Some(self.discord.clocks().said_at(handle.id)),
             mentions: vec![companion.id.as_str().into()],
-            to_all: false,
-            answers: None,
+            ..InboundMessage::new(from, text.into())
         };
         let began = Instant::now();
         let result = loop {

@@ -1,15 +1,15 @@
 //! Handles messages: checks whether a channel has companions, and hands its messages over.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
-use super::super::incoming::{IgnoreReason, Incoming};
+use super::super::incoming::{IgnoreReason, Incoming, OwnIds, classify};
 use super::super::rest::Request;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
-use super::conversion;
 use super::handover::until_accepted;
 use super::lanes::{ReceivedMessage, Work};
 use super::{Intake, SharedIntake};
@@ -82,7 +82,9 @@ impl SharedIntake {
                 return false;
             }
         };
-        let incoming = conversion::classify_message(&message, bot, self.discord.cache().names(received.guild));
+        // Discord reports the application with each message of a webhook that the application created, so no list of webhooks is needed.
+        let own_ids = OwnIds { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
+        let incoming = classify(&message, &own_ids, &self.discord.cache().names(received.guild));
         if received.is_edit {
             self.hand_over_edit(received, &channel_ref, incoming).await
         } else {
@@ -92,8 +94,8 @@ impl SharedIntake {
 
     async fn hand_over_edit(&self, received: &ReceivedMessage, channel_ref: &ChannelRef, incoming: Incoming) -> bool {
         let Incoming::Message(message) = incoming else { return false };
-        let (id, text) = (message.id.to_string(), message.text.into());
-        let edited = || self.inbound_events.edited(channel_ref, &id, std::sync::Arc::clone(&text));
+        let id = received.message.to_string();
+        let edited = || self.inbound_events.edited(channel_ref, &id, message.text.clone());
         until_accepted(self, received.channel, edited).await.is_some()
     }
 
@@ -104,22 +106,22 @@ impl SharedIntake {
         message: &wire::Message,
         incoming: Incoming,
     ) -> bool {
-        let message_in = match incoming {
-            Incoming::Message(message_in) => message_in,
+        let mut inbound_message = match incoming {
+            Incoming::Message(inbound_message) => *inbound_message,
             Incoming::Ours(_) => return self.skip(received, channel_ref, "ours"),
             Incoming::Ignored(IgnoreReason::NotConversation) => return self.skip(received, channel_ref, "no_talk"),
             Incoming::Ignored(IgnoreReason::NotPublic) => return self.skip(received, channel_ref, "not_for_all"),
             Incoming::Ignored(IgnoreReason::Empty) => return self.skip(received, channel_ref, "empty"),
         };
         let cache = self.discord.cache();
-        let from = message_in.from.clone();
+        let from = inbound_message.from.clone();
         let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
         let own_role = received.guild.and_then(|guild| cache.own_role(guild));
-        let to_all = received.guild.is_none() || own_role.is_some_and(|role| message.mention_roles.contains(&role));
+        inbound_message.said_at = Some(self.discord.clocks().said_at(message.id));
+        inbound_message.to_all |= received.guild.is_none() || own_role.is_some_and(|role| message.mention_roles.contains(&role));
         if received.guild.is_none() && person.is_some() {
             cache.set_direct(received.channel, &from.name);
         }
-        let inbound_message = conversion::to_inbound(message_in, to_all, self.discord.clocks());
         let accepted =
             until_accepted(self, received.channel, || self.inbound_events.said(channel_ref, inbound_message.clone())).await;
         match accepted {

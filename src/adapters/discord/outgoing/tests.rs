@@ -235,7 +235,7 @@ fn incoming_content() -> impl Strategy<Value = String> {
 
 fn incoming_text(content: &str) -> String {
     let mentions = PEOPLE.map(|(id, name)| user(id, name)).into();
-    accepted(&Message { mentions, ..message(content) }).text
+    accepted(&Message { mentions, ..message(content) }).text.to_string()
 }
 
 /// The words of a text, without the fences that close and reopen a code block.

@@ -43,7 +43,7 @@ impl Scene {
     fn messages(&self) -> Vec<(String, String, String, Vec<String>)> {
         let messages = self.backend.core.messages().into_iter();
         let plain = messages.map(|(channel_ref, message)| {
-            assert_eq!((message.from.role, message.to_all, &*message.own_words), (Role::Person, false, ""));
+            assert_eq!((message.from.role, message.to_all, message.own_words.as_deref()), (Role::Person, false, Some("")));
             let mentions = message.mentions.iter().map(ToString::to_string).collect();
             (channel_ref.channel.to_string(), message.from.name.to_string(), message.text.to_string(), mentions)
         });
@@ -66,7 +66,10 @@ async fn a_message_by_command_is_shown_to_all_and_recorded_as_the_persons() {
     assert_eq!(scene.messages(), [(channel, "Ana".to_owned(), text, vec!["aria".to_owned()])]);
     // The message is recorded under the id of the public answer. So deleting the answer deletes it.
     let (_, recorded) = scene.backend.core.last(scene.general);
-    assert_eq!((recorded.id.to_string(), recorded.from.id.to_string()), (message.to_string(), format!("discord:{}", scene.ana)));
+    assert_eq!(
+        (recorded.id.unwrap().to_string(), recorded.from.id.to_string()),
+        (message.to_string(), format!("discord:{}", scene.ana))
+    );
     // The outcome is counted when the command has ended.
     until("the count", async || scene.has_counted_after_help("done").await).await;
 }
@@ -112,7 +115,7 @@ async fn a_message_by_command_has_the_time_of_this_machines_clock() {
     let interaction = scene.discord.command(scene.ana, scene.general, say("aria", "hi"));
     scene.shown(interaction).await;
 
-    let at = scene.backend.core.last(scene.general).1.at;
+    let at = scene.backend.core.last(scene.general).1.said_at.unwrap();
     // `Date` has whole seconds.
     let tolerance = Duration::from_secs(10);
     assert!(at + tolerance >= before && at <= SystemClock.now() + tolerance, "{at:?}, {before:?}");

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, fate, id, message, user, with};
 use crate::domain::message::{Author, Role};
-use crate::ports::inbound_events::{Answered, Answers, InboundMessage};
+use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
 
 /// The inbound message for an event; none if nothing is handed over.
 async fn inbound_message(changes: Value) -> Option<InboundMessage> {
@@ -35,11 +35,11 @@ async fn a_message_in_a_channel_with_companions_is_handed_over() {
         ("discord:100", "discord:200", &None)
     );
     let from = Author { id: "discord:300".into(), name: "Ana".into(), role: Role::Person };
-    assert_eq!((&*inbound_message.id, &inbound_message.from), ("4194304000", &from));
-    assert_eq!((&*inbound_message.text, &*inbound_message.own_words), ("hi @Bob", "hi \u{fffc}"));
-    assert_eq!(inbound_message.at, id(4_194_304_000).time());
+    assert_eq!((inbound_message.id.as_deref(), &inbound_message.from), (Some("4194304000"), &from));
+    assert_eq!((&*inbound_message.text, inbound_message.own_words.as_deref()), ("hi @Bob", Some("hi \u{fffc}")));
+    assert_eq!(inbound_message.said_at, Some(id(4_194_304_000).time()));
     assert_eq!(
-        (&inbound_message.mentions[..], inbound_message.to_all, &inbound_message.answers),
+        (&inbound_message.mentions[..], inbound_message.to_all, &inbound_message.reply_to),
         (&["discord:301".into()][..], false, &None)
     );
 }
@@ -88,16 +88,16 @@ async fn an_answer_reports_the_author_of_the_answered_message() {
         inbound_message(json!({ "type": 19, "message_reference": reference, "referenced_message": answered }))
     };
     let webhook = json!({ "webhook_id": "77", "application_id": APPLICATION.to_string() });
-    let by = |answers: Option<InboundMessage>| answers.unwrap().answers.unwrap();
+    let by = |answer: Option<InboundMessage>| answer.unwrap().reply_to.unwrap();
 
     let ours = by(answering(user(77, "Mira"), webhook).await);
     let others = by(answering(user(BOB, "Bob"), json!({})).await);
     let gone =
         inbound_message(json!({ "type": 19, "message_reference": { "message_id": "40" }, "referenced_message": null })).await;
 
-    assert_eq!(ours, Answers { message: "40".into(), by: Some(Answered::Ours(Some("Mira".into()))) });
-    assert_eq!(others.by, Some(Answered::Other("discord:301".into(), Role::Person)));
-    assert_eq!(by(gone), Answers { message: "40".into(), by: None });
+    assert_eq!(ours, ReplyTo::Foreign { id: "40".into(), by: Some(Answered::Ours(Some("Mira".into()))) });
+    assert!(matches!(others, ReplyTo::Foreign { by: Some(Answered::Other(bob, Role::Person)), .. } if &*bob == "discord:301"));
+    assert_eq!(by(gone), ReplyTo::Foreign { id: "40".into(), by: None });
 }
 
 #[tokio::test(start_paused = true)]

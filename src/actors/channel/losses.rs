@@ -1,0 +1,41 @@
+//! Counts how often questions, judgements and replies were lost with an actor that died, and says when each is started again.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::domain::id::Ticket;
+
+/// How often one of them is started in all. The pauses between the attempts take five seconds.
+const MAX_ATTEMPTS: u32 = 11;
+
+#[derive(Default)]
+pub(super) struct Losses(HashMap<Ticket, u32>);
+
+impl Losses {
+    /// This was lost. Returns the pause before it is started again. `None`: it is given up. `is_wanted` says what is still waited for.
+    ///
+    /// The first pauses are short, because the actor that died mostly restarts at once.
+    pub(super) fn lose(&mut self, ticket: Ticket, is_wanted: impl Fn(Ticket) -> bool) -> Option<Duration> {
+        self.0.retain(|ticket, _| is_wanted(*ticket));
+        let losses = self.0.entry(ticket).or_default();
+        *losses += 1;
+        (*losses < MAX_ATTEMPTS).then(|| Duration::from_millis(5 << (*losses - 1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_started_again_for_five_seconds() {
+        let mut losses = Losses::default();
+
+        let pauses: Vec<_> = std::iter::from_fn(|| losses.lose(Ticket(1), |_| true)).collect();
+
+        assert_eq!((pauses.len(), pauses[0].as_millis()), (10, 5));
+        assert_eq!(pauses.iter().sum::<Duration>().as_millis(), 5_115);
+        assert_eq!(losses.lose(Ticket(2), |ticket| ticket == Ticket(2)), Some(pauses[0]));
+        assert_eq!(losses.0.len(), 1, "what nobody waits for is forgotten");
+    }
+}
