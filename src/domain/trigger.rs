@@ -20,7 +20,43 @@ named! {
     }
 }
 
+/// What a NO because of a trigger does to the counters of a gate (docs/design/gate.md G-13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counters {
+    /// They begin anew.
+    Reset,
+    /// The next interval begins.
+    NextInterval,
+    Unchanged,
+}
+
 impl Trigger {
+    /// What a NO does to the counters.
+    pub const fn counters(self) -> Counters {
+        match self {
+            Self::DirectAddress => Counters::Reset,
+            Self::Interjection => Counters::NextInterval,
+            Self::Silence | Self::Lull | Self::Turn | Self::Event => Counters::Unchanged,
+        }
+    }
+
+    /// What had happened, for people.
+    pub const fn occasion(self) -> &'static str {
+        match self {
+            Self::DirectAddress => "it was addressed",
+            Self::Turn => "a companion had spoken",
+            Self::Interjection => "enough was said without it",
+            Self::Lull => "it was quiet",
+            Self::Silence => "nobody had said anything for long",
+            Self::Event => "something happened",
+        }
+    }
+
+    /// Whether somebody waits for this companion: it was addressed, or must acknowledge an event.
+    pub const fn is_call(self) -> bool {
+        matches!(self, Self::DirectAddress | Self::Event)
+    }
+
     /// Whether a statement with this trigger is unsolicited (docs/design/speaking.md S-3).
     pub const fn is_unsolicited(self) -> bool {
         matches!(self, Self::Interjection)

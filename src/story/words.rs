@@ -24,7 +24,6 @@ use crate::domain::event::{Call, Decided, Event, Recorded, Segment};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::text::shortened;
-use crate::domain::trigger::Trigger;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
 use aloud::cut_off;
@@ -103,7 +102,7 @@ pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
     let name = &who.name;
     (*companion == who.id).then(|| {
-        let because = trigger_in_words(*trigger);
+        let because = trigger.occasion();
         let what = if who.is_external {
             "the program that plays it did not vote in time".to_owned()
         } else {
@@ -191,7 +190,7 @@ pub(crate) fn decision_sentence(name: &str, decided: &Decided) -> String {
             };
             let is_bookkeeping = reason.leaves_counters_alone();
             // Nothing triggered these decisions. The recorded trigger has no meaning.
-            let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
+            let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", decided.trigger.occasion()) };
             format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
         }
     }
@@ -309,17 +308,6 @@ pub(crate) fn settled(name: &str, messages: usize) -> String {
             "{name} stays silent; {} settled.",
             if count == 1 { "one message is".into() } else { format!("{count} messages are") }
         ),
-    }
-}
-
-fn trigger_in_words(trigger: Trigger) -> &'static str {
-    match trigger {
-        Trigger::DirectAddress => "it was addressed",
-        Trigger::Turn => "a companion had spoken",
-        Trigger::Interjection => "enough was said without it",
-        Trigger::Lull => "it was quiet",
-        Trigger::Silence => "nobody had said anything for long",
-        Trigger::Event => "something happened",
     }
 }
 

@@ -5,6 +5,7 @@ use super::super::event::Decided;
 use super::super::gate::Waiting;
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
+use super::super::trigger::Counters;
 use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
@@ -435,10 +436,12 @@ impl Step<'_, '_> {
         let mut record = self.decided(companion, trigger, Decision::No, reason, upto, answered);
         let gate = &self.state.gates[companion];
         if let Some(policy) = self.world.policies.get(companion).filter(|_| !reason.leaves_counters_alone()) {
-            record.next_interjection_at = match trigger {
-                Trigger::DirectAddress => Some(policy.interval(0, (self.world.jitter)())),
-                Trigger::Interjection => Some(gate.after_declining(policy.interval(gate.check_count + 1, (self.world.jitter)()))),
-                Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => None,
+            record.next_interjection_at = match trigger.counters() {
+                Counters::Reset => Some(policy.interval(0, (self.world.jitter)())),
+                Counters::NextInterval => {
+                    Some(gate.after_declining(policy.interval(gate.check_count + 1, (self.world.jitter)())))
+                }
+                Counters::Unchanged => None,
             };
         }
         self.record(Event::Decided(record));

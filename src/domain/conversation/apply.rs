@@ -4,6 +4,7 @@ use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::{Modality, Role};
 use super::super::round::listening;
+use super::super::trigger::Counters;
 use super::super::turn::HeldVote;
 use super::super::window::Entry;
 use super::*;
@@ -413,9 +414,9 @@ impl Conversation {
                 continue;
             }
             let Some(next) = decided.next_interjection_at else { continue };
-            match decided.trigger {
-                Trigger::Interjection => gate.decline_interjection(next),
-                Trigger::DirectAddress => {
+            match decided.trigger.counters() {
+                Counters::NextInterval => gate.decline_interjection(next),
+                Counters::Reset => {
                     let stragglers = self
                         .window
                         .buffer(companion, gate.cursor)
@@ -424,7 +425,7 @@ impl Conversation {
                     gate.reset(stragglers as u64, next);
                     cancel_lull(companion, gate, notes);
                 }
-                Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => {}
+                Counters::Unchanged => {}
             }
         }
         for companion in &bereft {

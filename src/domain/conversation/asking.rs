@@ -148,12 +148,13 @@ impl Step<'_, '_> {
         if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
             return Some((Reason::LoopGuard, None));
         }
-        let is_for_others = match waiting.trigger {
-            _ if !self.world.rules.gate.skip_when_other_addressed => false,
-            Trigger::Lull => self.state.buffer(companion).all(|entry| entry.message.address.is_elsewhere(companion)),
-            Trigger::Turn => self.state.buffer(companion).all(|entry| !entry.audience().includes(companion)),
-            Trigger::Silence | Trigger::Interjection | Trigger::DirectAddress | Trigger::Event => false,
-        };
+        let skips = self.world.rules.gate.skip_when_other_addressed;
+        let is_for_others = skips
+            && waiting.trigger == Trigger::Lull
+            && self.state.buffer(companion).all(|entry| entry.message.address.is_elsewhere(companion))
+            || skips
+                && waiting.trigger == Trigger::Turn
+                && self.state.buffer(companion).all(|entry| !entry.audience().includes(companion));
         if is_for_others {
             return Some((Reason::OtherAddressed, None));
         }
@@ -161,13 +162,11 @@ impl Step<'_, '_> {
             return Some((Reason::Unpostable, None));
         }
         let guild_budget = self.world.exhausted_statement_budget(self.state.position.clock);
-        let used_up = match waiting.trigger {
-            Trigger::DirectAddress | Trigger::Event => guild_budget,
-            Trigger::Lull | Trigger::Turn | Trigger::Interjection | Trigger::Silence => self
-                .world
-                .ledger
-                .take_evaluation(self.world.channel, companion, self.state.position.clock, self.world.rules.gate, guild_budget)
-                .err(),
+        let used_up = if waiting.trigger.is_call() {
+            guild_budget
+        } else {
+            let (ledger, now) = (&mut self.world.ledger, self.state.position.clock);
+            ledger.take_evaluation(self.world.channel, companion, now, self.world.rules.gate, guild_budget).err()
         }?;
         Some((Reason::Budget, Some(used_up)))
     }

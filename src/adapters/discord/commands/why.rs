@@ -8,7 +8,6 @@ use super::interaction::ChannelContext;
 use super::words::{name, verbatim, when, without_settings};
 use super::{Answer, CommandHandler};
 use crate::domain::text::first;
-use crate::domain::trigger::Trigger;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, WaitingFor, WhyQuery};
 use crate::ports::backend::room::{Room, RoomCompanion};
 
@@ -71,14 +70,7 @@ fn waits_for(member: &RoomCompanion, waits: &WaitingFor) -> String {
 fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
     let companion = room.companions.iter().find(|member| member.id == decision.companion);
     let name_text = companion.map_or_else(|| name(decision.companion.as_str()), |member| name(&member.name));
-    let trigger = match decision.trigger {
-        Trigger::DirectAddress => "somebody addressed it",
-        Trigger::Turn => "another companion had spoken",
-        Trigger::Interjection => "enough had been said without it",
-        Trigger::Lull => "it had become quiet",
-        Trigger::Silence => "nobody had said anything for long",
-        Trigger::Event => "something had happened that it had to acknowledge",
-    };
+    let trigger = decision.trigger.occasion();
     let outcome = match (&*decision.decision, &*decision.reason) {
         ("YES", "event") => "was to answer what had happened".to_owned(),
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {

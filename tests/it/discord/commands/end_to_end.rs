@@ -30,7 +30,7 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     discord.say(ana, general, "hey aria, how was your day?");
     discord.post_in(general).await;
     let why = ask(ana, sub("why", json!([]))).await;
-    assert!(why.contains("**Aria** decided to speak (somebody addressed it)"), "{why}");
+    assert!(why.contains("**Aria** decided to speak (it was addressed)"), "{why}");
     assert!(why.contains("considers speaking after: "), "{why}");
     let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
     ask(kim, sub("talkativeness", json!([level]))).await;

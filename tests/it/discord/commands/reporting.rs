@@ -70,7 +70,7 @@ async fn why_covers_this_channel_only() {
     let why = scene.final_answer(scene.ana, scene.general, sub("why", json!([]))).await;
 
     let room = snowflake(scene.general).channel();
-    assert!(why.contains("**Aria** was asked (it had become quiet), and stayed silent"), "{why}");
+    assert!(why.contains("**Aria** was asked (it was quiet), and stayed silent"), "{why}");
     assert!(why.contains(&format!("nothing for me in discord\\:{}", scene.general)) && why.contains("<t:1777636800:R>"), "{why}");
     assert!(why.contains("considers speaking after: 9 more messages, or its name."), "{why}");
     assert!(scene.backend.probe().queried_rooms.iter().all(|room_id| room_id.as_str() == room.as_str()));

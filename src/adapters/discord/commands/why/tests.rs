@@ -46,8 +46,8 @@ fn decisions_are_listed_newest_first_with_what_companions_wait_for() {
             "**What they wait for now**",
             "• **Aria** considers speaking after: 9 more messages, or its name.",
             "**What was decided here**, the newest first",
-            "• <t:1777636800:R> **Aria** decided to speak (somebody addressed it) – “They \\*asked\\* me \\@everyone”",
-            "• <t:1777636800:R> **Aria** was asked (it had become quiet), and stayed silent",
+            "• <t:1777636800:R> **Aria** decided to speak (it was addressed) – “They \\*asked\\* me \\@everyone”",
+            "• <t:1777636800:R> **Aria** was asked (it was quiet), and stayed silent",
         ]
     );
 }
@@ -58,8 +58,7 @@ fn a_companion_that_lost_the_floor_is_described_so() {
     lost.more = Map::from_iter([("floor".to_owned(), json!("lost"))]);
 
     assert!(
-        decision_line(&room(), &lost)
-            .ends_with("wanted to speak (another companion had spoken), but another companion went first")
+        decision_line(&room(), &lost).ends_with("wanted to speak (a companion had spoken), but another companion went first")
     );
     assert!(describe(&room(), &[], &[]).contains("Nothing was decided here yet"));
 }
