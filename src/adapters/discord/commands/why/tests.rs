@@ -6,6 +6,7 @@ use crate::adapters::discord::commands::words::fitted;
 use crate::domain::decision::Reason;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
 use crate::ports::backend::room::RoomId;
 
 #[test]
