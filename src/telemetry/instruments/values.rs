@@ -29,8 +29,14 @@ macro_rules! names {
 }
 
 pub(super) const TRIGGERS: &[&str] = names!(STRONGEST_FIRST);
-const STRONGEST_FIRST: [Trigger; Trigger::ALL.len()] =
-    [Trigger::Event, Trigger::DirectAddress, Trigger::Turn, Trigger::Interjection, Trigger::Lull, Trigger::Silence];
+const STRONGEST_FIRST: [Trigger; Trigger::ALL.len()] = {
+    let (mut triggers, mut index) = (Trigger::ALL, 0);
+    while index < triggers.len() {
+        triggers[index] = Trigger::ALL[triggers.len() - 1 - index];
+        index += 1;
+    }
+    triggers
+};
 pub(super) const DECISIONS: &[&str] = names!(Decision::ALL);
 pub(super) const REASONS: &[&str] = names!(Reason::ALL);
 pub(super) const STAGES: &[&str] = names!(Stage::ALL);
