@@ -228,7 +228,7 @@ impl<'a> Record<'a> {
                 self.note_stop(recorded.seq);
                 self.note_follow_up(recorded.seq);
             }
-            Event::Edited { message, .. } => self.note_change(recorded.seq, recorded.at, &[*message]),
+            Event::Edited { message, .. } => self.note_change(recorded.seq, self.clock, &[*message]),
             Event::CaughtUp { .. } | Event::JitterDrawn { .. } => {}
             // Nobody speaks in the simulation yet.
             Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_) | Event::VoiceQuiet { .. } => {}
@@ -240,7 +240,7 @@ impl<'a> Record<'a> {
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor, .. } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages, .. } => {
-                self.note_change(recorded.seq, recorded.at, messages);
+                self.note_change(recorded.seq, self.clock, messages);
                 if messages.iter().any(|seq| self.is_event(*seq)) {
                     self.events_may_move();
                 }

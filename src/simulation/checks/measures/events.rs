@@ -36,8 +36,14 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
             held: BTreeMap::new(),
             asked_of_model: None,
             owed: BTreeMap::new(),
+            handled_in: u64::MAX,
         };
-        handled.iter().for_each(|recorded| room.read(entries[&recorded.seq]));
+        for (index, recorded) in handled.iter().enumerate() {
+            // What was on record at a restart is handled in a later life, with the events that were made after it.
+            let made = handled[index..].iter().find(|later| !later.event.is_inbound());
+            room.handled_in = made.map_or(u64::MAX, |made| entries[&made.seq].life);
+            room.read(entries[&recorded.seq]);
+        }
         if let (Some(last), held) = (handled.last(), std::mem::take(&mut room.held)) {
             held.into_values().for_each(|wish| room.count_dropped_wish(entries[&last.seq], wish));
         }
@@ -93,6 +99,8 @@ struct Room<'a> {
     asked_of_model: Option<(Seq, &'a Committed)>,
     /// The owed replies, and whether no inbound event since may have dropped them.
     owed: BTreeMap<Ticket, bool>,
+    /// The life in which the event is handled that is read.
+    handled_in: u64,
 }
 
 type Wish<'a> = (&'a Committed, &'a Decided);
@@ -132,7 +140,11 @@ impl<'a> Room<'a> {
             // A round that is cleared has no end on record.
             Event::Cleared => {
                 for wish in std::mem::take(&mut self.rounds).into_values().flat_map(|round| round.wishes) {
-                    self.count_wish(entry, wish, "none");
+                    if self.handled_in == entry.life {
+                        self.count_wish(entry, wish, "none");
+                    } else {
+                        self.count_dropped_wish(entry, wish);
+                    }
                 }
                 for wish in std::mem::take(&mut self.held).into_values() {
                     self.count_dropped_wish(entry, wish);
@@ -261,7 +273,7 @@ impl<'a> Room<'a> {
 
     /// A held wish that nobody wants any more. When it was dropped, other events tell.
     fn count_dropped_wish(&mut self, end: &Committed, (wish, decided): Wish<'_>) {
-        if (wish.life..=end.life).contains(&self.witness.life) {
+        if (wish.life..=end.life.max(self.handled_in)).contains(&self.witness.life) {
             self.expected.count(series_of(decided), 1, false);
             self.expected.count("tertulia_round_wishes_total{decision_floor=none}", 1, false);
             self.expected.count(duration_of(decided.trigger), 1, false);
