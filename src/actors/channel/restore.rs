@@ -141,6 +141,9 @@ impl State {
         for recorded in unhandled {
             caught_up.extend(self.catch_up(recorded, skip.contains(&recorded.seq)));
         }
+        if !caught_up.iter().any(|output| matches!(output, Output::Made(_))) {
+            self.traces.forget_ended(&self.conversation, now);
+        }
         let open_actions = open_actions(&self.conversation);
         // What follows from the record is decided at once, so no single event is in flight. The one that killed the predecessor may kill again.
         let suspect = Some(self.in_flight.suspect()).filter(|seq| !skip.contains(seq));

@@ -343,6 +343,11 @@ impl Traces {
         }
     }
 
+    /// Drops the turns that the conversation no longer knows. The predecessor may have emitted how they ended.
+    pub(super) fn forget_ended(&mut self, conversation: &Conversation, now: Moment) {
+        self.end_turns(conversation, now, &mut Vec::new());
+    }
+
     /// Ends the turns that the conversation no longer knows, and drops state that nothing can refer to.
     fn end_turns(&mut self, conversation: &Conversation, now: Moment, records: &mut Vec<TraceRecord>) {
         let open: BTreeSet<_> = conversation.turn_ids().collect();
