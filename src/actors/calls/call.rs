@@ -166,7 +166,7 @@ impl SharedCall {
     /// This connection carries the whole call, if there is none already, or as soon as that one finds that the call is over.
     pub fn connect(&self, connection: Arc<dyn CallConnection>) {
         let link = &mut self.shared.lock().link;
-        if !link.as_ref().is_some_and(|link| link.begin_again(connection.clone())) {
+        if !link.as_ref().is_some_and(|link| link.set_replacement(connection.clone())) {
             *link = Some(Arc::new(Link::new(connection)));
         }
     }

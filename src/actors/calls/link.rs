@@ -31,14 +31,15 @@ impl Link {
         Self { state: Mutex::new(State { connection, next: None, task: None, begun: None, ended: None, is_over: false }) }
     }
 
-    /// The call was begun again. False: it is over, and needs another link.
-    pub fn begin_again(&self, connection: Arc<dyn CallConnection>) -> bool {
+    /// Keeps a connection to run if the current one ends with [`Ended::Over`]. Returns false if the call is over: the caller needs a new link.
+    pub fn set_replacement(&self, connection: Arc<dyn CallConnection>) -> bool {
         let mut state = self.state.lock();
         state.next = Some(connection);
         !state.is_over
     }
 
-    /// Runs the connection, unless it runs, or ended and nobody has taken that yet. `report` is called when it has ended.
+    /// Starts the connection. Does nothing if it runs, if nobody has taken how its last run ended, or if the call is over. Calls `report` when it has
+    /// ended.
     pub fn run(self: &Arc<Self>, call: Arc<dyn PlatformCall>, report: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
         if state.is_over || state.ended.is_some() || state.task.is_some() {
@@ -139,13 +140,13 @@ mod tests {
 
         run();
         ends.recv().await.unwrap();
-        assert!(link.begin_again(Arc::new(Brief)));
+        assert!(link.set_replacement(Arc::new(Brief)));
         assert_eq!(link.take_ended(), Some(Some(Ended::Over)));
         assert!(!link.finish(), "the other one is to be run");
         run();
         ends.recv().await.unwrap();
         link.take_ended();
         assert!(link.finish());
-        assert!(!link.begin_again(Arc::new(Brief)), "it needs another link");
+        assert!(!link.set_replacement(Arc::new(Brief)), "it needs another link");
     }
 }

@@ -37,7 +37,7 @@ pub enum Input {
     Acted { line: u64, action: PersonAction },
     /// A person's voice was heard.
     Pulse { user: PersonId, pulse: Pulse },
-    /// A text that a person had said aloud is over.
+    /// A typed text has been said to its end.
     SaidAll { user: PersonId },
     /// A person wants to be ignored in the guild, or to be listened to again.
     OptOutChanged { user: PersonId },
@@ -115,7 +115,7 @@ pub enum Aloud {
     Play(interruption::Effect),
 }
 
-/// What the caller does next. The first six need no actor of the call.
+/// What the caller does next. The first six do not need the call's own actor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Show this to an audience.
@@ -136,7 +136,7 @@ pub enum Effect {
     Remove(PersonId),
     /// Bring the record in line with the call, for this person or for everybody.
     Record(Option<PersonId>),
-    /// The channel itself journals that this person has left.
+    /// Forget that the person is on record as present: the channel itself journals that the person has left.
     ForgetRecord(PersonId),
     /// Have a companion greet this person.
     Greet(PersonId),
@@ -154,9 +154,9 @@ pub enum Effect {
     DropAudio,
     /// Play the next packet of a reply to all.
     Play(u32, super::playback::Next),
-    /// It was ducked this long after somebody had begun to talk.
+    /// Measure: it was ducked this long after somebody had begun to talk.
     Ducked(Duration),
-    /// It begins this long after somebody had stopped talking.
+    /// Measure: it begins this long after somebody had stopped talking.
     Answered(Duration),
 }
 
@@ -173,7 +173,7 @@ pub enum Audience {
     Lines(Vec<u64>),
 }
 
-/// Why somebody has no connection.
+/// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
     /// The connection was lost. The person keeps the place for a while.

@@ -1,7 +1,7 @@
 //! Spoken replies: what people say while a companion prepares one and speaks (docs/design/voice.md ).
 //!
-//! What was about to be heard, and what was heard, is on record. Everything else is not ([`LiveReply`]): after a restart a reply of which a sentence
-//! had started is closed as cut, and one of which none had is made again.
+//! We journal that a sentence is about to play, and how much of it was heard. Nothing else is on record ([`LiveReply`]). After a restart, a reply of
+//! which something was heard ends there; any other reply is made again.
 
 use super::super::id::PersonId;
 use super::super::message::{Modality, Role};
@@ -23,7 +23,7 @@ pub const UNVOICED: &str = "unvoiced";
 /// What is added to the time limit of the main model until audio must be there (docs/design/voice.md A-24).
 const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 
-/// What was heard of a statement that was spoken.
+/// How a spoken statement ended: what of it was only written, and where it was cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpokenStatement {
     /// What follows the words that were spoken, in writing: the statement is longer than `voice.max_spoken_chars`, or its end could not be spoken.
@@ -41,24 +41,24 @@ pub(super) struct LiveReply {
     pub(super) text: Option<Arc<str>>,
     /// The sentences so far that are spoken, whose audio was asked for.
     pub(super) sentences: Vec<Arc<str>>,
-    /// What is not spoken, because it is too long.
+    /// Text that is posted and not spoken: it is too long, or came after the reply could no longer be spoken.
     pub(super) rest: String,
     /// No more sentences follow.
     pub(super) is_all: bool,
     /// The model's answer was lost: its text will never be complete.
     pub(super) is_lost: bool,
-    /// The number of sentences that have started, and how many characters were heard of each, as journaled.
+    /// For each sentence whose start is journaled: the characters that are journaled as heard.
     pub(super) started: Vec<u32>,
-    /// The turn delay: nothing is played before.
+    /// The end of the turn delay.
     pub(super) speaks_from: Moment,
     pub(super) has_audio: bool,
     /// The turn delay was not over when it came.
     pub(super) awaits_delay: bool,
-    /// What was told before the first frame, and waits for it.
+    /// Playback reports that came before the first frame. They are handled once it plays.
     pub(super) early: Vec<interruption::Input>,
     /// The reply that it was extended from.
     pub(super) replaced: Option<Ticket>,
-    /// The buffer is being handed over, and then the reply is made again. What is told of it until then belongs to the one that was stopped.
+    /// Buffered words are being handed over, and then the reply is made again. Until then, playback reports belong to the stopped attempt, and are ignored.
     pub(super) is_extending: bool,
 }
 
@@ -343,7 +343,7 @@ impl Step<'_, '_> {
         }
         self.carry_out_reply(effects);
         if is_last && self.state.voice.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
-            // Nobody writes it to its end.
+            // The server is stopping: what is written so far is posted.
             self.conclude_rest();
         }
     }
@@ -518,13 +518,13 @@ impl Step<'_, '_> {
         }
         match call.utterances.hand_over_now() {
             Some(hand_over) => self.state.voice.hand_over(&hand_over, &mut self.out),
-            // An early hand-over was first.
+            // Nothing is buffered: an early hand-over took it.
             None if !call.is_handing_over() => self.extended(),
             None => {}
         }
     }
 
-    /// The words that extend a reply are messages by now.
+    /// The words that extend a reply are messages now: records the extension, and starts the new attempt.
     pub(super) fn extended(&mut self) {
         let Some(call) = self.state.voice.live.call_mut() else { return };
         let is_handing_over = call.is_handing_over();

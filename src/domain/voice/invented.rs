@@ -35,7 +35,7 @@ fn is_made_of(said: &[String], listed: &[Arc<str>]) -> bool {
     rest.is_empty()
 }
 
-/// The text without what stands in brackets. A bracket that is not closed opens nothing.
+/// The text without what stands in brackets. At the first bracket that is never closed, the rest is kept as it is.
 fn said(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

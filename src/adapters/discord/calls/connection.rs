@@ -24,13 +24,13 @@ use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
 
 /// How long Discord may take to let the bot in. It does not answer at all if the bot may not enter.
 const LET_IN_WITHIN: Duration = Duration::from_secs(10);
-/// How long Discord may take to name the server of a channel in which the bot is. Then the bot enters anew.
+/// How long to wait for the voice server of a channel that the bot is already in. Then it leaves and joins again.
 const SERVER_WITHIN: Duration = Duration::from_secs(2);
-/// How long Discord may take to name another server after one has gone.
+/// How long to wait for another voice server after one has gone.
 const SERVER_BACK_WITHIN: Duration = Duration::from_secs(60);
-/// How long the main gateway may take to tell why the voice server disconnected the bot.
+/// After the voice server has disconnected the bot: how long to wait for the main gateway to report a move or a removal.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
-/// How often the bot asks to be let in, if there is reason to ask again.
+/// The shortest time between two requests to join.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 /// A session that lasted this long, with somebody else in the call, works.
 const WORKS_AFTER: Duration = Duration::from_secs(5);
@@ -129,8 +129,8 @@ impl Connection {
 
     fn not_let_in(&self) -> String {
         self.shared.count_not_let_in();
-        "Discord does not let the bot into the voice channel: it may lack the permission Connect there, or the channel is full; \
-         `tertulia discord check` tells"
+        "Discord did not let the bot into the voice channel: give the bot the permission Connect there, or make room in the channel; \
+         `tertulia discord check` shows which permissions are missing"
             .to_owned()
     }
 }

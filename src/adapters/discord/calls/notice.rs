@@ -104,13 +104,13 @@ impl Shared {
 const fn trouble_text(trouble: Trouble) -> Option<&'static str> {
     Some(match trouble {
         Trouble::RecognitionFailed => {
-            "Speech recognition fails now: companions hear that somebody speaks, but no words. It is tried again. What you type is answered."
+            "Speech recognition is failing: companions notice that somebody speaks, but get no words. The bot keeps trying. What you type is answered."
         }
         Trouble::RecognitionUsedUp => {
             "This server has used up its speech recognition for today: companions hear no words. What you type is answered."
         }
         Trouble::SynthesisFailed => {
-            "The companions\u{2019} voices fail now. What cannot be spoken is written here. It is tried again."
+            "The companions\u{2019} voices are failing. What cannot be spoken is posted here as text. The bot keeps trying."
         }
         Trouble::SynthesisUsedUp => "This server has used up its voices for today: companions answer in writing.",
         Trouble::RecognitionFull | Trouble::NotHeard | Trouble::SaysAlready | Trouble::SaysTooMuch | Trouble::CallTooLong => {
@@ -137,13 +137,13 @@ fn text(companions: &[Arc<str>], description: &Description) -> String {
         }
         (false, [_, ..]) => format!("Audio is not recorded. It is sent to {}; no words are recognised.", listed(&hosts)),
         (false, []) => {
-            "Audio is not recorded, and stays on the machine of the bot. That somebody speaks is noticed, but no words are."
+            "Audio is not recorded, and stays on the machine of the bot. Companions notice that somebody speaks, but not what is said."
                 .to_owned()
         }
     };
     format!(
         "{who} in this call now: what you say is heard, and may be answered aloud. {kept}\n\
-         Not to be heard: `/tertulia ignore me`. To send them out of the call: `/tertulia voice leave`."
+         To opt out: `/tertulia ignore me`. To make them leave: `/tertulia voice leave`."
     )
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
         let aria = notice(&["Aria"], None, false);
         assert!(aria.starts_with("The AI companion **Aria** is in this call now"), "{aria}");
-        assert!(aria.contains("stays on the machine of the bot") && aria.contains("no words are"), "{aria}");
+        assert!(aria.contains("stays on the machine of the bot") && aria.contains("not what is said"), "{aria}");
         assert!(aria.contains("`/tertulia ignore me`") && aria.contains("`/tertulia voice leave`"), "{aria}");
         let external = notice(&["Aria", "Ben", "Cy"], Some("speech.example"), true);
         assert!(external.starts_with("The AI companions **Aria, Ben and Cy** are"), "{external}");

@@ -1,10 +1,11 @@
-//! The numbers of one person's packets, over all streams of packets in which they come.
+//! Keeps the frame numbers of a person's packets continuous over all streams and connections in which they come.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Each stream counts from a number of its own. What is handed on counts frames of 20 ms from one stream to the next.
+/// Each stream starts at a number of its own. An offset is added, so that a new stream continues after the one before, with the gap by our clock in
+/// frames of 20 ms.
 #[derive(Debug, Default)]
 pub struct Numbers {
     current: Option<Stream>,

@@ -12,12 +12,12 @@ use super::{Effect, Outcome, Phase, Playing, SpokenReply, Talker};
 const SHORT_SILENCE: Duration = Duration::from_millis(300);
 /// The silence after which a pause is judged.
 const VERDICT_SILENCE: Duration = Duration::from_millis(800);
-/// The longest wait for the final of a person who is silent.
+/// The longest wait for a final result after a person falls silent.
 const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The longest that people hold a reply back.
+/// A reply that people hold back for this long is posted as text.
 const LONGEST_HOLD: Duration = Duration::from_secs(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The longest that nothing is played of what was sent.
+/// If sent audio makes no progress for this long, playback counts as lost.
 const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// When [`SpokenReply::wake`] is to be called, and why.
@@ -28,7 +28,7 @@ pub struct Deadline {
     pub why: Why,
 }
 
-/// What a reply waits for. At one moment they happen in this order.
+/// Why a reply must be woken. Deadlines of the same moment are handled in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {

@@ -25,7 +25,7 @@ async fn recognition_that_fails_is_told_once_in_the_text_of_the_channel_and_alwa
 
     ana.talk(&sentence()).await;
     let told = scene.home.discord.post_in(scene.harbour).await.content;
-    assert!(told.starts_with("Speech recognition fails now"), "{told}");
+    assert!(told.starts_with("Speech recognition is failing"), "{told}");
     let status = scene.status().await;
     assert!(status.contains("; **they fail now**, and no words are recognised"), "{status}");
     assert!(!status.contains("; words are recognised"), "{status}");
@@ -63,5 +63,5 @@ async fn voices_that_fail_are_told_once_in_the_text_of_the_channel_and_in_the_st
         "{status}"
     );
     let notices = scene.notices();
-    assert!(notices.len() == 1 && notices[0].contains("voices fail now"), "{notices:?}");
+    assert!(notices.len() == 1 && notices[0].contains("voices are failing"), "{notices:?}");
 }
