@@ -1,5 +1,7 @@
 //! Properties of every conversation, whatever is said, answered, lost or dropped.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one kind of event")]
+
 mod acknowledging;
 mod alone;
 pub(crate) mod bids;
