@@ -185,7 +185,7 @@ impl Actor for Channel {
             ChannelMessage::NotHandedOver(lost) => return Err(restart_error(lost)),
             ChannelMessage::WriterReplaced => state.check_for_missed_events(),
             ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
-            // Questions, judgements and summaries.
+            // Questions, judgements, summaries, and what was lost.
             ChannelMessage::Lost { ticket } => {
                 state.replies.end(ticket);
                 state.lost(ticket);
@@ -333,7 +333,7 @@ impl State {
             return;
         }
         self.note_received(batch.len());
-        // If one of several kills the channel, its successor folds them one by one, and finds which one does.
+        // If one of several kills the channel, its successor handles them one by one, and finds which one does.
         if let [only] = &batch[..] {
             self.in_flight.mark(only.seq);
         }

@@ -606,7 +606,7 @@ impl Call {
 
     /// Whether the model was shown any of these messages, or may have been.
     pub fn showed(&self, messages: &BTreeSet<Seq>) -> bool {
-        self.shown.is_none_or(|(first, last)| messages.range(first..=last).next().is_some())
+        self.shown.is_none_or(|(first, last)| first <= last && messages.range(first..=last).next().is_some())
     }
 }
 

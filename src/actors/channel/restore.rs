@@ -129,7 +129,6 @@ impl State {
         }
         let took = began.elapsed().as_secs_f64();
         self.channel.context.recorder.instruments().channel_restore_duration.record(took, NONE);
-        self.clock.set(self.conversation.clock());
         let being_posted = owed.iter().filter(|(_, record)| record.text.is_some()).map(|(ticket, _)| *ticket);
         let posted = unhandled.iter().filter_map(|recorded| recorded.event.reply());
         for ticket in being_posted.chain(posted) {
@@ -141,6 +140,7 @@ impl State {
         for recorded in unhandled {
             caught_up.extend(self.catch_up(recorded, skip.contains(&recorded.seq)));
         }
+        self.clock.set(self.conversation.clock());
         if !caught_up.iter().any(|output| matches!(output, Output::Made(_))) {
             self.traces.forget_ended(&self.conversation, now);
         }

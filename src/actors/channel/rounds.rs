@@ -39,7 +39,7 @@ struct RoundManager {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watched {
     ByManager,
-    /// The manager could not be started, so the companions send their answers directly to the channel, and the channel watches the deadlines.
+    /// The manager could not be started, so the channel watches the deadlines.
     ByChannel,
 }
 

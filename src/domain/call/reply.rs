@@ -130,6 +130,8 @@ impl CallState {
             Aloud::SaidAll => playback.end_text(),
             Aloud::Start { sentence } => playback.allow(sentence),
             Aloud::Play(effect) => match effect {
+                // It began when it was resumed, before its beginning was on record.
+                interruption::Effect::Speak if playback.has_begun() => {}
                 interruption::Effect::Speak => {
                     playback.play(world.now);
                     let companion = playback.companion.clone();

@@ -66,7 +66,11 @@ impl Step<'_, '_> {
             _ => Vec::new(),
         };
         let answers = self.state.turns.answers_to(&changed);
-        count_statement(&recorded, self.world);
+        let ledger = &self.world.ledger;
+        let is_counted = self.catches_up && ledger.knows_statement(self.world.channel, recorded.seq, recorded.at);
+        if !is_counted {
+            count_statement(&recorded, self.world);
+        }
         let seq = recorded.seq;
         self.state.apply_inbound(recorded, self.world, &mut self.out);
         // A statement that was owed is made now, and must not count twice.

@@ -388,6 +388,12 @@ impl Step<'_, '_> {
 
     /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.
     pub(super) fn end_unwanted_reply(&mut self, event: &Event) {
+        // One that is to be made again after a restart, of which nothing was heard.
+        let to_be_made = self.reply_to_be_spoken().filter(|floor| self.catches_up && event.pauses(&floor.companion));
+        if let Some(ticket) = to_be_made.map(|floor| floor.ticket) {
+            self.fail_reply(ticket, INTERRUPTED.into());
+            return self.out.push(Output::Cancel { ticket });
+        }
         let Some(ticket) = self.state.voice.spoken_reply() else { return };
         let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let call = &self.state.voice.call;

@@ -242,8 +242,12 @@ impl Step<'_, '_> {
         let stopped = self.state.stopped_by(seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
-            let spoken = ticket.and_then(|ticket| self.state.turns.owed_reply(ticket)).filter(|floor| self.is_aloud(floor));
-            if let Some(ticket) = spoken.map(|floor| floor.ticket) {
+            let owed = ticket.and_then(|ticket| self.state.turns.owed_reply(ticket));
+            if self.catches_up && owed.is_some_and(|floor| !floor.heard().trim().is_empty()) {
+                self.close_heard_reply();
+                continue;
+            }
+            if let Some(ticket) = owed.filter(|floor| self.is_aloud(floor)).map(|floor| floor.ticket) {
                 // Of one that is to be made again, nothing was heard.
                 if self.catches_up {
                     self.fail_reply(ticket, INTERRUPTED.into());

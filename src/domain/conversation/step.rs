@@ -98,7 +98,7 @@ impl Step<'_, '_> {
             Input::Woken => self.fire_due(Due::Now),
         }
         self.follow_up();
-        self.end(before, inbound_at.is_some())
+        self.end(before, 0, inbound_at.is_some())
     }
 
     /// Handles an inbound event that was on record before a restart.
@@ -106,14 +106,16 @@ impl Step<'_, '_> {
         let before = self.state.position.clock;
         self.catches_up = true;
         self.pass_time(recorded.at);
-        self.close_heard_reply();
+        if !matches!(&recorded.event, Event::Said { message, .. } if message.asks_to_stop) {
+            self.close_heard_reply();
+        }
         self.handle_inbound(recorded);
-        self.end(before, true)
+        self.end(before, 0, true)
     }
 
     /// Continues after a restart.
     pub(super) fn resume(mut self, now: Moment) -> Vec<Output> {
-        let before = self.state.position.clock;
+        let (before, caught_up) = (self.state.position.clock, self.out.len());
         self.by_deadline = true;
         self.state.voice.live = self.state.voice.call.restored(self.state.position.clock.max(now));
         self.pass_time(now);
@@ -125,7 +127,7 @@ impl Step<'_, '_> {
         self.fire_due(Due::Now);
         self.after_statement = self.state.turns.posted.is_some();
         self.follow_up();
-        self.end(before, false)
+        self.end(before, caught_up, false)
     }
 
     /// Advances the time: ends the back-offs that were due before `at`, and fires the timers that were due before it, however late that is
@@ -198,9 +200,9 @@ impl Step<'_, '_> {
         deadline < self.state.position.clock || deadline == self.state.position.clock && self.by_deadline
     }
 
-    /// Only events move the time forward: without any, the clock goes back to `before`.
-    fn end(mut self, before: Moment, is_inbound: bool) -> Vec<Output> {
-        if !is_inbound && !self.out.iter().any(|output| matches!(output, Output::Made(_))) {
+    /// Only events move the time forward: without any from output `first` on, the clock goes back to `before`.
+    fn end(mut self, before: Moment, first: usize, is_inbound: bool) -> Vec<Output> {
+        if !is_inbound && !self.out[first..].iter().any(|output| matches!(output, Output::Made(_))) {
             self.state.position.clock = before;
         }
         self.state.drop_orphaned_reply(&mut self.out);
