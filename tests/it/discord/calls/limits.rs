@@ -66,7 +66,7 @@ async fn the_bot_enters_a_full_channel_as_soon_as_there_is_room() {
     home.discord.limit_users(*harbour, 1);
 
     let ana = home.discord.call(home.ana, *harbour).await;
-    server.logs("or the channel is full; `tertulia discord check` tells").await;
+    server.logs("or make room in the channel; `tertulia discord check` shows").await;
     let refusals = server.measured("tertulia_voice_refusals_total").await;
     assert!(refusals.iter().any(|(labels, count)| labels.contains("channel") && *count == 1.0), "{refusals:?}");
     home.discord.limit_users(*harbour, 0);
