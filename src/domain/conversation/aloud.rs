@@ -83,7 +83,7 @@ impl LiveReply {
     }
 
     /// It is not spoken on, and its rest is posted once all of it is written.
-    fn awaits_rest(&self) -> bool {
+    pub(super) fn awaits_rest(&self) -> bool {
         self.machine.outcome() == Some(&Outcome::RestInWriting)
     }
 }

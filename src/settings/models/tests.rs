@@ -257,7 +257,7 @@ fn a_file_of_authorities_must_hold_certificates() {
         std::fs::write(&path, content).expect("written");
         Models { ca_file: Some(path), ..defaults() }.authorities().map(|found| found.len()).map_err(|problem| problem.to_string())
     };
-    let authority = crate::http_client::tests::AUTHORITY;
+    let authority: &[u8] = include_bytes!("../../http_client/tests/authority.pem");
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
     let two = read(&[b"A comment\r\n", authority, authority].concat());
