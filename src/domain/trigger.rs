@@ -23,7 +23,7 @@ named! {
 /// What a NO because of a trigger does to the counters of a gate (docs/design/gate.md G-13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counters {
-    /// They begin anew.
+    /// They are reset.
     Reset,
     /// The next interval begins.
     NextInterval,

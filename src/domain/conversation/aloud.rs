@@ -35,31 +35,31 @@ pub struct SpokenStatement {
 #[derive(Clone, Debug)]
 pub(super) struct LiveReply {
     pub(super) ticket: Ticket,
-    pub(super) companion: CompanionId,
+    companion: CompanionId,
     pub(super) machine: SpokenReply,
     /// The whole text, once the model has written it.
-    pub(super) text: Option<Arc<str>>,
+    text: Option<Arc<str>>,
     /// The sentences so far that are spoken, whose audio was asked for.
     pub(super) sentences: Vec<Arc<str>>,
     /// Text that is posted and not spoken: it is too long, or came after the reply could no longer be spoken.
-    pub(super) rest: String,
+    rest: String,
     /// No more sentences follow.
-    pub(super) is_all: bool,
+    is_all: bool,
     /// The model's answer was lost: its text will never be complete.
-    pub(super) is_lost: bool,
+    is_lost: bool,
     /// For each sentence whose start is journaled: the characters that are journaled as heard.
-    pub(super) started: Vec<u32>,
+    started: Vec<u32>,
     /// The end of the turn delay.
-    pub(super) speaks_from: Moment,
-    pub(super) has_audio: bool,
+    speaks_from: Moment,
+    has_audio: bool,
     /// The turn delay was not over when it came.
-    pub(super) awaits_delay: bool,
+    awaits_delay: bool,
     /// Playback reports that came before the first frame. They are handled once it plays.
-    pub(super) early: Vec<interruption::Input>,
+    early: Vec<interruption::Input>,
     /// The reply that it was extended from.
-    pub(super) replaced: Option<Ticket>,
+    replaced: Option<Ticket>,
     /// Buffered words are being handed over, and then the reply is made again. Until then, playback reports belong to the stopped attempt, and are ignored.
-    pub(super) is_extending: bool,
+    is_extending: bool,
 }
 
 impl LiveReply {

@@ -333,7 +333,7 @@ impl Conversation {
         let is_called = self.is_called(&evaluated.companion);
         if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
             gate.waiting = None;
-            // It is asked anew, so the open round goes on without its vote.
+            // It is asked again, so the open round goes on without its vote.
             if gate.wish.take().is_some() {
                 for round in self.turns.rounds.iter_mut().filter(|round| !round.awaits(&evaluated.companion)) {
                     round.overrule(listening(&evaluated.companion, round.message, is_called, gate.stage));

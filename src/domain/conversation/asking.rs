@@ -25,7 +25,7 @@ impl Conversation {
             self.turns.floor.as_ref().is_some_and(|floor| floor.companion == *companion) || self.turns.is_selected(companion);
         // The address may have settled, because the buffer was full.
         let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
-        // One that wants to speak and waits for the votes of others is asked anew. A round is known by its message.
+        // One that wants to speak and waits for the votes of others is asked again. A round is known by its message.
         waiting.urgent
             && is_addressed()
             && gate.evaluation.is_none()

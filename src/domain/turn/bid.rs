@@ -99,7 +99,7 @@ pub enum Ending {
     Closed,
     /// What it wanted to say something about has settled, or somebody has ended the silence.
     Settled,
-    /// The companion is asked anew.
+    /// The companion is asked again.
     AskedAnew,
     /// Another one speaks. The record does not say how this one ended.
     Replaced,

@@ -1,4 +1,4 @@
-//! What the gathering of people's words is told, and what follows.
+//! The inputs and effects of collecting what people say into messages.
 
 use std::collections::BTreeSet;
 
