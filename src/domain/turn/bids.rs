@@ -160,6 +160,7 @@ impl Bids {
             return;
         }
         let phase = if decided.reason == Reason::Event {
+            self.end_selection();
             Phase::Selected
         } else if decided.vote.is_none() && self.open.iter().any(|bid| bid.phase >= Phase::Selected) {
             // It was asked alone, and another companion that joined since may speak or write late.
@@ -188,9 +189,14 @@ impl Bids {
     /// One companion is selected, and others that wanted to speak are not.
     fn select<'a>(&mut self, recorded: &Recorded, selected: Option<&CompanionId>, others: impl Iterator<Item = &'a CompanionId>) {
         let Some(selected) = selected else { return };
-        self.end(Ending::Replaced, |bid| matches!(bid.phase, Phase::Lost | Phase::Selected));
+        self.end_selection();
         self.lead(recorded, selected, Phase::Selected);
         others.for_each(|companion| self.lead(recorded, companion, Phase::Lost));
+    }
+
+    /// A companion is about to be selected, so the selection before it is over.
+    fn end_selection(&mut self) {
+        self.end(Ending::Replaced, |bid| matches!(bid.phase, Phase::Lost | Phase::Selected));
     }
 
     /// What happens to a companion that wants to speak.
