@@ -48,7 +48,7 @@ async fn health_tells_a_server_that_never_ran_stopped_starts_or_was_killed() {
     premises.run(&[]).await.exits_with(1);
 
     for health in [&never, &stopped, &killed] {
-        assert_unhealthy(health, "no server runs on data, and none answers on 127.0.0.1:);
+        assert_unhealthy(health, "no server runs on data, and none answers on 127.0.0.1:0");
     }
     assert_unhealthy(&starting, "its server has not reported its address yet");
     assert_eq!((&never.object()["ready"], &starting.object()["ready"]), (&false.into(), &false.into()));
