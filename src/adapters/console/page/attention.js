@@ -12,9 +12,9 @@ const CONFIRM_MS = 4000;
 
 const summary = ({ guilds, channels, messages, companions }) =>
   [
-    guilds.length ? `${words.count(guilds.length, 'guild')} quarantined` : '',
-    channels.length ? `${words.count(channels.length, 'room')} suspended` : '',
-    messages.length ? words.count(messages.length, 'dead letter') : '',
+    guilds.length ? `${words.count(guilds.length, 'server')} stopped after errors` : '',
+    channels.length ? `${words.count(channels.length, 'room')} stopped after errors` : '',
+    messages.length ? `${words.count(messages.length, 'message')} could not be handled` : '',
     companions.length ? `${words.count(companions.length, 'companion')} not loaded` : '',
   ]
     .filter(Boolean)
@@ -62,9 +62,9 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, el('strong', null, name(id)), ` has been quarantined since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', null, el('strong', null, name(id)), ` is stopped since ${words.time(since)}. ${nextRetry(until)}`),
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Release', 'Restart the guild now', () => api.release(id))),
+      el('p', { class: 'actions' }, actionButton('Restart', 'Restart it now', () => api.release(id))),
     );
   }
 
@@ -72,9 +72,9 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, el('strong', null, name(room)), ' in ', name(guild), ` has been suspended since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', null, el('strong', null, name(room)), ' in ', name(guild), ` is stopped since ${words.time(since)}. ${nextRetry(until)}`),
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Release', 'Restart the room now', () => api.release(id))),
+      el('p', { class: 'actions' }, actionButton('Restart', 'Restart it now', () => api.release(id))),
     );
   }
 
@@ -91,10 +91,10 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: it crashed its room ${words.times(attempts)}, last on ${words.moment(at)}.`),
+      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: its room failed ${words.times(attempts)}, last on ${words.moment(at)}.`),
       quote,
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Retry', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), true)),
+      el('p', { class: 'actions' }, actionButton('Try again', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), true)),
     );
   }
 
@@ -105,13 +105,13 @@ export function attention({ showProblem, announce, polled }) {
     const { guilds, channels, messages, companions } = current;
     list.replaceChildren(
       ...(guilds.length
-        ? [el('h3', null, 'Quarantined guilds'), el('p', { class: 'muted' }, 'Each of these guilds crashed repeatedly and is stopped for a while. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. All other guilds keep running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
+        ? [el('h3', null, 'Servers that are stopped after errors'), el('p', { class: 'muted' }, 'Each of these failed again and again, and is stopped for a while. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. Everything else keeps running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
         : []),
       ...(channels.length
-        ? [el('h3', null, 'Suspended rooms'), el('p', { class: 'muted' }, 'Each of these rooms crashes when it is restored from its record, or its record cannot be read; the reason is shown below. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. The rest of the guild keeps running. If every restart fails, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
+        ? [el('h3', null, 'Rooms that are stopped after errors'), el('p', { class: 'muted' }, 'Each of these rooms fails when it is restored from its record, or its record cannot be read; the reason is shown below. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. All other rooms keep running. If every restart fails, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
         : []),
       ...(messages.length
-        ? [el('h3', null, 'Dead letters'), el('p', { class: 'muted' }, 'Each of these messages crashed its room several times. That is a bug in tertulia: please report it. The conversation continues without these messages.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
+        ? [el('h3', null, 'Messages that could not be handled'), el('p', { class: 'muted' }, 'Each of these messages made its room fail several times. That is a bug in tertulia: please report it. The conversation continues without these messages.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
         : []),
       ...(companions.length
         ? [el('h3', null, 'Companions that were not loaded'), el('p', { class: 'muted' }, 'Each of these companions left its rooms at the last reload, because its folder has neither companion.toml nor persona files (*.md). Add them, or remove the folder, and send SIGHUP again.'), el('ul', { class: 'entries' }, companions.map(companionEntry))]

@@ -15,9 +15,9 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   const about = byId('compose-about');
   const how = byId('compose-how');
   const way = (label, on) => el('button', { type: 'button', onclick: () => choose(on) }, label);
-  const sayWay = way('Say aloud', true);
-  const writeWay = way('Write', false);
-  how.replaceChildren(sayWay, writeWay);
+  const sayWay = way('Voice', true);
+  const writeWay = way('Text', false);
+  how.replaceChildren(el('span', { class: 'muted' }, 'Send as: '), sayWay, writeWay);
   const speaker = byId('compose-as');
   const nameRow = byId('your-name');
   const nameField = byId('your-name-field');

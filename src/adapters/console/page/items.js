@@ -216,7 +216,7 @@ const names = (view, all) => words.listed(unique(all).map(entry => name(nameOf(v
 function streakReached(view) {
   const { guard } = view.room;
   const times = Math.max(guard.streak, guard.maxStreak);
-  return [el('strong', null, `The companions have spoken ${words.times(times)} in a row and are waiting for a person`), DOT, 'loop guard: companion streak limit'];
+  return [el('strong', null, `The companions have spoken ${words.times(times)} in a row and wait for a person`)];
 }
 
 // A group of companions that were not asked, for the same reason.
@@ -293,7 +293,7 @@ function note(view, { entry, all = [entry] }) {
     return aside(names(view, all), ' ', unique(all).length > 1 ? what.replace(/^was\b/u, 'were') : what);
   }
   const who = entry.companion ? name(nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'The room';
-  const what = entry.what === 'tempered' ? (entry.interjection ? `is now set to “${words.interjectionLevel(entry.interjection)}”` : 'is back to its default interjection level') : entry.what === 'interrupted' ? words.verdict(entry.verdict) : NOTES[entry.what];
+  const what = entry.what === 'tempered' ? (entry.interjection ? `speaks ${words.interjectionLevel(entry.interjection)} from now on` : 'speaks as often as it usually does') : entry.what === 'interrupted' ? words.verdict(entry.verdict) : NOTES[entry.what];
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
 }
 

@@ -239,8 +239,8 @@ byId('connection').addEventListener('click', () => current?.reconnect());
 
 function showTitle() {
   const room = allRooms.find(other => other.id === current?.room.id);
-  // A title contains the guild's name already.
-  const about = room?.title ? room.id : room?.guild;
+  // On other platforms, a title contains the name of the server already.
+  const about = room?.title ? room.id : room && platformName(room.id) ? room.guild : null;
   menu.draw();
   byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? 'Rooms'), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;

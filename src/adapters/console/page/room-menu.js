@@ -26,7 +26,7 @@ async function showUsage(room) {
   try {
     const [today, month] = await Promise.all([since(new Date(now.getFullYear(), now.getMonth(), now.getDate())), since(new Date(now.getFullYear(), now.getMonth()))]);
     const rows = [
-      ['Statements', one => whole(one.statements)],
+      ['Answers', one => whole(one.statements)],
       ['Calls of models', one => whole(one.calls)],
       ['of these failed', one => whole(one.failed_calls)],
       ['Tokens read', one => whole(one.input_tokens)],
@@ -35,7 +35,7 @@ async function showUsage(room) {
     ];
     if (month.total?.speech?.characters || month.total?.speech?.recognised_secs) rows.push(['Cost of speech', (one, { currency }) => money(one.speech, currency)]);
     body.replaceChildren(
-      el('p', { class: 'muted' }, 'All rooms of “', name(room.guild), '” together.'),
+      el('p', { class: 'muted' }, 'All rooms of this server together.'),
       el(
         'table',
         { class: 'usage' },
