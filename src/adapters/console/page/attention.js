@@ -3,12 +3,11 @@
 
 import * as api from './api.js';
 import { serverNow } from './clock.js';
-import { dialog } from './dialogs.js';
+import { confirmed, dialog } from './dialogs.js';
 import { byId, el, name, plain, say } from './dom.js';
 import * as words from './words.js';
 
 const POLL_MS = 30_000;
-const CONFIRM_MS = 4000;
 
 const summary = ({ guilds, channels, messages, companions }) =>
   [
@@ -31,19 +30,11 @@ export function attention({ showProblem, announce, polled }) {
   let box = null;
   let list = null;
 
-  // A button that changes an entry, and shows the problem if that fails. A final one must be pressed twice.
-  function actionButton(label, title, run, isFinal = false) {
-    const node = el('button', { class: isFinal ? 'quiet-button danger' : 'solid', title }, label);
+  // A button that changes an entry, and shows the problem if that fails. `question` is asked before.
+  function actionButton(label, title, run, question = null) {
+    const node = el('button', { class: question ? 'quiet-button danger' : 'solid', title }, label);
     node.addEventListener('click', async () => {
-      if (isFinal && !node.dataset.sure) {
-        node.dataset.sure = 'yes';
-        say(node, `${label} it?`);
-        setTimeout(() => {
-          delete node.dataset.sure;
-          say(node, label);
-        }, CONFIRM_MS);
-        return;
-      }
+      if (question && !(await confirmed(label, question, label))) return;
       node.disabled = true;
       try {
         await run();
@@ -94,7 +85,7 @@ export function attention({ showProblem, announce, polled }) {
       el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: its room failed ${words.times(attempts)}, last on ${words.moment(at)}.`),
       quote,
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Try again', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), true)),
+      el('p', { class: 'actions' }, actionButton('Try again', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), 'The message stays in the history, and no companion ever considers it.')),
     );
   }
 

@@ -1,16 +1,33 @@
-// Dialogs, and the one with the keyboard shortcuts and symbols.
+// Dialogs: the question before something is done for good, and the keyboard shortcuts and symbols.
 
 import { el, glyph } from './dom.js';
 import * as words from './words.js';
 
+// The second click of a double click on what opened a dialog does nothing in it.
+const DOUBLE_CLICK_MS = 500;
+
 export function dialog(title, ...content) {
   const close = el('button', { class: 'quiet-button', onclick: () => box.close() }, 'Close (Esc)');
   const box = el('dialog', { 'aria-label': title }, el('header', null, el('h2', null, title), close), content);
-  box.addEventListener('click', event => event.target === box && box.close());
+  const opened = performance.now();
+  box.addEventListener('click', event => event.target === box && performance.now() - opened > DOUBLE_CLICK_MS && box.close());
   box.addEventListener('close', () => box.remove());
   document.body.append(box);
   box.showModal();
   return box;
+}
+
+// Asks before something is done that cannot be undone. Resolves to whether it shall be done.
+export function confirmed(title, question, label) {
+  return new Promise(resolve => {
+    let isSure = false;
+    const yes = el('button', { class: 'quiet-button danger', disabled: true, onclick: () => ((isSure = true), box.close()) }, label);
+    const no = el('button', { class: 'solid', onclick: () => box.close() }, 'Keep');
+    const box = dialog(title, el('p', { dir: 'auto' }, question), el('p', { class: 'actions' }, no, yes));
+    box.addEventListener('close', () => resolve(isSure));
+    no.focus();
+    setTimeout(() => (yes.disabled = false), DOUBLE_CLICK_MS);
+  });
 }
 
 const KEYS = [

@@ -169,7 +169,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, 'Reply'),
         canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: 'Delete this message and write another one in its place', onclick: event => view.act.replace(entry, event.currentTarget) }, 'Try again') : null,
         entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, 'Edit') : null,
-        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'Delete') : null,
+        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, 'Delete') : null,
       ),
       story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
     ],

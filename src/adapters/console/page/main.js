@@ -79,15 +79,7 @@ const view = {
     unfold: item => story.unfold(item.key),
     reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => composer.edit(entry),
-    remove(entry, button) {
-      if (button.dataset.sure) return composer.remove(entry);
-      button.dataset.sure = 'yes';
-      button.textContent = 'Delete it?';
-      setTimeout(() => {
-        delete button.dataset.sure;
-        button.textContent = 'Delete';
-      }, 4000);
-    },
+    remove: entry => composer.remove(entry),
     replace(entry, button) {
       button.disabled = true;
       api.answerAgain(current.room.id, entry.seq).catch(problem => {

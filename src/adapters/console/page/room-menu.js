@@ -4,9 +4,9 @@ import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { byId, el, name } from './dom.js';
 import { platformName, titleOf } from './platforms.js';
+import { deletesRoom, deletionLabel } from './rooms.js';
 import * as words from './words.js';
 
-const CONFIRM_MS = 5000;
 const LONGEST_TITLE = 64;
 
 const whole = value => (Number.isFinite(value) ? value.toLocaleString() : '0');
@@ -85,32 +85,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
     act();
   };
 
-  // It must be pressed twice.
-  function deletion(shown) {
-    const [label, sure] = platformName(shown.id) ? ['Delete this channel’s history', 'Really delete it, and remove its companions?'] : ['Delete this room', 'Really delete it, with its history?'];
-    const text = el('span', null, label);
-    const node = item(text, null, null, { class: 'menu-item danger' });
-    let timer = null;
-    node.addEventListener('click', async () => {
-      if (!timer) {
-        text.textContent = sure;
-        timer = setTimeout(() => {
-          timer = null;
-          text.textContent = label;
-        }, CONFIRM_MS);
-        return;
-      }
-      closing(() => leave(shown.id))();
-      try {
-        await api.deleteRoom(shown.id);
-        await changed();
-      } catch (problem) {
-        leave(null);
-        showProblem(problem);
-      }
-    });
-    return node;
-  }
+  const deletion = shown => item(deletionLabel(shown), closing(() => deletesRoom(shown, leave).then(isDeleted => isDeleted && changed()).catch(showProblem)), null, { class: 'menu-item danger' });
 
   let drawnFor;
   function draw() {
