@@ -171,6 +171,9 @@ impl Page {
                 None => index += &format!("{line}\n"),
             }
         }
+        for &(name, bytes) in FILES {
+            index = index.replace(&format!("\"/page/{name}\""), &format!("\"/page/{name}?v={}\"", File::new(name, bytes).tag));
+        }
         let files = FILES.iter().map(|&(name, bytes)| File::new(name, bytes));
         let files = files.chain([styles, script, File::new("index.html", index.into_bytes())]);
         Self(files.map(|file| (file.name, file)).collect())

@@ -217,8 +217,11 @@ function showConnection(state, at) {
   if (state === 'live' && before === 'lost') notice.announce('Connected again.');
   if (state === 'live' && before !== 'live') {
     unsent?.flush();
-    models.poll();
-    attentionView.poll();
+    // What was loaded with the page is new enough for the first connection.
+    if (before === 'lost') {
+      models.poll();
+      attentionView.poll();
+    }
   }
 }
 
@@ -476,7 +479,8 @@ async function begin() {
     readRooms().catch(() => {});
     voicePanel.refresh();
   }, ROOMS_POLL_MS);
-  composer.focus();
+  // Somebody may have been quicker.
+  if (document.activeElement === document.body) composer.focus();
 }
 composer.draw();
 begin();
