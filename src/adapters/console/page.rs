@@ -43,6 +43,7 @@ const FILES: &[(&str, &[u8])] = files![
     "entries.js",
     "find.js",
     "floor.js",
+    "happened.js",
     "icon.svg",
     "index.html",
     "items.js",

@@ -2,6 +2,7 @@
 
 import { el, glyph, name, plain } from './dom.js';
 import { isStopped, messageOf, stoppedBy } from './floor.js';
+import { drawHappened, happened } from './happened.js';
 import { linked, markdown } from './markdown.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
@@ -24,7 +25,7 @@ const groupOf = entry => (entry.kind === 'tombstone' ? entry.kind : entry.kind =
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
 
-// What is shown with "Show decisions" only.
+// What is shown with “Details” only. Without it, one sentence stands for all of them that follow each other.
 const OF_DECISIONS = new Set(['decision', 'round', 'error', 'stage', 'repetition', 'replan']);
 
 // Whether another statement may take the place of a message: it is the newest, by a companion of this server.
@@ -56,9 +57,24 @@ export function itemsOf(room, now, showsDecisions = true) {
     items[items.length - 1] = { ...last, key, all, mark: `${all.length}` };
     return true;
   };
+  let behind = [];
+  const addSentence = () => {
+    const [first] = behind;
+    if (!first) return;
+    // Cached, too. A version only grows.
+    const version = behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length);
+    if (first.sentence?.version !== version) first.sentence = { version, item: happened(behind).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, mark: `${version}` } : null };
+    if (first.sentence.item) {
+      items.push(first.sentence.item);
+      previous = null;
+    }
+    behind = [];
+  };
   const add = (entry, what = entry.kind) => {
     // Answers in a round are shown with the round.
-    if (entry.round || isRepeated(entry) || (!showsDecisions && OF_DECISIONS.has(entry.kind))) return;
+    if (entry.round || isRepeated(entry)) return;
+    if (!showsDecisions && OF_DECISIONS.has(entry.kind)) return void behind.push(entry);
+    addSentence();
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
     const entryDay = entry.day || day;
@@ -97,6 +113,7 @@ export function itemsOf(room, now, showsDecisions = true) {
     while (refused[0]?.after < entry.seq) addPending(refused.shift());
     add(entry);
   }
+  addSentence();
   refused.forEach(addPending);
   for (const [companion, question] of showsDecisions ? room.asked : []) {
     // Companions that an open round asks are shown with the round.
@@ -380,7 +397,7 @@ function day(view, item) {
   return el('h2', { class: 'day' }, item.mark);
 }
 
-const DRAW = { day, message, decision, round: drawRound, stage, repetition, replan, caught_up: caughtUp, error: failure, failed: failedReply, note, tombstone, asked, draft, pending };
+const DRAW = { day, happened: drawHappened, message, decision, round: drawRound, stage, repetition, replan, caught_up: caughtUp, error: failure, failed: failedReply, note, tombstone, asked, draft, pending };
 
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);
