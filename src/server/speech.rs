@@ -25,6 +25,13 @@ use crate::settings::{Problem, Settings};
 /// Another attempt comes a second after a failure, and is to find the next service.
 const SHORTEST_COOL_DOWN: Duration = Duration::from_secs(2);
 
+/// What works without any service: the built-in voice and ears.
+pub fn built_in() -> Speech {
+    let recognition = Recognisers::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
+    let synthesis = Voices::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
+    Speech { audio: Arc::new(OpusAudio), recognition, synthesis }
+}
+
 /// The services in force.
 ///
 /// # Errors

@@ -164,6 +164,7 @@ const FOUNDATION: &[&str] = &[
     "runtime::in_flight",
     "runtime::context",
     "runtime::actor_keys",
+    "runtime::owned_task",
     "runtime::supervision",
     "runtime::watchdog",
 ];
@@ -172,7 +173,11 @@ const FOUNDATION: &[&str] = &[
 const GROUPS: &[Group] = &[
     // Messages between groups import no group.
     Group { name: "messages", uses_foundation: false, to: &[] },
-    Group { name: "models", uses_foundation: false, to: &["messages", "runtime::directory"] },
+    Group {
+        name: "models",
+        uses_foundation: false,
+        to: &["messages", "runtime::actor_keys", "runtime::directory", "runtime::owned_task"],
+    },
     Group { name: "writer", uses_foundation: true, to: &[] },
     Group { name: "inbound", uses_foundation: true, to: &["writer"] },
     Group { name: "membership", uses_foundation: true, to: &["inbound", "writer"] },

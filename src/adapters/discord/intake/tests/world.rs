@@ -22,7 +22,7 @@ use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use crate::ports::notes::{NoteError, Notes};
 use crate::settings::Settings;
-use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::fake::SpanMemory;
 
 pub const BOT: u64 = 900;
 pub const APPLICATION: u64 = 901;
