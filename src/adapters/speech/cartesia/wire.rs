@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::super::synthesis_service::language_code;
+use super::super::language_code;
 use crate::adapters::endpoint::failure::{message_of, text_in};
 use crate::ports::audio::SPOKEN_RATE;
 use crate::ports::speech_synthesis::Sentence;
