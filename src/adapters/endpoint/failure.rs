@@ -233,16 +233,6 @@ impl Failures {
     }
 }
 
-/// The message in an error's body, in the shapes that servers use; else the body itself.
-pub(in crate::adapters) fn message_in(body: &[u8]) -> String {
-    Told::of(body).message
-}
-
-/// The message in an error, in the shapes that servers use; otherwise the error as it was sent.
-pub(in crate::adapters) fn message_of(error: &RawValue) -> String {
-    Told::in_json(error).message
-}
-
 /// The string in a JSON value; none if it is not a string.
 pub(in crate::adapters) fn text_in(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()

@@ -252,9 +252,9 @@ impl Found {
 
     fn read_object(&mut self, value: &RawValue, depth: u8) {
         let object = value.get();
-        let names = ["code", "status", "status_code", "type", "error_type", "reason", "param"];
-        let codes = fields(object, names).unwrap_or_default();
-        for code in codes[..3].iter().flatten() {
+        let codes = fields(object, ["code", "status", "type", "error_type", "reason", "param"]).unwrap_or_default();
+        let [status_code] = fields(object, ["status_code"]).unwrap_or_default();
+        for code in [codes[0], codes[1], status_code].into_iter().flatten() {
             let number = code.get().trim_matches('"').parse().ok();
             self.status = self.status.or(number.filter(|status| (400..=599).contains(status)));
         }

@@ -16,8 +16,9 @@ use super::transcript::{Event, Partial, Transcript};
 use super::upload::form;
 use super::{PROVIDER, Refusal, Server};
 use crate::adapters::endpoint::body::{is_json, media_type, whole};
-use crate::adapters::endpoint::failure::{Broken, message_in};
+use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::sse::Events;
+use crate::adapters::endpoint::told;
 use crate::adapters::speech::language_code;
 use crate::adapters::speech::service::At;
 use crate::domain::text::{first_bytes, spaced};
@@ -269,7 +270,7 @@ fn plainer(asked: Form, refusal: &Refusal) -> Option<Form> {
     if !matches!(refusal.status.as_u16(), 400 | 415 | 422) {
         return None;
     }
-    let names_stream = message_in(&refusal.body).contains("stream");
+    let names_stream = told::Told::of(&refusal.body).message.contains("stream");
     match asked {
         Form { streams: true, is_verbose } if names_stream || !is_verbose => Some(Form { streams: false, is_verbose }),
         Form { is_verbose: true, streams } => Some(Form { is_verbose: false, streams }),
