@@ -1,4 +1,5 @@
 """Lists the crates in the program: their licences, and a parts list (SBOM). deploy/release writes both into an archive."""
+import functools
 import json
 import re
 import subprocess
@@ -66,14 +67,17 @@ def notices(crates):
 
 
 def licence_texts(crate):
-    folder = Path(crate["manifest_path"]).parent
+    return texts_in(Path(crate["manifest_path"]).parent, crate["license_file"]) or [standard_text(crate)]
+
+
+@functools.cache
+def texts_in(folder, named):
+    """The texts of licences that a crate brings, each once."""
     files = [path for path in sorted(folder.rglob("*")) if LICENCE_FILE.match(path.name) and path.suffix not in NO_LICENCE and path.is_file()]
-    if crate["license_file"]:
-        files.append(folder / crate["license_file"])
+    files += [folder / named] if named else []
     texts = [path.read_text(errors="replace").strip() for path in files]
     # A link that was packed as a text holds only a path.
-    texts = [text for text in dict.fromkeys(texts) if len(text) > 60]
-    return texts or [standard_text(crate)]
+    return [text for text in dict.fromkeys(texts) if len(text) > 60]
 
 
 def standard_text(crate):
