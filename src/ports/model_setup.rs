@@ -6,6 +6,7 @@ pub(crate) mod fake;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
@@ -31,13 +32,14 @@ pub trait ModelSetup: Send + Sync + 'static {
     async fn disconnect(&self) -> Result<ModelsView, Refused>;
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelServer {
     /// The base URL of an OpenAI-compatible API, usually ending in `/v1`.
     pub base_url: String,
     /// Its key. `None`: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
     /// Use the key of the settings instead, which belongs to no URL yet ([`ModelsView::has_spare_key`]).
     #[serde(default)]
@@ -45,13 +47,14 @@ pub struct ModelServer {
 }
 
 /// Models to try or to connect.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewConnection {
     /// The base URL, as in [`ModelServer`].
     pub base_url: String,
     /// The key, as in [`ModelServer`].
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
     /// As in [`ModelServer`].
     #[serde(default)]
@@ -64,7 +67,7 @@ pub struct NewConnection {
 }
 
 /// Where the models in force come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// None is configured: `rehearsal` answers.
@@ -76,7 +79,7 @@ pub enum Source {
 }
 
 /// The models in force. A key is never part of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ModelsView {
     /// Where they come from.
     pub source: Source,
@@ -98,7 +101,7 @@ pub struct ModelsView {
 }
 
 /// A model in force.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ModelView {
     /// `rehearsal`, `openai`, or the host of its server.
     pub provider: Arc<str>,
@@ -115,7 +118,7 @@ pub struct ModelView {
 }
 
 /// A model whose last call failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModelTrouble {
     /// `side` or `main`.
     pub role: &'static str,
@@ -128,7 +131,7 @@ pub struct ModelTrouble {
 }
 
 /// How models did what they were asked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Trial {
     /// A decision, by the model that decides.
     pub decision: Tried,
@@ -137,7 +140,7 @@ pub struct Trial {
 }
 
 /// How a model did one thing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Tried {
     pub model: Arc<str>,
     /// Whether its answer can be used.

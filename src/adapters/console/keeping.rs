@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _, stream};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
@@ -43,12 +44,14 @@ pub(super) async fn drop_entry(State(console): State<Shared>, EntryPath(id): Ent
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportParams {
+    /// Only this room. A replay script needs it.
     room: Option<String>,
     #[serde(rename = "as")]
     form: Option<ExportForm>,
+    /// What one person said in this guild, instead of events.
     guild: Option<String>,
     person: Option<String>,
 }
@@ -104,9 +107,10 @@ fn abort(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Backup {
+    /// The whole path of a new file in an existing folder outside the data folder, on the server's machine. The name ends in `.backup`.
     to: Option<String>,
     /// The process id of a `tertulia history verify`, which reads the copy. It is deleted when the connection ends.
     verified_by: Option<u32>,

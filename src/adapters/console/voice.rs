@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, Stream, StreamExt};
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::{Instant, interval_at, timeout};
 
@@ -39,11 +40,13 @@ const PULSE_EVERY: Duration = Duration::from_secs(2);
 /// A page that was not heard for this long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VoiceParams {
     room: String,
+    /// The person's name, as `from` of a message.
     from: String,
+    /// The version of the protocol.
     v: u32,
     /// Whether the page has no microphone.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,20 +12,21 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Modality, Role};
 
 /// The statement of an external companion that was selected.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
     /// The speaker: the id of a companion of the room.
     pub from: CompanionId,
     /// The message that the round was about: the number of its event, as a number or as a string, as in States.
     #[serde(deserialize_with = "message_id")]
+    #[schemars(extend("type" = ["integer", "string"]))]
     pub message_id: Arc<str>,
     /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
     pub text: Arc<str>,
 }
 
 /// The new text of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
@@ -41,7 +43,7 @@ pub struct HistoryQuery {
 }
 
 /// A page of a room's messages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct History {
     /// Oldest first.
     pub messages: Vec<HistoryMessage>,
@@ -51,7 +53,7 @@ pub struct History {
 }
 
 /// One message of the history. Fields as in docs/design/interfaces.md I-11.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryMessage {
     pub seq: Seq,
     /// The sender's own id of the message.
@@ -80,7 +82,7 @@ pub struct HistoryMessage {
 }
 
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryCut {
     pub full: Arc<str>,
     /// The name of the person who cut it off.

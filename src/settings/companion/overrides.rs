@@ -1,7 +1,9 @@
 //! Values that are changed at run time for one companion in one guild or channel, and changes of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Interjection;
@@ -36,6 +38,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Override<T> {
     }
 }
 
+impl<T: JsonSchema> JsonSchema for Override<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        Option::<T>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
 /// Declares the values that can be overridden once: the struct with the overrides, and the struct with a change of them.
 macro_rules! overrides {
     (
@@ -52,11 +68,11 @@ macro_rules! overrides {
             $(#[serde(skip_serializing_if = "is_default")] pub $nested: $Nested,)?
         }
 
-        #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
         $(#[$of_patch])*
         #[serde(default, deny_unknown_fields)]
         pub struct $Patch {
-            $(pub $field: Override<$type>,)+
+            $($(#[$of_field])* pub $field: Override<$type>,)+
             $(pub $nested: Override<$NestedPatch>,)?
         }
 

@@ -7,6 +7,7 @@ mod frames;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::text::{first, first_bytes, last};
@@ -204,7 +205,7 @@ impl PageMessage {
 }
 
 /// A person in the call. On the console the name is also the person's id.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
     /// The name, 1 to [`MAX_NAME_CHARS`] characters.
@@ -381,7 +382,7 @@ impl ServerMessage {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpeechService {
     /// Its name, such as `rehearsal` or `deepgram`.
@@ -391,7 +392,7 @@ pub struct SpeechService {
 }
 
 /// The voice of a room, before somebody enters its call: the answer of `GET /api/rooms/{room}/voice`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
     /// What recognises speech.

@@ -1,0 +1,413 @@
+//! The description of the HTTP API in OpenAPI 3.1. It is read from the types that handlers take and return, so that it has no copy of them.
+
+use std::any::type_name;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use axum::extract::{Path, Request, State};
+use axum::handler::Handler;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{self, MethodRouter};
+use axum::{Extension, Json as Answer, Router};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::body::{CompanionPath, EntryPath, Json, MessagePath, QueryParams, RoomPath};
+use super::guard::{self, Caller};
+use super::problem::{self, Problem};
+use super::web_socket::Requested;
+use super::{Shared, routes};
+use crate::domain::id::{CompanionId, Seq};
+use crate::ports::backend::room::RoomId;
+
+const ABOUT: &str = "Rooms in which people and AI companions talk. `docs/api.md` says what no description can: how things belong together, in which \
+order, what may be repeated, and the way out of every error.
+
+With an admin token configured, send it as a bearer token; browsers have the cookie of a session. Without one, no authentication is needed.
+
+`/api/live` and `/api/voice` are WebSockets. Only their upgrade is described here: `docs/live.md` has the events of the live view, `docs/api.md` the \
+frames and messages of voice calls.
+
+Every error is a problem (RFC 9457) except for request heads that are malformed or too large, which are refused without a body.";
+
+/// `GET /api/openapi.json`
+pub(super) async fn served() -> Response {
+    static DESCRIPTION: LazyLock<String> = LazyLock::new(|| routes::api().description().to_string());
+    ([(CONTENT_TYPE, "application/json")], DESCRIPTION.as_str()).into_response()
+}
+
+/// Routes, and the operations that describe them.
+#[derive(Default)]
+pub(super) struct Api {
+    router: Router<Shared>,
+    operations: Vec<Operation>,
+}
+
+/// A method of a path.
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    /// The path of the handler's function, such as `tertulia::adapters::console::rooms::list`.
+    handler: &'static str,
+    /// What it does, in one line.
+    does: &'static str,
+    answers: &'static [u16],
+    /// The errors that this operation has besides those of all.
+    errors: &'static [u16],
+    /// The media type and the schema of its answer, if the handler's type does not have them.
+    produced: Vec<(&'static str, SchemaOf)>,
+    describe: fn(&mut Parts, &mut Schemas),
+    /// What the handler's type does not say of its argument.
+    taken: Option<fn(&mut Parts, &mut Schemas)>,
+}
+
+type SchemaOf = fn(&mut SchemaGenerator) -> schemars::Schema;
+
+macro_rules! methods {
+    ($($method:ident)*) => {
+        $(pub(super) fn $method<H, T, D>(
+            self,
+            path: &'static str,
+            handler: H,
+            does: &'static str,
+            answers: &'static [u16],
+            errors: &'static [u16],
+        ) -> Self
+        where
+            H: Handler<T, Shared> + Described<D>,
+            T: 'static,
+        {
+            let operation = Operation {
+                method: stringify!($method),
+                path,
+                handler: type_name::<H>(),
+                does,
+                answers,
+                errors,
+                produced: Vec::new(),
+                describe: H::describe,
+                taken: None,
+            };
+            self.with(operation, routing::$method(handler))
+        })*
+    };
+}
+
+impl Api {
+    methods! { get put post patch delete }
+
+    fn with(mut self, operation: Operation, route: MethodRouter<Shared>) -> Self {
+        self.router = self.router.route(operation.path, route);
+        self.operations.push(operation);
+        self
+    }
+
+    /// What the operation answers, where the handler's type does not say it.
+    pub(super) fn producing<T: JsonSchema>(mut self, media_type: &'static str) -> Self {
+        if let Some(operation) = self.operations.last_mut() {
+            operation.produced.push((media_type, SchemaGenerator::subschema_for::<T>));
+        }
+        self
+    }
+
+    /// What the operation takes, where the handler's type does not say it.
+    pub(super) fn taking<T: Taken>(mut self) -> Self {
+        if let Some(operation) = self.operations.last_mut() {
+            operation.taken = Some(T::describe);
+        }
+        self
+    }
+
+    pub(super) fn into_router(self) -> Router<Shared> {
+        self.router
+    }
+
+    pub(super) fn description(&self) -> Value {
+        let mut schemas = Schemas::new();
+        let (mut paths, mut statuses) = (Map::new(), BTreeSet::new());
+        for operation in &self.operations {
+            let described = operation.described(&mut schemas, &mut statuses);
+            paths.entry(operation.path).or_insert_with(|| json!({}))[operation.method] = described;
+        }
+        let problem = schemas.sent.subschema_for::<problem::Body<'_>>();
+        let responses: Map<_, _> = statuses.into_iter().map(|status| (name(status), refusal(status, &problem))).collect();
+        let mut description = json!({
+            "openapi": "3.1.0",
+            "info": { "title": "tertulia", "version": env!("CARGO_PKG_VERSION"), "description": ABOUT },
+            "servers": [{ "url": "/" }],
+            "security": [{ "token": [] }, {}],
+            "paths": paths,
+            "components": {
+                "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+                "responses": responses,
+                "schemas": schemas.sent.take_definitions(true),
+            },
+        });
+        without_links(&mut description);
+        description
+    }
+}
+
+impl Operation {
+    fn described(&self, schemas: &mut Schemas, statuses: &mut BTreeSet<u16>) -> Value {
+        let mut parts = Parts::default();
+        for describe in [Some(self.describe), self.taken].into_iter().flatten() {
+            describe(&mut parts, schemas);
+        }
+        let mut content: Map<_, _> = parts.content.map(|schema| ("application/json".into(), json!({ "schema": schema }))).into_iter().collect();
+        for (media_type, schema) in &self.produced {
+            content.insert((*media_type).into(), json!({ "schema": schema(&mut schemas.sent) }));
+        }
+        let mut responses = Map::new();
+        for status in self.answers {
+            let mut response = json!({ "description": reason(*status) });
+            if !content.is_empty() && !matches!(status, 101 | 204 | 303) {
+                response["content"] = content.clone().into();
+            }
+            responses.insert(status.to_string(), response);
+        }
+        let is_public = guard::is_probe(self.path) || matches!(self.path, "/signin" | "/page/{name}");
+        let of_all: &[u16] = if guard::is_probe(self.path) { &[] } else { &[403, 429, 500, 503] };
+        let of_token = (!is_public).then_some(401);
+        for status in parts.errors.into_iter().chain(self.errors.iter().chain(of_all).copied()).chain(of_token) {
+            statuses.insert(status);
+            responses.insert(status.to_string(), json!({ "$ref": format!("#/components/responses/{}", name(status)) }));
+        }
+        let mut names = self.handler.rsplit("::");
+        let (function, module) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+        let mut described = json!({
+            "operationId": format!("{module}_{function}"),
+            "tags": [module],
+            "summary": self.does,
+            "parameters": parts.parameters,
+            "responses": responses,
+        });
+        if let Some(body) = parts.body {
+            described["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": body } } });
+        }
+        if is_public {
+            described["security"] = json!([]);
+        }
+        described
+    }
+}
+
+fn refusal(status: u16, problem: &schemars::Schema) -> Value {
+    let mut response =
+        json!({ "description": reason(status), "content": { "application/problem+json": { "schema": problem } } });
+    if matches!(status, 429 | 503) {
+        let wait = json!({ "description": "The seconds to wait.", "schema": { "type": "integer", "minimum": 1 } });
+        response["headers"] = json!({ "Retry-After": wait });
+    }
+    response
+}
+
+fn reason(status: u16) -> &'static str {
+    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
+}
+
+/// The name of an error's response: its reason without spaces.
+fn name(status: u16) -> String {
+    reason(status).replace(' ', "")
+}
+
+/// Takes the targets of rustdoc's links out of all descriptions.
+fn without_links(value: &mut Value) {
+    match value {
+        Value::Object(object) => object.values_mut().for_each(without_links),
+        Value::Array(values) => values.iter_mut().for_each(without_links),
+        Value::String(text) if text.contains("[`") => {
+            let mut pieces = text.split("[`");
+            let mut plain = pieces.next().unwrap_or_default().to_owned();
+            for piece in pieces {
+                let (named, rest) = piece.split_once("`]").unwrap_or((piece, ""));
+                let rest = rest.strip_prefix('(').and_then(|link| link.split_once(')')).map_or(rest, |(_, rest)| rest);
+                plain.push_str(&format!("`{named}`{rest}"));
+            }
+            *text = plain;
+        }
+        _ => {}
+    }
+}
+
+/// Schemas of what the server receives and sends. A type can have one of each: a field that may be left out is always sent.
+pub(super) struct Schemas {
+    /// Without references: a type that is also sent would have one name for two schemas.
+    received: SchemaGenerator,
+    sent: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        let received = settings.clone().for_deserialize().with(|settings| settings.inline_subschemas = true);
+        Self { received: received.into_generator(), sent: settings.for_serialize().into_generator() }
+    }
+}
+
+/// What the parts of a handler's type say about its operation.
+#[derive(Default)]
+pub(super) struct Parts {
+    parameters: Vec<Value>,
+    body: Option<schemars::Schema>,
+    content: Option<schemars::Schema>,
+    errors: BTreeSet<u16>,
+}
+
+impl Parts {
+    fn path<T: JsonSchema>(&mut self, name: &str, schemas: &mut Schemas) {
+        let schema = schemas.received.subschema_for::<T>();
+        self.parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+        self.errors.extend([400, 422]);
+    }
+
+    fn query<T: JsonSchema>(&mut self, schemas: &mut Schemas) {
+        let mut object = schemas.received.subschema_for::<T>().to_value();
+        let required = object["required"].take();
+        let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|required| required == name));
+        for (name, schema) in object["properties"].as_object_mut().into_iter().flatten() {
+            let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            let mut parameter = json!({ "name": name, "in": "query", "required": is_required(name), "schema": never_null(schema) });
+            if let Some(description) = description {
+                parameter["description"] = description;
+            }
+            self.parameters.push(parameter);
+        }
+        self.errors.insert(400);
+    }
+}
+
+/// A parameter of a query is left out, but never null.
+fn never_null(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(types) = schema["type"].as_array() {
+        schema["type"] = types[0].clone();
+    }
+    match schema["anyOf"].take() {
+        Value::Array(mut choices) => choices.swap_remove(0),
+        _ => {
+            schema.as_object_mut().and_then(|schema| schema.remove("anyOf"));
+            schema
+        }
+    }
+}
+
+/// A handler whose type describes it. `T` are the types of its arguments.
+pub(super) trait Described<T> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas);
+}
+
+/// An argument of a handler.
+pub(super) trait Taken {
+    fn describe(_: &mut Parts, _: &mut Schemas) {}
+}
+
+/// What a handler returns.
+pub(super) trait Returned {
+    fn describe(_: &mut Parts, _: &mut Schemas) {}
+}
+
+macro_rules! described {
+    ($($($argument:ident)*;)*) => {
+        $(impl<F, Fut, R, $($argument,)*> Described<($($argument,)*)> for F
+        where
+            F: Fn($($argument),*) -> Fut,
+            Fut: Future<Output = R>,
+            R: Returned,
+            $($argument: Taken,)*
+        {
+            fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+                $($argument::describe(parts, schemas);)*
+                R::describe(parts, schemas);
+            }
+        })*
+    };
+}
+
+described! {
+    ;
+    A;
+    A B;
+    A B C;
+    A B C D;
+}
+
+impl Taken for State<Shared> {}
+impl Taken for Extension<Caller> {}
+impl Taken for HeaderMap {}
+impl Taken for Request {}
+impl Taken for Requested {}
+
+impl<T: JsonSchema> Taken for Json<T> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        parts.body = Some(schemas.received.subschema_for::<T>());
+        parts.errors.extend([400, 408, 413, 415, 422]);
+    }
+}
+
+impl<T: JsonSchema> Taken for QueryParams<T> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        parts.query::<T>(schemas);
+    }
+}
+
+impl Taken for RoomPath {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        parts.path::<RoomId>("room", schemas);
+    }
+}
+
+impl Taken for MessagePath {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        RoomPath::describe(parts, schemas);
+        parts.path::<Seq>("seq", schemas);
+    }
+}
+
+impl Taken for CompanionPath {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        RoomPath::describe(parts, schemas);
+        parts.path::<CompanionId>("companion", schemas);
+    }
+}
+
+impl Taken for EntryPath {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        parts.path::<String>("id", schemas);
+    }
+}
+
+/// The name of a file of the page.
+impl Taken for Path<String> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        parts.path::<String>("name", schemas);
+    }
+}
+
+impl Returned for StatusCode {}
+impl Returned for Response {}
+impl Returned for &str {}
+
+impl<T: JsonSchema> Returned for Answer<T> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        parts.content = Some(schemas.sent.subschema_for::<T>());
+    }
+}
+
+impl<T: Returned> Returned for (StatusCode, T) {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        T::describe(parts, schemas);
+    }
+}
+
+impl<T: Returned> Returned for Result<T, Problem> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        T::describe(parts, schemas);
+    }
+}
