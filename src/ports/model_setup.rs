@@ -36,12 +36,13 @@ pub trait ModelSetup: Send + Sync + 'static {
 #[serde(deny_unknown_fields)]
 pub struct ModelServer {
     /// The base URL of an OpenAI-compatible API, usually ending in `/v1`.
+    #[schemars(length(min = 1, max = 2_048))]
     pub base_url: String,
-    /// Its key. `None`: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
+    /// Its key. Absent: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
-    /// Use the key of the settings instead, which belongs to no URL yet ([`ModelsView::has_spare_key`]).
+    /// Use the key of the settings instead, which belongs to no URL yet (`has_spare_key` of the models in force).
     #[serde(default)]
     pub spare_key: bool,
 }
@@ -50,18 +51,19 @@ pub struct ModelServer {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewConnection {
-    /// The base URL, as in [`ModelServer`].
+    /// The base URL, as for `/api/models/names`.
+    #[schemars(length(min = 1, max = 2_048))]
     pub base_url: String,
-    /// The key, as in [`ModelServer`].
+    /// The key, as for `/api/models/names`.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
-    /// As in [`ModelServer`].
+    /// As for `/api/models/names`.
     #[serde(default)]
     pub spare_key: bool,
     /// The model that writes statements.
     pub main: ConnectedModel,
-    /// The model that decides. `None`: `main` does.
+    /// The model that decides. Absent: `main` does.
     #[serde(default)]
     pub side: Option<ConnectedModel>,
 }
@@ -145,7 +147,7 @@ pub struct Tried {
     pub model: Arc<str>,
     /// Whether its answer can be used.
     pub works: bool,
-    /// How it was asked otherwise than usual, as in [`ModelView::adaptations`].
+    /// How it was asked otherwise than usual, because it refused the usual way. One sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<&'static str>,
     /// If there was no answer, the error code, as on record.

@@ -38,6 +38,7 @@ pub struct Connection {
 #[serde(deny_unknown_fields)]
 pub struct ConnectedModel {
     /// Its name there.
+    #[schemars(length(min = 1))]
     pub model: String,
     /// The price of a million input tokens, in units of `models.currency`. Both prices are set, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,7 @@ use super::problem::Problem;
 use super::validation;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Person, Quarantine};
+use crate::ports::backend::room::RoomId;
 
 /// `GET /api/quarantine`
 pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Quarantine>, Problem> {
@@ -48,10 +49,11 @@ pub(super) async fn drop_entry(State(console): State<Shared>, EntryPath(id): Ent
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportParams {
     /// Only this room. A replay script needs it.
+    #[schemars(with = "Option<RoomId>")]
     room: Option<String>,
     #[serde(rename = "as")]
     form: Option<ExportForm>,
-    /// What one person said in this guild, instead of events.
+    /// What `person` said in this guild, instead of events.
     guild: Option<String>,
     person: Option<String>,
 }
@@ -111,8 +113,10 @@ fn abort(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
 #[serde(deny_unknown_fields)]
 pub(super) struct Backup {
     /// The whole path of a new file in an existing folder outside the data folder, on the server's machine. The name ends in `.backup`.
+    #[schemars(required, length(min = 1, max = 4_096))]
     to: Option<String>,
     /// The process id of a `tertulia history verify`, which reads the copy. It is deleted when the connection ends.
+    #[schemars(skip)]
     verified_by: Option<u32>,
 }
 

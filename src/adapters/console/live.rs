@@ -24,6 +24,7 @@ use super::validation;
 use super::web_socket::{self, Requested};
 use crate::domain::id::Seq;
 use crate::ports::backend::live::{Cursor, Lagged, LiveStream, Watched};
+use crate::ports::backend::room::RoomId;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -37,6 +38,7 @@ const MAX_UNANSWERED_PINGS: u32 = 3;
 #[serde(deny_unknown_fields)]
 pub(super) struct LiveParams {
     /// Without it, all rooms are watched.
+    #[schemars(with = "Option<RoomId>")]
     room: Option<String>,
     /// Also what happened since this number; in a view of all rooms, a number for each, such as `lobby.12,attic.7`.
     after: Option<String>,

@@ -24,6 +24,7 @@ pub(super) const MAX_ID_CHARS: usize = 128;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Accepted {
     pub(super) seq: Seq,
+    /// Sentences about a message that is accepted all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -80,6 +81,7 @@ pub(super) struct NewEvent {
     #[schemars(length(min = 1, max = 64))]
     who: Arc<str>,
     /// What happened, in words, as `text` of a message. A companion that it names acknowledges it, else the one that spoke least recently.
+    #[schemars(length(min = 1))]
     text: Arc<str>,
 }
 

@@ -20,7 +20,7 @@ use super::guard::{self, Caller};
 use super::problem::{self, Problem};
 use super::web_socket::Requested;
 use super::{Shared, routes};
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::Seq;
 use crate::ports::backend::room::RoomId;
 
 const ABOUT: &str = "Rooms in which people and AI companions talk. `docs/api.md` says what no description can: how things belong together, in which \
@@ -143,7 +143,7 @@ impl Api {
             "components": {
                 "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
                 "responses": responses,
-                "schemas": schemas.sent.take_definitions(true),
+                "schemas": schemas.into_sent(),
             },
         });
         without_links(&mut description);
@@ -157,14 +157,15 @@ impl Operation {
         for describe in [Some(self.describe), self.taken].into_iter().flatten() {
             describe(&mut parts, schemas);
         }
-        let mut content: Map<_, _> = parts.content.map(|schema| ("application/json".into(), json!({ "schema": schema }))).into_iter().collect();
+        let mut content: Map<_, _> =
+            parts.content.map(|schema| ("application/json".into(), json!({ "schema": schema }))).into_iter().collect();
         for (media_type, schema) in &self.produced {
             content.insert((*media_type).into(), json!({ "schema": schema(&mut schemas.sent) }));
         }
         let mut responses = Map::new();
         for status in self.answers {
             let mut response = json!({ "description": reason(*status) });
-            if !content.is_empty() && !matches!(status, 101 | 204 | 303) {
+            if !content.is_empty() && !matches!(status, 101 | 204 | 303 | 304) {
                 response["content"] = content.clone().into();
             }
             responses.insert(status.to_string(), response);
@@ -196,8 +197,7 @@ impl Operation {
 }
 
 fn refusal(status: u16, problem: &schemars::Schema) -> Value {
-    let mut response =
-        json!({ "description": reason(status), "content": { "application/problem+json": { "schema": problem } } });
+    let mut response = json!({ "description": reason(status), "content": { "application/problem+json": { "schema": problem } } });
     if matches!(status, 429 | 503) {
         let wait = json!({ "description": "The seconds to wait.", "schema": { "type": "integer", "minimum": 1 } });
         response["headers"] = json!({ "Retry-After": wait });
@@ -249,6 +249,20 @@ impl Schemas {
         let received = settings.clone().for_deserialize().with(|settings| settings.inline_subschemas = true);
         Self { received: received.into_generator(), sent: settings.for_serialize().into_generator() }
     }
+
+    /// The schemas of what is sent. A field that may be left out is never null.
+    fn into_sent(mut self) -> Map<String, Value> {
+        let mut sent = self.sent.take_definitions(true);
+        for schema in sent.values_mut() {
+            let required = schema["required"].clone();
+            for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+                if !has(&required, name) {
+                    *property = never_null(property);
+                }
+            }
+        }
+        sent
+    }
 }
 
 /// What the parts of a handler's type say about its operation.
@@ -270,32 +284,36 @@ impl Parts {
     fn query<T: JsonSchema>(&mut self, schemas: &mut Schemas) {
         let mut object = schemas.received.subschema_for::<T>().to_value();
         let required = object["required"].take();
-        let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|required| required == name));
         for (name, schema) in object["properties"].as_object_mut().into_iter().flatten() {
             let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-            let mut parameter = json!({ "name": name, "in": "query", "required": is_required(name), "schema": never_null(schema) });
+            let mut parameter =
+                json!({ "name": name, "in": "query", "required": has(&required, name), "schema": never_null(schema) });
             if let Some(description) = description {
                 parameter["description"] = description;
             }
             self.parameters.push(parameter);
         }
-        self.errors.insert(400);
+        self.errors.extend([400, 422]);
     }
 }
 
-/// A parameter of a query is left out, but never null.
+/// Whether a list of names has this one.
+fn has(names: &Value, name: &str) -> bool {
+    names.as_array().is_some_and(|names| names.iter().any(|other| other == name))
+}
+
+/// The schema of an `Option` that is left out, but never null.
 fn never_null(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    if let Some(types) = schema["type"].as_array() {
+    if let Some(Value::Array(types)) = schema.get("type") {
         schema["type"] = types[0].clone();
     }
-    match schema["anyOf"].take() {
-        Value::Array(mut choices) => choices.swap_remove(0),
-        _ => {
-            schema.as_object_mut().and_then(|schema| schema.remove("anyOf"));
-            schema
-        }
+    if let Some(Value::Array(choices)) = schema.as_object_mut().and_then(|schema| schema.remove("anyOf")) {
+        // A description beside a reference stays.
+        let of_choice = choices.into_iter().next().unwrap_or_default();
+        schema.as_object_mut().into_iter().for_each(|schema| schema.extend(of_choice.as_object().cloned().unwrap_or_default()));
     }
+    schema
 }
 
 /// A handler whose type describes it. `T` are the types of its arguments.
@@ -370,10 +388,15 @@ impl Taken for MessagePath {
     }
 }
 
+/// The id of a companion in a request.
+#[derive(JsonSchema)]
+#[schemars(inline, extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
+pub(super) struct PlainId(#[expect(dead_code, reason = "only its schema is used")] String);
+
 impl Taken for CompanionPath {
     fn describe(parts: &mut Parts, schemas: &mut Schemas) {
         RoomPath::describe(parts, schemas);
-        parts.path::<CompanionId>("companion", schemas);
+        parts.path::<PlainId>("companion", schemas);
     }
 }
 

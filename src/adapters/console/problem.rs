@@ -27,7 +27,9 @@ pub(super) struct Body<'a> {
     kind: &'static str,
     title: &'a str,
     status: u16,
+    /// What is wrong, and what to do.
     detail: &'a str,
+    /// Where one field or parameter is wrong: its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
 }

@@ -8,16 +8,20 @@ use serde::Deserialize;
 use super::Shared;
 use super::body::QueryParams;
 use super::messages::{MAX_ID_CHARS, limit};
+use super::openapi::PlainId;
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyAt, WhyQuery};
+use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionsParams {
+    #[schemars(with = "Option<RoomId>")]
     room: Option<String>,
+    #[schemars(with = "Option<PlainId>")]
     companion: Option<String>,
     /// Only decisions after this number. It needs `room`.
     after: Option<u64>,
@@ -46,13 +50,13 @@ pub(super) async fn decisions(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhyParams {
-    #[schemars(required)]
+    #[schemars(with = "RoomId", required)]
     room: Option<String>,
     /// An id, a name or an alias. Without it, all companions are described briefly.
     companion: Option<String>,
     /// The number of a decision, or a time. It cannot be used together with `message`.
     at: Option<String>,
-    /// The number or the id of a message.
+    /// The `seq` or the `id` of a message.
     message: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::body::Json;
@@ -14,7 +14,7 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{Shared, external, guard, health, keeping, live, messages, metrics, models, page, records, rooms, usage, voice};
-use crate::ports::backend::keeping::{BackedUp, Readiness};
+use crate::ports::backend::keeping::BackedUp;
 
 pub(super) fn routes(console: Shared) -> Router {
     let counted = console.clone();
@@ -31,7 +31,7 @@ pub(super) fn routes(console: Shared) -> Router {
 pub(super) fn api() -> Api {
     Api::default()
         .get("/api/openapi.json", openapi::served, "Return this description", &[200], &[])
-        .producing::<Value>("application/json")
+        .producing::<Map<String, Value>>("application/json")
         .get("/api/rooms", rooms::list, "List all rooms", &[200], &[])
         .get("/api/rooms/{room}", rooms::get, "Return one room", &[200], &[404])
         .put("/api/rooms/{room}", rooms::put, "Create a room, or change its companions", &[200, 201], &[409])
@@ -54,7 +54,13 @@ pub(super) fn api() -> Api {
             &[204],
             &[404, 409],
         )
-        .post("/api/rooms/{room}/events", messages::event, "Report an event that a companion must acknowledge", &[202], &[404, 409])
+        .post(
+            "/api/rooms/{room}/events",
+            messages::event,
+            "Report an event that a companion must acknowledge",
+            &[202],
+            &[404, 409],
+        )
         .post("/api/rooms/{room}/states", external::vote, "Vote in an open round as an external companion", &[202], &[404, 409])
         .post("/api/rooms/{room}/statements", external::speak, "Speak as a selected external companion", &[202], &[404, 409])
         .post("/api/rooms/{room}/clear", rooms::clear, "Cancel replies and questions in progress", &[204], &[404])
@@ -93,7 +99,6 @@ pub(super) fn api() -> Api {
         .get("/healthz", health::alive, "Tell that the process answers", &[200], &[])
         .producing::<String>("text/plain")
         .get("/readyz", health::ready, "Tell whether messages can be accepted", &[200, 503], &[])
-        .producing::<Readiness>("application/json")
         .get("/metrics", metrics::metrics, "Return all metrics as Prometheus text", &[200], &[])
         .producing::<String>("text/plain")
 }

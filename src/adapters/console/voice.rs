@@ -28,6 +28,7 @@ use super::problem::Problem;
 use super::validation;
 use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
+use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{self, Entrance, Line, PersonAction};
 use outbox::{Out, Outbox};
 use protocol::{
@@ -43,10 +44,12 @@ const SILENT_FOR: Duration = Duration::from_secs(10);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VoiceParams {
+    #[schemars(with = "RoomId")]
     room: String,
-    /// The person's name, as `from` of a message.
+    /// The person's name, as `from` of a message. It must not be a name of a companion of the room.
+    #[schemars(length(min = 1, max = 64))]
     from: String,
-    /// The version of the protocol.
+    /// The version of the protocol: 1.
     v: u32,
     /// Whether the page has no microphone.
     #[serde(default)]

@@ -21,14 +21,12 @@ pub const MOST_MOOD: f64 = 0.2;
 /// The longest id, in characters.
 const MOST_ID_CHARS: usize = 64;
 
-/// A companion's vote in a round.
-///
-/// It is parsed strictly: every field except `closing` and `mood` is required, no other is allowed, and an error names the field, what is wrong and what is
-/// allowed.
+/// A companion's vote in a round. It is parsed strictly: an error names the field, what is wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct State {
     #[serde(deserialize_with = "from")]
+    #[schemars(length(min = 1, max = MOST_ID_CHARS))]
     pub from: CompanionId,
     /// The number of the newest event at the round's opening, as text.
     #[serde(deserialize_with = "message_id")]

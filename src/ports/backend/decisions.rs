@@ -34,6 +34,11 @@ pub struct Decisions {
 }
 
 /// One decision on record.
+///
+/// Further fields, each where it applies: `message_count`, `check_count` and `threshold`; `messages`, the texts that it was about; `why`, the model's
+/// reason; `trace`, the id of the trace that has its span; `took_ms`, `model_ms`, `wait_ms`, `model`, `provider`, `input_tokens` and `output_tokens` of
+/// a model that was asked. Where the reason is `budget`: which `budget` was used up, and when it is free again (`free_at`; absent: never). In rounds: the
+/// `vote` (a State), the `round`, as in the live view, and, of a YES once it is known, `floor` (`won` or `lost`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionRecord {
     pub seq: Seq,
@@ -45,9 +50,7 @@ pub struct DecisionRecord {
     pub decision: Arc<str>,
     #[schemars(with = "Reason")]
     pub reason: Arc<str>,
-    /// Further fields: `message_count`, `check_count`, `threshold`, the model's `why`, `took_ms`, `model`, tokens, `trace` … Where the reason is
-    /// `budget`: which `budget` was used up, and when it is free again (`free_at`; absent: never). In rounds: the `vote` (a State) and, of a YES
-    /// once it is known, `floor` (`won` or `lost`).
+    /// The further fields.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }

@@ -111,8 +111,10 @@ pub struct BackedUp {
 #[serde(deny_unknown_fields)]
 pub struct Forget {
     /// The guild: 1 to 64 characters.
+    #[schemars(length(min = 1, max = 64))]
     pub guild: GuildId,
     /// The person's id; on the console, their name. 1 to 64 characters.
+    #[schemars(length(min = 1, max = 64))]
     pub person: Arc<str>,
     /// Also delete what companions answered to them, which can repeat their words. The answers are found by the person's messages, so this is
     /// not possible later.
@@ -136,10 +138,9 @@ pub struct Forgotten {
 pub struct Readiness {
     pub ready: bool,
     /// Each part with its name: `store`, `models`, `discord` … Absent for a client without a token or session.
-    #[schemars(skip_serializing_if = "absent")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ReadyPart>,
-    /// Absent like `parts`; none: there are no models.
-    #[schemars(skip_serializing_if = "absent")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<ReadyModels>,
 }
 

@@ -19,9 +19,10 @@ pub struct Words {
     pub from: CompanionId,
     /// The message that the round was about: the number of its event, as a number or as a string, as in States.
     #[serde(deserialize_with = "message_id")]
-    #[schemars(extend("type" = ["integer", "string"]))]
+    #[schemars(extend("type" = ["integer", "string"], "pattern" = "^[0-9]+$"))]
     pub message_id: Arc<str>,
-    /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
+    /// The text, within the limits of that of a message.
+    #[schemars(length(min = 1))]
     pub text: Arc<str>,
 }
 
@@ -29,7 +30,8 @@ pub struct Words {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
+    /// The text, within the limits of that of a message.
+    #[schemars(length(min = 1))]
     pub text: Arc<str>,
 }
 
@@ -52,7 +54,7 @@ pub struct History {
     pub deleted: Vec<Seq>,
 }
 
-/// One message of the history. Fields as in docs/design/interfaces.md I-11.
+/// One message of the history (docs/design/interfaces.md I-11).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryMessage {
     pub seq: Seq,
@@ -84,6 +86,7 @@ pub struct HistoryMessage {
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryCut {
+    /// The whole text.
     pub full: Arc<str>,
     /// The name of the person who cut it off.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
-use crate::settings::companion::{Interjection, ModelChoice};
 pub use crate::settings::companion::{CompanionPatch, Override};
+use crate::settings::companion::{Interjection, ModelChoice};
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
 /// The id of a room in the API. The console's rooms have 1 to 64 of `A-Z a-z 0-9 _ -`; a channel of another platform has its whole id, such
@@ -140,10 +140,10 @@ pub struct RoomPlan {
     /// The guild that it belongs to: 1 to 64 characters.
     #[schemars(length(min = 1, max = 64))]
     pub guild: GuildId,
-    /// The desired members: at most [`MOST_IN_A_ROOM`], without duplicates.
+    /// The desired members: at most 32, without duplicates.
     #[schemars(length(max = MOST_IN_A_ROOM))]
     pub companions: Vec<Invited>,
-    /// The language that is spoken in it: the name of a table of `speech.words`.
+    /// The language that is spoken in it: the name of a table of `speech.words`. Absent: as it is; null: `speech.language`.
     #[serde(default)]
     pub language: Override<Arc<str>>,
     /// Whether a room that exists is refused instead of changed.
@@ -203,6 +203,7 @@ impl<'de> Visitor<'de> for InvitedVisitor {
 #[serde(default, deny_unknown_fields)]
 pub struct RoomPatch {
     /// The title of a room of the console: 1 to 64 characters in one line.
+    #[schemars(length(min = 1, max = 64))]
     pub title: Override<Arc<str>>,
     pub paused: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.
@@ -216,7 +217,7 @@ pub struct Companions {
     pub companions: Vec<CompanionView>,
 }
 
-/// A companion as it is configured. The fields mean what those of [`Companion`](crate::settings::companion::Companion) do.
+/// A companion as it is configured. The fields mean what those of its file do (docs/design/interfaces.md I-3).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionView {
     pub id: CompanionId,

@@ -29,7 +29,7 @@ pub struct RoomState {
     pub turn: Option<TurnState>,
     /// Statements by companions that were selected after the newest human message.
     pub streak: u32,
-    /// The limit of `streak` (`turn_taking.max_companion_streak`).
+    /// The limit of `streak` (`turn_taking.max_companion_streak`), which the reason `loop_guard` of decisions names.
     pub max_companion_streak: u32,
     /// Statements by companions since the conversation was opened.
     pub turns: u32,

@@ -69,7 +69,7 @@ pub struct Used {
 /// Totals of speech.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Speech {
-    /// Milliseconds of audio that were recognised.
+    /// The audio that was recognised.
     #[serde(rename = "recognised_secs", with = "secs")]
     #[schemars(with = "f64")]
     pub recognised_ms: u64,

@@ -95,13 +95,18 @@ overrides! {
     /// A change of one companion's overrides in one room.
     #[serde(expecting = "an object of what is to change, such as {\"interjection\": \"quiet\"}")]
     CompanionPatch,
+    /// How it likes to talk, in words; part of its prompts.
     chattiness: Arc<str>,
     interjection: Interjection,
+    /// Seconds of quiet that make a lull in a text channel, 0 to 86,400.
     text_lull_timeout: f64,
+    /// The same in a voice channel.
     voice_lull_timeout: f64,
-    /// 0 means never.
+    /// Seconds of silence after which it may start a conversation, 60 to 604,800; 0 means never.
     starts_after: f64,
+    /// The number of its own statements after which it ends a conversation, 1 to 1,000,000.
     max_turns: u32,
+    /// Whether its statements are judged for repetition.
     repetition: bool,
     /// Whether it reads messages but stays silent (docs/design/gate.md G-21).
     paused: bool,

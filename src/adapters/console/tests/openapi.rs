@@ -29,7 +29,8 @@ impl Described {
         };
         let paths = DESCRIPTION["paths"].as_object().unwrap();
         // A path that is written out comes before a template.
-        let (template, operations) = paths.iter().filter(|(template, _)| fits(template)).min_by_key(|(path, _)| path.contains('{'))?;
+        let (template, operations) =
+            paths.iter().filter(|(template, _)| fits(template)).min_by_key(|(path, _)| path.contains('{'))?;
         let method = method.to_lowercase();
         let pointer = format!("/paths/{}/{method}", template.replace('/', "~1"));
         Some(Self { operation: operations.get(&method)?, pointer })
@@ -80,7 +81,8 @@ async fn the_description_has_every_route_and_no_other() {
     let described: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
 
     let router = format!("{:?}", routes::api().into_router());
-    let routed: BTreeSet<&str> = router.split('"').skip(1).step_by(2).filter(|text| text.starts_with('/') && !text.contains("__private")).collect();
+    let routed: BTreeSet<&str> =
+        router.split('"').skip(1).step_by(2).filter(|text| text.starts_with('/') && !text.contains("__private")).collect();
 
     assert_eq!(described, routed);
     for (path, operations) in paths {

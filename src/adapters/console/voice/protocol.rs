@@ -208,7 +208,7 @@ impl PageMessage {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
-    /// The name, 1 to [`MAX_NAME_CHARS`] characters.
+    /// The name, 1 to 64 characters.
     pub user: String,
     /// Whether the microphone is muted.
     pub muted: bool,
@@ -387,11 +387,11 @@ impl ServerMessage {
 pub struct SpeechService {
     /// Its name, such as `rehearsal` or `deepgram`.
     pub provider: String,
-    /// The host to which it sends audio or text. `None`: nothing leaves the server's machine.
+    /// The host to which it sends audio or text. Null: nothing leaves the server's machine.
     pub host: Option<String>,
 }
 
-/// The voice of a room, before somebody enters its call: the answer of `GET /api/rooms/{room}/voice`.
+/// The voice of a room, before somebody enters its call.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
