@@ -146,7 +146,7 @@ impl Api {
                 "schemas": schemas.into_sent(),
             },
         });
-        without_links(&mut description);
+        make_plain(&mut description);
         description
     }
 }
@@ -214,23 +214,33 @@ fn name(status: u16) -> String {
     reason(status).replace(' ', "")
 }
 
-/// Takes the targets of rustdoc's links out of all descriptions.
-fn without_links(value: &mut Value) {
+/// Makes of each choice between constants an `enum`, whose description tells what each means: some generators of clients cannot choose.
+fn make_plain(value: &mut Value) {
     match value {
-        Value::Object(object) => object.values_mut().for_each(without_links),
-        Value::Array(values) => values.iter_mut().for_each(without_links),
-        Value::String(text) if text.contains("[`") => {
-            let mut pieces = text.split("[`");
-            let mut plain = pieces.next().unwrap_or_default().to_owned();
-            for piece in pieces {
-                let (named, rest) = piece.split_once("`]").unwrap_or((piece, ""));
-                let rest = rest.strip_prefix('(').and_then(|link| link.split_once(')')).map_or(rest, |(_, rest)| rest);
-                plain.push_str(&format!("`{named}`{rest}"));
+        Value::Object(object) => {
+            object.values_mut().for_each(make_plain);
+            if let Some(words) = object.get("oneOf").and_then(Value::as_array).and_then(|choices| words(choices)) {
+                object.remove("oneOf");
+                let about = object.get("description").and_then(Value::as_str).unwrap_or_default();
+                let meanings: String = words.iter().map(|(word, meaning)| format!("\n* `{word}`: {meaning}")).collect();
+                let about = format!("{about}\n{meanings}").trim().to_owned();
+                let words: Vec<_> = words.into_iter().map(|(word, _)| word).collect();
+                object.extend([
+                    ("type".into(), json!("string")),
+                    ("enum".into(), json!(words)),
+                    ("description".into(), json!(about)),
+                ]);
             }
-            *text = plain;
         }
+        Value::Array(values) => values.iter_mut().for_each(make_plain),
         _ => {}
     }
+}
+
+/// The words of a choice between constants, each with its meaning.
+fn words(choices: &[Value]) -> Option<Vec<(String, String)>> {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    choices.iter().map(|choice| Some((text(choice.get("const"))?, text(choice.get("description"))?))).collect()
 }
 
 /// Schemas of what the server receives and sends. A type can have one of each: a field that may be left out is always sent.

@@ -115,6 +115,7 @@ async fn the_description_is_served_and_can_be_read_by_generators() {
     let (status, served) = World::new().await.get("/api/openapi.json").await;
 
     assert_eq!((status, &served), (200, &*DESCRIPTION));
+    assert!(!served.to_string().contains("[`"), "a link of rustdoc leads nowhere in the description");
     let mut ids = BTreeSet::new();
     for (path, operations) in served["paths"].as_object().unwrap() {
         let templates: BTreeSet<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
@@ -135,6 +136,9 @@ fn the_examples_of_the_document_fit_the_description() {
 
     for block in document.split("```").skip(1).step_by(2) {
         let (language, text) = block.split_once('\n').unwrap();
+        if language == "sh" && !text.contains("-d") {
+            continue;
+        }
         assert_eq!(language, "http", "an example that no test reads: {text}");
         let (request, answer) = text.split_once("\n\n").unwrap_or((text, ""));
         let (line, body) = request.split_once('\n').unwrap_or((request, ""));
