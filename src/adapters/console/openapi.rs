@@ -1,27 +1,22 @@
 //! The description of the HTTP API in OpenAPI 3.1. It is read from the types that handlers take and return, so that it has no copy of them.
 
+mod parts;
+
 use std::any::type_name;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use axum::extract::{Path, Request, State};
+use axum::Router;
 use axum::handler::Handler;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodRouter};
-use axum::{Extension, Json as Answer, Router};
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::body::{CompanionPath, EntryPath, Json, MessagePath, QueryParams, RoomPath};
-use super::guard::{self, Caller};
-use super::problem::{self, Problem};
-use super::web_socket::Requested;
-use super::{Shared, routes};
-use crate::domain::id::Seq;
-use crate::ports::backend::room::RoomId;
+use super::{Shared, guard, problem, routes};
+use parts::{Described, Part, Parts, Schemas};
 
 const ABOUT: &str = "Rooms in which people and AI companions talk. `docs/api.md` says what no description can: how things belong together, in which \
 order, what may be repeated, and the way out of every error.
@@ -31,7 +26,14 @@ With an admin token configured, send it as a bearer token; browsers have the coo
 `/api/live` and `/api/voice` are WebSockets. Only their upgrade is described here: `docs/live.md` has the events of the live view, `docs/api.md` the \
 frames and messages of voice calls.
 
+A query parameter with an empty value counts as absent.
+
 Every error is a problem (RFC 9457) except for request heads that are malformed or too large, which are refused without a body.";
+
+/// The id of a companion in a request.
+#[derive(JsonSchema)]
+#[schemars(inline, extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
+pub(super) struct PlainId(#[expect(dead_code, reason = "only its schema is used")] String);
 
 /// `GET /api/openapi.json`
 pub(super) async fn served() -> Response {
@@ -64,7 +66,7 @@ struct Operation {
     taken: Option<fn(&mut Parts, &mut Schemas)>,
 }
 
-type SchemaOf = fn(&mut SchemaGenerator) -> schemars::Schema;
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 macro_rules! methods {
     ($($method:ident)*) => {
@@ -114,7 +116,7 @@ impl Api {
     }
 
     /// What the operation takes, where the handler's type does not say it.
-    pub(super) fn taking<T: Taken>(mut self) -> Self {
+    pub(super) fn taking<T: Part>(mut self) -> Self {
         if let Some(operation) = self.operations.last_mut() {
             operation.taken = Some(T::describe);
         }
@@ -196,7 +198,7 @@ impl Operation {
     }
 }
 
-fn refusal(status: u16, problem: &schemars::Schema) -> Value {
+fn refusal(status: u16, problem: &Schema) -> Value {
     let mut response = json!({ "description": reason(status), "content": { "application/problem+json": { "schema": problem } } });
     if matches!(status, 429 | 503) {
         let wait = json!({ "description": "The seconds to wait.", "schema": { "type": "integer", "minimum": 1 } });
@@ -241,206 +243,4 @@ fn make_plain(value: &mut Value) {
 fn words(choices: &[Value]) -> Option<Vec<(String, String)>> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     choices.iter().map(|choice| Some((text(choice.get("const"))?, text(choice.get("description"))?))).collect()
-}
-
-/// Schemas of what the server receives and sends. A type can have one of each: a field that may be left out is always sent.
-pub(super) struct Schemas {
-    /// Without references: a type that is also sent would have one name for two schemas.
-    received: SchemaGenerator,
-    sent: SchemaGenerator,
-}
-
-impl Schemas {
-    fn new() -> Self {
-        let settings = SchemaSettings::draft2020_12().with(|settings| {
-            settings.definitions_path = "/components/schemas".into();
-            settings.meta_schema = None;
-        });
-        let received = settings.clone().for_deserialize().with(|settings| settings.inline_subschemas = true);
-        Self { received: received.into_generator(), sent: settings.for_serialize().into_generator() }
-    }
-
-    /// The schemas of what is sent. A field that may be left out is never null.
-    fn into_sent(mut self) -> Map<String, Value> {
-        let mut sent = self.sent.take_definitions(true);
-        for schema in sent.values_mut() {
-            let required = schema["required"].clone();
-            for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-                if !has(&required, name) {
-                    *property = never_null(property);
-                }
-            }
-        }
-        sent
-    }
-}
-
-/// What the parts of a handler's type say about its operation.
-#[derive(Default)]
-pub(super) struct Parts {
-    parameters: Vec<Value>,
-    body: Option<schemars::Schema>,
-    content: Option<schemars::Schema>,
-    errors: BTreeSet<u16>,
-}
-
-impl Parts {
-    fn path<T: JsonSchema>(&mut self, name: &str, schemas: &mut Schemas) {
-        let schema = schemas.received.subschema_for::<T>();
-        self.parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
-        self.errors.extend([400, 422]);
-    }
-
-    fn query<T: JsonSchema>(&mut self, schemas: &mut Schemas) {
-        let mut object = schemas.received.subschema_for::<T>().to_value();
-        let required = object["required"].take();
-        for (name, schema) in object["properties"].as_object_mut().into_iter().flatten() {
-            let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-            let mut parameter =
-                json!({ "name": name, "in": "query", "required": has(&required, name), "schema": never_null(schema) });
-            if let Some(description) = description {
-                parameter["description"] = description;
-            }
-            self.parameters.push(parameter);
-        }
-        self.errors.extend([400, 422]);
-    }
-}
-
-/// Whether a list of names has this one.
-fn has(names: &Value, name: &str) -> bool {
-    names.as_array().is_some_and(|names| names.iter().any(|other| other == name))
-}
-
-/// The schema of an `Option` that is left out, but never null.
-fn never_null(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    if let Some(Value::Array(types)) = schema.get("type") {
-        schema["type"] = types[0].clone();
-    }
-    if let Some(Value::Array(choices)) = schema.as_object_mut().and_then(|schema| schema.remove("anyOf")) {
-        // A description beside a reference stays.
-        let of_choice = choices.into_iter().next().unwrap_or_default();
-        schema.as_object_mut().into_iter().for_each(|schema| schema.extend(of_choice.as_object().cloned().unwrap_or_default()));
-    }
-    schema
-}
-
-/// A handler whose type describes it. `T` are the types of its arguments.
-pub(super) trait Described<T> {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas);
-}
-
-/// An argument of a handler.
-pub(super) trait Taken {
-    fn describe(_: &mut Parts, _: &mut Schemas) {}
-}
-
-/// What a handler returns.
-pub(super) trait Returned {
-    fn describe(_: &mut Parts, _: &mut Schemas) {}
-}
-
-macro_rules! described {
-    ($($($argument:ident)*;)*) => {
-        $(impl<F, Fut, R, $($argument,)*> Described<($($argument,)*)> for F
-        where
-            F: Fn($($argument),*) -> Fut,
-            Fut: Future<Output = R>,
-            R: Returned,
-            $($argument: Taken,)*
-        {
-            fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-                $($argument::describe(parts, schemas);)*
-                R::describe(parts, schemas);
-            }
-        })*
-    };
-}
-
-described! {
-    ;
-    A;
-    A B;
-    A B C;
-    A B C D;
-}
-
-impl Taken for State<Shared> {}
-impl Taken for Extension<Caller> {}
-impl Taken for HeaderMap {}
-impl Taken for Request {}
-impl Taken for Requested {}
-
-impl<T: JsonSchema> Taken for Json<T> {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        parts.body = Some(schemas.received.subschema_for::<T>());
-        parts.errors.extend([400, 408, 413, 415, 422]);
-    }
-}
-
-impl<T: JsonSchema> Taken for QueryParams<T> {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        parts.query::<T>(schemas);
-    }
-}
-
-impl Taken for RoomPath {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        parts.path::<RoomId>("room", schemas);
-    }
-}
-
-impl Taken for MessagePath {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        RoomPath::describe(parts, schemas);
-        parts.path::<Seq>("seq", schemas);
-    }
-}
-
-/// The id of a companion in a request.
-#[derive(JsonSchema)]
-#[schemars(inline, extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
-pub(super) struct PlainId(#[expect(dead_code, reason = "only its schema is used")] String);
-
-impl Taken for CompanionPath {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        RoomPath::describe(parts, schemas);
-        parts.path::<PlainId>("companion", schemas);
-    }
-}
-
-impl Taken for EntryPath {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        parts.path::<String>("id", schemas);
-    }
-}
-
-/// The name of a file of the page.
-impl Taken for Path<String> {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        parts.path::<String>("name", schemas);
-    }
-}
-
-impl Returned for StatusCode {}
-impl Returned for Response {}
-impl Returned for &str {}
-
-impl<T: JsonSchema> Returned for Answer<T> {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        parts.content = Some(schemas.sent.subschema_for::<T>());
-    }
-}
-
-impl<T: Returned> Returned for (StatusCode, T) {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        T::describe(parts, schemas);
-    }
-}
-
-impl<T: Returned> Returned for Result<T, Problem> {
-    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        T::describe(parts, schemas);
-    }
 }

@@ -30,7 +30,7 @@ pub struct State {
     pub from: CompanionId,
     /// The number of the newest event at the round's opening, as text.
     #[serde(deserialize_with = "message_id")]
-    #[schemars(extend("pattern" = "^[0-9]+$"))]
+    #[schemars(extend("pattern" = "^[0-9]{1,64}$"))]
     pub message_id: String,
     /// Whether it wants to speak.
     #[serde(deserialize_with = "stance")]

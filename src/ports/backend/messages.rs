@@ -16,6 +16,7 @@ use crate::domain::message::{Cut, Modality, Role};
 #[serde(deny_unknown_fields)]
 pub struct Words {
     /// The speaker: the id of a companion of the room.
+    #[schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
     pub from: CompanionId,
     /// The message that the round was about: the number of its event, as a number or as a string, as in States.
     #[serde(deserialize_with = "message_id")]
