@@ -33,7 +33,7 @@ use tertulia::telemetry::export::ExportPlan;
 use tertulia::telemetry::recorder::Recorder;
 use tertulia::telemetry::trace::{InTurn, TurnTrace};
 use tertulia::telemetry::turns::{self, TurnFacts};
-use tertulia::telemetry::{self, Telemetry};
+use tertulia::telemetry::{self, Plans, Telemetry};
 use tokio::time::Instant;
 
 /// Decisions that are recorded in a row when only the recording is measured.
@@ -91,9 +91,9 @@ impl Collectors {
             Collector::Hangs => Some(self.hangs),
             Collector::Down => Some(self.down),
         };
-        let plan = address.map(|address| ExportPlan::to(format!("http://{address}/v1/traces")));
+        let spans = address.map(|address| ExportPlan::to(format!("http://{address}/v1/traces")));
         let settings = Settings::overlay(json!({})).map_err(|problems| anyhow::anyhow!("{problems}"))?;
-        let (_, telemetry) = telemetry::build(&settings.telemetry, plan, io::sink, false)?;
+        let (_, telemetry) = telemetry::build(&settings.telemetry, Plans { spans, ..Plans::default() }, io::sink, false)?;
         Ok(telemetry)
     }
 }

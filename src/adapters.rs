@@ -5,6 +5,8 @@ pub mod console;
 pub mod discord;
 mod endpoint;
 pub mod llm;
+mod slots;
 pub mod speech;
 pub mod store;
 pub mod system;
+mod web_socket;

@@ -108,11 +108,11 @@ pub enum Command {
     /// Explain why a companion spoke or stayed silent, and what happened to a message
     Why(why::Why),
     /// Check whether the server is ready
-    #[command(after_help = "Examples:\n  tertulia health\n  tertulia health --server http://127.0.0.1:7878 --json\n\n\
+    #[command(after_help = "Examples:\n  tertulia health\n  tertulia health --server 127.0.0.1:7878 --json\n\n\
                             Exit codes:\n  0  ready\n  1  not ready, not running, or not reachable\n  2  wrong usage or wrong settings")]
     Health {
         /// Ask this server [default: the one that runs on the data folder]
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "ADDRESS")]
         server: Option<String>,
         /// Print one JSON object
         #[arg(long)]

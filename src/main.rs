@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Command::Check { json } => check::run(&sources, json),
         Command::Discord(command) => discord::run(&sources, command),
         Command::Models(command) => models::run(&sources, command),
-        Command::Replay { file, json } => replay::run(&file, json),
+        Command::Replay { file, json } => replay::run(&sources, &file, json),
         Command::Why(options) => why::run(&sources, options),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
         Command::History(command) => history::run(&sources, command),

@@ -13,7 +13,7 @@ mod speech;
 
 pub use mouth::Mouth;
 pub use replay_event::{ReplayEvent, ReplayEventKind};
-pub use responder::{Question, Responder};
+pub use responder::{Question, Responder, ScriptedAnswers};
 pub use run::{RunError, run, run_with};
-pub use script::{Action, Answer, Answers, Script, ScriptError, ScriptedEvent, ScriptedMessage};
+pub use script::{Action, Answer, Answers, Configured, Script, ScriptError, ScriptedEvent, ScriptedMessage};
 pub use speech::{VoiceAction, VoiceEvent};

@@ -15,6 +15,7 @@ use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::OutboxRecord;
 use crate::ports::rng::Rng;
+use crate::server::speech::built_in;
 use crate::telemetry::recorder::Recorder;
 
 /// A context whose actors were not started, with the built-in models and without companions.
@@ -26,6 +27,7 @@ pub(crate) fn context() -> ActorContext {
         clock: Arc::new(SystemClock),
         rng: Arc::new(Draws::default()),
         models: Models::new(model(), model()),
+        speech: built_in(),
         recorder: Recorder::silent(),
         settings: settings.clone(),
         companions: BTreeMap::new(),
@@ -34,16 +36,7 @@ pub(crate) fn context() -> ActorContext {
 
 /// The entry of the outbox for Aria's reply to the first message.
 pub(crate) fn outbox_record(trigger: Trigger) -> OutboxRecord {
-    OutboxRecord {
-        companion: "aria".into(),
-        trigger,
-        messages: vec![Seq(1)],
-        upto: Seq(1),
-        text: None,
-        parts: Vec::new(),
-        name: None,
-        truncated: false,
-    }
+    OutboxRecord::new("aria".into(), trigger, vec![Seq(1)], Seq(1))
 }
 
 /// A channel of the guild `home`.

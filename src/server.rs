@@ -362,7 +362,6 @@ fn context(
     let Loaded { settings, companions, .. } = loaded;
     let speech = speech::speech(&settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
     Ok(ActorContext {
-        speech,
         compaction_failed,
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store accepts no more writes");
@@ -373,6 +372,7 @@ fn context(
             clock: Arc::new(SystemClock),
             rng: Arc::new(SystemRng),
             models,
+            speech,
             recorder,
             settings: Arc::new(settings),
             companions,

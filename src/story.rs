@@ -8,6 +8,8 @@
 //! * `script`: the replay script of a room; `losses`: what it cannot represent.
 //! * `words`: one sentence for each thing that happened.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub(crate) mod aloud;
 pub(crate) mod course;
 pub(crate) mod fates;

@@ -20,9 +20,10 @@ use tracing_subscriber::{Layer, Registry};
 pub mod attributes;
 pub mod decisions;
 pub mod export;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod gateway;
 pub mod instruments;
-pub mod memory;
 pub mod messages;
 pub mod metrics;
 pub mod model_calls;
@@ -40,8 +41,8 @@ pub mod turns;
 mod tests;
 
 use crate::settings::telemetry::{LogFormat, Telemetry as Settings};
-use export::{ExportError, ExportPlan, Ledger};
-use metrics::{Metrics, MetricsError, MetricsPlan};
+use export::{ExportError, ExportPlan, Ledger, Signal, Target};
+use metrics::Metrics;
 use recorder::Recorder;
 use sampling::Sampling;
 
@@ -59,19 +60,18 @@ pub enum TelemetryError {
         "telemetry.log = \"{directives}\" is not a list of log directives such as \"info\" or \"warn,tertulia=debug\": {error}"
     )]
     Directives { directives: String, error: ParseError },
-    /// The span exporter cannot be created.
+    /// An exporter cannot be created.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// A metrics reader cannot be created.
-    #[error(transparent)]
-    Metrics(#[from] MetricsError),
+    /// The reader for `/metrics` cannot be created.
+    #[error("the Prometheus exporter cannot be created: {0}")]
+    Prometheus(String),
     /// Another subscriber is installed in this process.
     #[error("logging is already set up in this process: {0}")]
     AlreadySet(#[from] tracing::subscriber::SetGlobalDefaultError),
 }
 
 /// Running telemetry. Shut it down on every path out of `main`, after the runtime. Dropping it does the same.
-#[derive(Debug)]
 pub struct Telemetry {
     recorder: Recorder,
     ledger: Ledger,
@@ -85,7 +85,7 @@ pub struct Telemetry {
 pub struct Plans {
     pub spans: Option<ExportPlan>,
     /// The export of metrics, besides `/metrics`.
-    pub metrics: Option<MetricsPlan>,
+    pub metrics: Option<Target>,
     /// What the variables want that is not possible.
     pub refused: Vec<String>,
 }
@@ -98,25 +98,12 @@ impl Plans {
             set.or_else(|| options.otlp_endpoint.clone().filter(|_| name == export::ENDPOINT))
         };
         let mut spans = ExportPlan::from_variables(variable);
-        let mut metrics = MetricsPlan::from_variables(variable);
-        let mut refused = Vec::new();
-        if let Some(why) = export::refused("TRACES", variable)
-            && spans.take().is_some()
-        {
-            refused.push(format!("spans are not exported: {why}"));
-        }
-        if let Some(why) = export::refused("METRICS", variable)
-            && metrics.take().is_some()
-        {
-            refused.push(format!("metrics are not exported: {why}"));
-        }
+        let mut metrics = Target::from_variables(Signal::Metrics, variable);
+        let (no_spans, no_metrics) = (export::refused(Signal::Spans, variable), export::refused(Signal::Metrics, variable));
+        let refused =
+            no_spans.filter(|_| spans.take().is_some()).into_iter().chain(no_metrics.filter(|_| metrics.take().is_some()));
+        let refused = refused.collect();
         Self { spans, metrics, refused }
-    }
-}
-
-impl From<Option<ExportPlan>> for Plans {
-    fn from(spans: Option<ExportPlan>) -> Self {
-        Self { spans, ..Self::default() }
     }
 }
 
@@ -140,22 +127,16 @@ pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
 ///
 /// # Errors
 /// The directives or the endpoint are invalid.
-pub fn build<W, P>(
+pub fn build<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
     options: &Settings,
-    plans: P,
+    plans: Plans,
     writer: W,
     colours: bool,
-) -> Result<(impl Subscriber + Send + Sync + use<W, P>, Telemetry), TelemetryError>
-where
-    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
-    P: Into<Plans>,
-{
-    let plans = plans.into();
+) -> Result<(impl Subscriber + Send + Sync + use<W>, Telemetry), TelemetryError> {
     let filter = log_filter(&options.log)?;
     let ledger = Ledger::default();
     let sampling = Sampling::share(share(options, plans.spans.as_ref()), options.span_queue);
-    let plan = plans.spans.map(|plan| plan.with_default_name(&options.service_name));
-    let provider = plan.map(|plan| plan.provider(options.span_queue, &ledger)).transpose()?;
+    let provider = plans.spans.map(|plan| plan.provider(&options.service_name, options.span_queue, &ledger)).transpose()?;
     let name = plans.metrics.as_ref().and_then(|plan| plan.service_name.as_deref());
     let resource = export::resource(name.unwrap_or(&options.service_name));
     let metrics = Metrics::new(resource, plans.metrics.as_ref())?;
@@ -237,7 +218,7 @@ fn announce(options: &Settings, plan: Option<&ExportPlan>) {
         tracing::warn!(sampler, known, "the sampler in OTEL_TRACES_SAMPLER is not known; using telemetry.sample_ratio");
     }
     let content = options.capture_content;
-    tracing::info!(endpoint = export.shown_endpoint(), sample_ratio = share(options, plan), content, "spans are exported");
+    tracing::info!(endpoint = export.target.shown_endpoint(), sample_ratio = share(options, plan), content, "spans are exported");
 }
 
 fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tertulia::actors::runtime::directory::Sort;
+use tertulia::actors::runtime::actor_keys::ChannelActorKey;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::system::SystemClock;
+use tertulia::domain::id::ChannelId;
 use tertulia::domain::moment::Moment;
 use tertulia::ports::clock::Clock;
 use tokio::time::Instant;
@@ -73,12 +74,14 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
         if when == When::Answered {
             tokio::time::sleep(PAUSE).await;
         }
-        while when == When::Asleep && world.context.directory.alive().any(|(sort, count)| sort == Sort::Channel && count > 0) {
+        let (memberships, directory) = (&world.context.memberships, &world.context.directory);
+        let is_awake = |channel: &ChannelId| directory.find(&ChannelActorKey(channel.clone())).is_some();
+        let awake = || memberships.all().iter().filter(|(channel, _)| is_awake(channel)).count();
+        while when == When::Asleep && awake() > 0 {
             tokio::time::sleep(NAP).await;
         }
         let held = allocated();
-        let awake =
-            world.context.directory.alive().filter(|(sort, _)| *sort == Sort::Channel).map(|(_, count)| count).sum::<usize>();
+        let awake = awake();
         let expected = if messages > 0 && when != When::Asleep { stock.channels } else { 0 };
         if awake != expected {
             eprintln!("{awake} of {} channels are awake after {messages} messages, not {expected}", stock.channels);

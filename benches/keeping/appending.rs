@@ -8,20 +8,21 @@ use futures_util::{StreamExt as _, stream};
 use ractor::{Actor, ActorRef};
 use tertulia::actors::messages::reply::Reply;
 use tertulia::actors::messages::writer::{Accept, Accepted, Refused, Request, WriterMessage};
-use tertulia::actors::runtime::hub::Hub;
+use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::writer::{Arguments, Bounds, Writer};
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
-use tertulia::adapters::system::SystemClock;
 use tertulia::domain::event::Event;
 use tertulia::domain::message::{Author, Message, Role};
 use tertulia::journal::channel_key::ChannelKey;
 use tertulia::ports::store::Store;
 use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::metrics::Metrics;
+use tertulia::telemetry::recorder::Recorder;
 use tokio::time::Instant;
 
 use super::spread;
+use super::system::context;
 
 /// Rooms that the messages are for.
 const ROOMS: usize = 100;
@@ -72,16 +73,10 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let metrics = Metrics::local();
     let store: Arc<dyn Store> =
         if way.on_disk { Arc::new(open(folder.path(), metrics.instruments())?) } else { Arc::new(MemoryStore::new()) };
-    let arguments = Arguments {
-        platforms: tertulia::ports::chat_platform::Platforms::default(),
-        store: store.clone(),
-        clock: Arc::new(SystemClock),
-        hub: Hub::new(),
-        instruments: metrics.instruments(),
-        deliver: Arc::new(|_, _, _| ()),
-        report: Arc::new(|fate| eprintln!("{fate:?}")),
-        bounds: Bounds { group_batches: way.group, ..Bounds::default() },
-    };
+    let recorder = Recorder::new(None, false, metrics.instruments());
+    let context = ActorContext { store_failed: Arc::new(|why| eprintln!("{why}")), ..context(store.clone(), recorder)? };
+    let bounds = Bounds { group_batches: way.group, ..Bounds::default() };
+    let arguments = Arguments { context, deliver: Arc::new(|_, _, _| ()), bounds };
     let (writer, ended) = Actor::spawn(None, Writer, arguments).await?;
     let channel_keys: Vec<_> =
         (0..ROOMS).map(|room| ChannelKey::new(&"home".into(), &format!("console:{room}").into())).collect();

@@ -8,6 +8,9 @@
 
 mod appending;
 mod recovering;
+#[path = "../shared/system.rs"]
+#[expect(dead_code, reason = "others use more of it")]
+mod system;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

@@ -22,6 +22,7 @@ use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::inbound_events::InboundMessage;
 use tertulia::server::CACHE_BYTES;
+use tertulia::server::speech::built_in;
 use tertulia::settings::Loaded;
 use tertulia::telemetry::Telemetry;
 use tertulia::telemetry::metrics::Metrics;
@@ -76,6 +77,7 @@ impl InProcess {
             clock: Arc::new(SystemClock),
             rng: Arc::new(SystemRng),
             models: Models::new(model.clone(), model),
+            speech: built_in(),
             recorder: telemetry.recorder(),
             settings: Arc::new(settings),
             companions,

@@ -44,7 +44,7 @@ struct Slow {
 #[async_trait]
 impl LanguageModel for Slow {
     async fn ask(&self, request: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let is_measured = request.user().contains("in hand") || request.system().contains("in hand");
+        let is_measured = request.user().contains("in hand") || request.messages[0].words().contains("in hand");
         if is_measured && self.is_slow {
             sleep(TAKES).await;
         }

@@ -12,6 +12,7 @@ use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use tertulia::ports::store::Store;
+use tertulia::server::speech::built_in;
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
 use tertulia::telemetry::recorder::Recorder;
@@ -62,6 +63,7 @@ pub fn context_with(
             clock: Arc::new(SystemClock),
             rng: Arc::new(SystemRng),
             models: Models::new(model.clone(), model),
+            speech: built_in(),
             recorder,
             settings,
             companions: cast,

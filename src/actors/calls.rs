@@ -18,7 +18,6 @@ mod recognition;
 mod rehearsed;
 mod services;
 pub mod shutdown;
-mod silent;
 mod synthesis;
 pub mod voice_call;
 mod voice_user;
@@ -30,7 +29,7 @@ use parking_lot::Mutex;
 
 use crate::actors::calls::allowances::Allowances;
 use crate::actors::calls::call::SharedCall;
-use crate::actors::calls::providers::{Provider, Recognisers, Voices};
+use crate::actors::calls::providers::{Recognisers, Voices};
 use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
@@ -48,15 +47,6 @@ pub struct Speech {
     pub audio: Arc<dyn Audio>,
     pub recognition: Recognisers,
     pub synthesis: Voices,
-}
-
-impl Speech {
-    /// Nothing is heard, and nothing said.
-    pub fn silent() -> Self {
-        let silent = Arc::new(silent::Silent);
-        let recognition = Recognisers::new(Provider::unlimited(silent.clone()), []);
-        Self { audio: silent.clone(), recognition, synthesis: Voices::new(Provider::unlimited(silent), []) }
-    }
 }
 
 /// All calls. Cheap to clone.

@@ -19,7 +19,6 @@ mod losses;
 mod members;
 mod notes;
 mod post_commit;
-mod posting;
 mod questions;
 mod replies;
 mod restore;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Accepted, Refused, Request, WriteError};
+use crate::actors::messages::writer::{Accept, Accepted, Refused, Request};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::requests::send_to_writer;
+use crate::actors::writer::requests::{ask, writer_ref};
 use crate::domain::address::{self, Incoming};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
@@ -71,10 +70,8 @@ impl Inbound {
         if self.is_crowded(&ChannelActorKey(channel_key.channel.clone())) {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
         }
-        let (reply, accepted) = Reply::awaited();
-        let accept = Accept { channel_key: channel_key.clone(), at: None, event, id, reply };
-        send_to_writer(&self.context, Request::Accept(accept))?;
-        accepted.await.unwrap_or(Err(WriteError::Unknown.into()))
+        let channel_key = channel_key.clone();
+        ask(&writer_ref(&self.context)?, |reply| Request::Accept(Accept { channel_key, at: None, event, id, reply })).await
     }
 
     /// Whether too much waits to be handled by a channel.

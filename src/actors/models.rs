@@ -16,14 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 pub use handle::{Models, Pool, Question};
 
 use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest};
 use crate::actors::messages::reply::{Dropped, Reply};
-use crate::actors::runtime::directory::Sort;
+use crate::actors::runtime::actor_keys::PoolKey;
+use crate::actors::runtime::directory::{Directory, Registration, Sort};
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::moment::Moment;
 use crate::ports::language_model::{Answer, Draft, NoAnswer, Usage};
 use crate::ports::rng::Rng;
@@ -34,7 +35,6 @@ use crate::telemetry::plain::Plain;
 use failing_models::FailingModels;
 use measures::Measures;
 use schedule::{Entry, Schedule, Step};
-use worker::Worker;
 
 /// The pool's actor, named `side_models` in the tree.
 pub struct SideModels {
@@ -43,6 +43,7 @@ pub struct SideModels {
     /// Spreads the retries of calls that failed together.
     pub rng: Arc<dyn Rng>,
     pub instruments: Instruments,
+    pub directory: Directory,
 }
 
 /// All of the pool's state can be lost, because dropping a question answers it.
@@ -55,25 +56,17 @@ pub struct State {
     /// The first call to the models in force. What became of earlier calls says nothing about these.
     first: CallId,
     measures: Measures,
-    alarm: Option<Alarm>,
+    /// When the pool wakes next, and the timer of that.
+    alarm: Option<(Moment, OwnedTask)>,
     _counted: Counted,
+    _registration: Registration,
 }
 
 struct Waiting {
     job: Job,
     reply: Reply<Outcome, Dropped>,
-    worker: Option<Worker>,
-}
-
-struct Alarm {
-    at: Moment,
-    task: AbortHandle,
-}
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    /// The running call.
+    worker: Option<OwnedTask>,
 }
 
 impl Actor for SideModels {
@@ -81,8 +74,9 @@ impl Actor for SideModels {
     type State = State;
     type Arguments = ();
 
-    async fn pre_start(&self, _myself: ActorRef<PoolMessage>, (): ()) -> Result<State, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<PoolMessage>, (): ()) -> Result<State, ActorProcessingErr> {
         Ok(State {
+            _registration: self.directory.register(&PoolKey(), &myself),
             started: Instant::now(),
             schedule: Schedule::new(self.settings.clone()),
             questions: BTreeMap::new(),
@@ -118,10 +112,6 @@ impl Actor for SideModels {
                 state.schedule.prompt_failed(now, call)
             }
             PoolMessage::NotNeeded(call) => state.schedule.not_needed(now, call),
-            PoolMessage::SummaryShed => {
-                state.measures.shed_summary();
-                Vec::new()
-            }
             PoolMessage::Replaced(first) => {
                 (state.failing_models, state.first) = (FailingModels::default(), first);
                 state.schedule.close_breakers(now)
@@ -233,14 +223,14 @@ impl State {
         if is_retry && let Some(drafts) = &question.job.drafts {
             drop(drafts.send(Draft::Restart));
         }
-        question.worker = Some(Worker::start(myself.clone(), call, question.job.clone(), instruments));
+        question.worker = Some(worker::start(myself.clone(), call, question.job.clone(), instruments));
     }
 
     fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {
         // Also wakes when a breaker half-opens, so that the gauge of open breakers falls although nobody asks.
         let next = self.schedule.next_wakeup().into_iter().chain(self.schedule.circuit_open(now)).min();
         // An earlier alarm stays, and is set again when it has rung. A new alarm for each question would cost much without need.
-        if self.alarm.as_ref().is_some_and(|alarm| alarm.at > now && next.is_none_or(|next| alarm.at <= next)) {
+        if self.alarm.as_ref().is_some_and(|(at, _)| *at > now && next.is_none_or(|next| *at <= next)) {
             return;
         }
         let pool = myself.clone();
@@ -250,7 +240,7 @@ impl State {
                 tokio::time::sleep_until(due).await;
                 drop(pool.cast(PoolMessage::Wake));
             };
-            Alarm { at, task: tokio::spawn(ring).abort_handle() }
+            (at, tokio::spawn(ring).into())
         });
     }
 

@@ -27,16 +27,13 @@ pub use sweep::{Pace, Sweep};
 use self::queue::{StoreTask, WriteQueue};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::writer::{Held, Own, WriterMessage};
-use crate::actors::runtime::directory::{Address, Sort};
-use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::actor_keys::WriterKey;
+use crate::actors::runtime::context::{ActorContext, Registered};
+use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, GuildId, Ward};
 use crate::journal::reader::{ReadError, Reader};
-use crate::ports::chat_platform::Platforms;
-use crate::ports::clock::Clock;
 use crate::ports::store::{Batch, Refusal, Store, StoreError};
-use crate::telemetry::instruments::Instruments;
-use crate::telemetry::instruments::kinds::Counted;
 
 #[derive(Debug, Default)]
 pub struct Writer;
@@ -46,27 +43,10 @@ pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, ChannelMessage) + Send + Syn
 
 #[derive(Clone)]
 pub struct Arguments {
-    /// The store. The writer takes every ward that it is asked to write to.
-    pub store: Arc<dyn Store>,
-    /// Gives inbound events their time.
-    pub clock: Arc<dyn Clock>,
-    /// Receives the committed events for publication.
-    pub hub: Hub,
-    /// The platforms, whose names are labels of metrics.
-    pub platforms: Platforms,
-    pub instruments: Instruments,
+    pub context: ActorContext,
     /// Dispatches committed inbound events to their channel, in the order of numbers. Must not block.
     pub deliver: Deliver,
-    /// Is called when the store as a whole has failed. Must not block.
-    pub report: Arc<dyn Fn(Fate) + Send + Sync>,
     pub bounds: Bounds,
-}
-
-/// A failure of the store as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// The store can no longer be written, or its content is unknown. This writer writes nothing more. The store must be opened again.
-    StoreFailed(String),
 }
 
 /// The limits of the writer.
@@ -104,7 +84,7 @@ impl Default for Bounds {
 /// All of this state can be read again from the store.
 pub struct State {
     queue: WriteQueue,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 impl Actor for Writer {
@@ -112,9 +92,9 @@ impl Actor for Writer {
     type State = State;
     type Arguments = Arguments;
 
-    async fn pre_start(&self, _: ActorRef<WriterMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let counted = arguments.instruments.actors.one([Sort::Writer.as_str()]);
-        Ok(State { queue: WriteQueue::new(arguments), _counted: counted })
+    async fn pre_start(&self, myself: ActorRef<WriterMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let registration = arguments.context.register(&WriterKey(), &myself);
+        Ok(State { queue: WriteQueue::new(arguments), _registration: registration })
     }
 
     async fn handle(

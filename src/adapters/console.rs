@@ -9,6 +9,7 @@
 
 mod auth;
 mod body;
+mod bundle;
 mod connection;
 mod external;
 mod forwarded;

@@ -1,11 +1,12 @@
 //! How services of others are called: bounded messages, and keys hidden in every error.
 
-pub(in crate::adapters) mod address;
 pub(in crate::adapters) mod body;
 pub(in crate::adapters) mod failure;
+pub(in crate::adapters) mod fields;
 pub(in crate::adapters) mod first;
 #[cfg(test)]
 pub(in crate::adapters) mod fuzz;
+pub(in crate::adapters) mod service;
 pub(in crate::adapters) mod sse;
 pub(in crate::adapters) mod told;
 pub(in crate::adapters) mod web_socket;

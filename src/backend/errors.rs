@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::membership::changes::MembershipError;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{self, MetaWriteError, WriteError};
+use crate::actors::messages::writer::{self, WriteError};
 use crate::journal::reader::ReadError;
 use crate::journal::record::RecordError;
 use crate::ports::backend::Refused;
@@ -75,15 +75,6 @@ impl From<writer::Refused> for Refused {
                 Self::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
             }
             writer::Refused::WriteError(lost) => lost.into(),
-        }
-    }
-}
-
-impl From<MetaWriteError> for Refused {
-    fn from(error: MetaWriteError) -> Self {
-        match error {
-            MetaWriteError::Exists { .. } => Self::Conflict(error.to_string()),
-            MetaWriteError::WriteError(lost) => lost.into(),
         }
     }
 }
@@ -162,8 +153,7 @@ impl From<MembershipError> for InboundError {
     fn from(error: MembershipError) -> Self {
         match error {
             MembershipError::SharedName(_) => Self::Broken(error.to_string()),
-            MembershipError::Metadata(MetaWriteError::WriteError(lost)) => lost.into(),
-            MembershipError::Metadata(exists @ MetaWriteError::Exists { .. }) => not_recorded(&exists.to_string()),
+            MembershipError::Metadata(lost) => lost.into(),
             MembershipError::Journal(error) => error.into(),
         }
     }
@@ -200,7 +190,7 @@ mod tests {
             (WriteError::Unavailable("the disk is full".into()).into(), Some(RETRY_AFTER)),
             (WriteError::Deleted.into(), Some(RETRY_AFTER)),
             (WriteError::Unfit("nonsense").into(), None),
-            (MembershipError::Metadata(WriteError::Unknown.into()).into(), Some(RETRY_AFTER)),
+            (MembershipError::Metadata(WriteError::Unknown).into(), Some(RETRY_AFTER)),
             (MembershipError::Journal(WriteError::Unknown.into()).into(), Some(RETRY_AFTER)),
             (RewriteError::Write(WriteError::Unknown.into()).into(), Some(RETRY_AFTER)),
             (ReadError::from(StoreError::Failed("gone".into())).into(), Some(RETRY_AFTER)),

@@ -178,18 +178,17 @@ impl ActorBackend {
 
     /// Removes the person from usage records. Returns whether any named them, and the first record that cannot be read.
     pub(super) async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
-        let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
+        let reader = self.reader();
+        let mut pages = reader.pages(key::used_by(guild), key::used_by(guild).end());
         let (mut has_used, mut illegible) = (false, None);
-        loop {
-            let page = self.context.store.scan(from, to.clone(), false, PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok((has_used, illegible)) };
-            from = key::successor(last);
+        while let Some(page) = pages.next().await? {
             let writes = writes_without_person(person, page, &mut illegible);
             if !writes.is_empty() {
                 has_used = true;
                 self.write_meta(Ward::of(guild), writes).await?;
             }
         }
+        Ok((has_used, illegible))
     }
 }
 

@@ -2,14 +2,19 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
-use reqwest::Url;
+use reqwest::{Method, Url};
+use serde_json::Value;
 
-use super::client::Client;
+use super::client::{Client, block_on};
 use super::failure::Failure;
 use crate::adapters::store::sled::is_in_use;
 use crate::server::{holds_a_store, running};
 use crate::settings::Loaded;
+
+/// A server that was not named, and takes longer than this to answer, is not found.
+const FINDING_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(super) enum Access {
     Server(Client),
@@ -24,9 +29,13 @@ pub(super) enum Access {
 pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failure> {
     let token = loaded.settings.server.token().map_err(|problem| Failure::Usage(format!("server.{problem}")))?;
     if let Some(named) = named {
-        let url = Url::parse(named).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let is_host_and_port = !named.contains("://") && named.contains(':');
+        let url = if is_host_and_port { format!("http://{named}") } else { named.to_owned() };
+        let url = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| {
-            Failure::Usage(format!("--server {named:?} is not a URL; give the whole URL, for example http://127.0.0.1:7878"))
+            Failure::Usage(format!(
+                "--server {named:?} is not an address: give one like 127.0.0.1:7878 or https://talk.example.org"
+            ))
         })?;
         return Client::new(url, token, true).map(Access::Server);
     }
@@ -42,6 +51,28 @@ pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failu
         ))
     })?;
     Client::new(url, token, false).map(Access::Server)
+}
+
+/// Finds the way to the data, for a command that only reads. If nothing runs on the data folder and it holds no store, a server that answers on
+/// `server.listen` is asked. It is not sent the token: anybody on this machine may listen there.
+pub(super) fn find_to_read(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failure> {
+    let found = find(loaded, named)?;
+    if matches!(found, Access::Server(_)) || holds_a_store(&loaded.settings.storage.path) {
+        return Ok(found);
+    }
+    Ok(listening(loaded).map_or(found, Access::Server))
+}
+
+/// The server on `server.listen`, if one answers as tertulia does.
+pub(super) fn listening(loaded: &Loaded) -> Option<Client> {
+    let address = loaded.settings.server.address().ok().filter(|address| address.port() != 0)?;
+    let url = reachable(Url::parse(&format!("http://{address}")).ok()?);
+    let client = Client::new(url, None, false).ok()?;
+    let request = client.request(Method::GET, "/readyz", &[]).timeout(FINDING_DEADLINE);
+    // One that is not ready answers with an error status.
+    let answer = async { request.send().await.ok()?.json::<Value>().await.ok() };
+    let answer = block_on(async { Ok(answer.await) }).ok()??;
+    answer["ready"].is_boolean().then_some(client)
 }
 
 /// Fails while a server has the store open, for commands that need exclusive access.

@@ -25,13 +25,16 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
             let summary = if json { visible::json(&format!("{:#}\n", as_json(&loaded))) } else { as_text(&loaded) };
             print(&summary)
         }
-        Err(problems) => {
-            if json {
-                print(&visible::json(&format!("{:#}\n", json!({ "ok": false, "problems": problems.0 }))));
-            }
-            complain(&problems)
-        }
+        Err(problems) => refuse(&problems, json),
     }
+}
+
+/// Prints problems with settings to standard error, and with `json` to standard output, too. Returns the exit code.
+pub(super) fn refuse(problems: &Problems, json: bool) -> ExitCode {
+    if json {
+        print(&visible::json(&format!("{:#}\n", json!({ "ok": false, "problems": problems.0 }))));
+    }
+    complain(problems)
 }
 
 /// Prints problems with settings to standard error, and returns the exit code.

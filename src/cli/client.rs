@@ -66,10 +66,14 @@ impl Client {
         let detail = spaced(&detail);
         Err(match status {
             _ if body["type"] == DAMAGED => Failure::Store(detail),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failure::Failed(format!(
-                "{} denies access: {detail}; set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file to its token",
-                self.address()
-            )),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                // A server that was found by its address alone is not sent the token.
+                let and = if self.token.is_none() && !self.is_named { ", and name the server with --server" } else { "" };
+                Failure::Failed(format!(
+                    "{} denies access: {detail}; set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file to its token{and}",
+                    self.address()
+                ))
+            }
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => Failure::Usage(detail),
             _ => Failure::Failed(detail),
         })

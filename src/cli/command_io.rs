@@ -12,9 +12,14 @@ use crate::settings::{self, Loaded, Sources};
 
 /// Loads the settings and runs a command with them. Errors go to standard error.
 pub(super) fn run_with_settings(sources: &Sources, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
+    run_with_settings_as(sources, false, run)
+}
+
+/// The same. With `json`, problems with the settings go to standard output, too, as one JSON object.
+pub(super) fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
     let loaded = match settings::load(sources) {
         Ok(loaded) => loaded,
-        Err(problems) => return check::complain(&problems),
+        Err(problems) => return check::refuse(&problems, json),
     };
     // The store's warnings are for people. If a subscriber is installed already, they go there.
     let _ = tracing_subscriber::fmt()

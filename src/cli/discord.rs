@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::client::block_on;
-use super::command_io::{print, print_json, run_with_settings};
+use super::command_io::{print, print_json, run_with_settings_as};
 use super::failure::Failure;
 use super::visible;
 use crate::adapters::discord::check::{Report, Servers, check};
@@ -56,20 +56,34 @@ pub struct Check {
 /// Runs the check. The exit code says whether Discord would work.
 pub fn run(sources: &Sources, command: Discord) -> ExitCode {
     let Discord::Check(options) = command;
-    run_with_settings(sources, |loaded| run_check(&loaded, options))
+    let json = options.json;
+    run_with_settings_as(sources, json, |loaded| {
+        let report = checked(&loaded, options).inspect_err(|failure| {
+            if json {
+                // What fails here is reported in any case.
+                let _ = print_json(&format!(
+                    "{:#}",
+                    json!({ "ok": false, "problems": [{ "place": null, "line": null, "message": failure.to_string() }] })
+                ));
+            }
+        })?;
+        show(&report, json)
+    })
 }
 
-fn run_check(loaded: &Loaded, options: Check) -> Result<(), Failure> {
+fn checked(loaded: &Loaded, options: Check) -> Result<Report, Failure> {
     let settings = &loaded.settings.discord;
     let usage = |problem: &dyn std::fmt::Display| Failure::Usage(format!("discord.{problem}"));
     let token = settings.token().map_err(|problem| usage(&problem))?.ok_or_else(no_token)?;
     let servers = if options.server.is_empty() { Servers::First(options.servers.into()) } else { Servers::These(options.server) };
-    let report =
-        block_on(async { check(settings, token, &servers, Arc::new(SystemClock)).await.map_err(|problem| usage(&problem)) })?;
-    if options.json {
-        print_json(&format!("{:#}", as_json(&report)?))?
+    block_on(async { check(settings, token, &servers, Arc::new(SystemClock)).await.map_err(|problem| usage(&problem)) })
+}
+
+fn show(report: &Report, json: bool) -> Result<(), Failure> {
+    if json {
+        print_json(&format!("{:#}", as_json(report)?))?
     } else {
-        print(&visible::lines(&as_text(&report)))?
+        print(&visible::lines(&as_text(report)))?
     }
     match report.problems() {
         0 => Ok(()),

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -41,7 +40,10 @@ impl Health {
 fn check(loaded: &Loaded, named: Option<&str>) -> Result<Health, Failure> {
     match access::find(loaded, named) {
         Ok(Access::Server(client)) => block_on(async { Ok(ask(client).await) }),
-        Ok(Access::Store) => Ok(Health::unreachable(None, no_server_at(&loaded.settings.storage.path))),
+        Ok(Access::Store) => match access::listening(loaded) {
+            Some(client) => block_on(async { Ok(ask(client).await) }),
+            None => Ok(Health::unreachable(None, no_server(loaded))),
+        },
         // A server that has not reported its address yet is still starting.
         Err(Failure::Store(starting)) => Ok(Health::unreachable(None, starting)),
         Err(failure) => Err(failure),
@@ -118,13 +120,14 @@ fn failing_parts(object: &Value) -> String {
     spaced(&text)
 }
 
-fn no_server_at(data: &Path) -> String {
-    let shown = data.display();
+fn no_server(loaded: &Loaded) -> String {
+    let data = &loaded.settings.storage.path;
+    let (shown, listen) = (data.display(), &loaded.settings.server.listen);
     match fs::File::open(data.join("lock")) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             format!("this user may not read {shown}: run this as the server's user, or name the server with --server")
         }
-        _ => format!("no server runs on {shown}: start it, or set storage.path or --config as for the server"),
+        _ => format!("no server runs on {shown}, and none answers on {listen}: start it, or name the server with --server"),
     }
 }
 

@@ -78,7 +78,7 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         /// Ask this server [default: the one that runs on the data folder, if one does]
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "ADDRESS")]
         server: Option<String>,
     },
     /// Copy the whole store into one new file; a server may run on it
@@ -88,7 +88,7 @@ pub enum Command {
         #[arg(value_name = "DIR|FILE.backup")]
         to: PathBuf,
         /// Ask this server [default: the one that runs on the data folder, if one does]
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "ADDRESS")]
         server: Option<String>,
     },
     /// Create the store of an empty data folder from a backup; no server may run on it
@@ -151,7 +151,7 @@ pub enum Command {
         #[arg(long)]
         yes: bool,
         /// Ask this server [default: the one that runs on the data folder, if one does]
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "ADDRESS")]
         server: Option<String>,
     },
 }
@@ -170,7 +170,7 @@ pub fn run(sources: &Sources, history: History) -> ExitCode {
     run_with_settings(sources, |loaded| match command {
         Command::Export { room, form, out, person, guild, server } => {
             let guild_and_person = guild.zip(person);
-            export::run(loaded, server.as_deref(), room, guild_and_person, form, out.as_deref())
+            export::run(loaded, server.as_deref(), room, guild_and_person, form, (out.as_deref(), json))
         }
         Command::Backup { to, server } => copies::backup(&loaded, server.as_deref(), &to, json),
         Command::Restore { from } => copies::restore(&loaded, &from, json),

@@ -21,6 +21,17 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     let data = std::path::absolute(data).unwrap_or_else(|_| data.clone());
     let settings = loaded.sources.join(", ");
     tracing::info!(version = env!("CARGO_PKG_VERSION"), settings, data = %visible::path(&data), "starting");
+    if !sources.folder.is_dir() {
+        let names = loaded.companions.values().map(|companion| &*companion.name).collect::<Vec<_>>().join(", ");
+        tracing::info!(
+            companions = names,
+            "there is no folder {} here, so the built-in settings and companions are used",
+            sources.folder.display()
+        );
+    }
+    if !server::holds_a_store(&data) {
+        tracing::info!(data = %visible::path(&data), "a new store begins; histories of another folder are found with storage.path");
+    }
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }

@@ -12,14 +12,16 @@ use crate::settings::duration::duration;
 
 /// What a time may look like, for error messages.
 const TIMES: &str = "2026-05-01T22:14:05Z, 2026-05-01 22:14, 2026-05-01 (its beginning), 22:14 (in the last 24 hours), \
-    or how long ago it was: 2h30m, 7d, 4w";
+    yesterday, yesterday 22:14, now, or how long ago it was: 2h30m, 10 min ago, 7d, 4w";
 
-/// Reads RFC 3339, a date with or without a time of day, a time of day in the last 24 hours, or a [`duration`] before now.
+/// Reads RFC 3339, a date with or without a time of day, a time of day in the last 24 hours, `today` and `yesterday` with or without a time of day,
+/// `now`, or a [`duration`] before now.
 pub(super) fn moment(text: &str, now: Moment) -> Option<Moment> {
     let text = text.trim();
     from_rfc3339(text)
         .or_else(|| text.parse::<civil::DateTime>().ok().and_then(in_utc))
         .or_else(|| time_of_day(text, now))
+        .or_else(|| named_day(text, now))
         .or_else(|| duration(text.strip_suffix("ago").unwrap_or(text)).map(|ago| now - ago))
 }
 
@@ -28,12 +30,31 @@ fn in_utc(time: civil::DateTime) -> Option<Moment> {
     u64::try_from(timestamp.as_microsecond()).ok().map(Moment::from_micros)
 }
 
-fn time_of_day(text: &str, now: Moment) -> Option<Moment> {
+/// The date in UTC.
+fn date(now: Moment) -> Option<civil::Date> {
+    let timestamp = Timestamp::from_microsecond(i64::try_from(now.as_micros()).ok()?).ok()?;
+    Some(TimeZone::UTC.to_datetime(timestamp).date())
+}
+
+fn time(text: &str) -> Option<civil::Time> {
     // The parser would also take the time out of a date with a time.
     let is_time = text.contains(':') && !text.contains('-');
-    let time: civil::Time = text.parse().ok().filter(|_| is_time)?;
-    let timestamp = Timestamp::from_microsecond(i64::try_from(now.as_micros()).ok()?).ok()?;
-    let today = in_utc(TimeZone::UTC.to_datetime(timestamp).date().to_datetime(time))?;
+    text.parse().ok().filter(|_| is_time)
+}
+
+fn named_day(text: &str, now: Moment) -> Option<Moment> {
+    let (day, at) = text.split_once(' ').unwrap_or((text, "00:00"));
+    let date = match day {
+        "now" if day == text => return Some(now),
+        "today" => date(now)?,
+        "yesterday" => date(now)?.yesterday().ok()?,
+        _ => return None,
+    };
+    in_utc(date.to_datetime(time(at.trim())?))
+}
+
+fn time_of_day(text: &str, now: Moment) -> Option<Moment> {
+    let today = in_utc(date(now)?.to_datetime(time(text)?))?;
     let day = Duration::from_secs(86_400);
     Some(if today > now { today - day } else { today })
 }
@@ -75,6 +96,12 @@ mod tests {
             ("1d 2h30m ago", "2026-05-02T07:30:00.000Z"),
             ("90s", "2026-05-03T09:58:30.000Z"),
             ("2w", "2026-04-19T10:00:00.000Z"),
+            ("2 min ago", "2026-05-03T09:58:00.000Z"),
+            ("10 minutes ago", "2026-05-03T09:50:00.000Z"),
+            ("yesterday", "2026-05-02T00:00:00.000Z"),
+            ("yesterday 22:14", "2026-05-02T22:14:00.000Z"),
+            ("today", "2026-05-03T00:00:00.000Z"),
+            ("now", "2026-05-03T10:00:00.000Z"),
         ] {
             assert_eq!(moment(text, now()).map(rfc3339), Some(expected.to_owned()), "{text}");
         }
@@ -90,8 +117,10 @@ mod tests {
         for text in [
             "",
             "ago",
-            "yesterday",
             "noon",
+            "yesterday 25:00",
+            "tomorrow",
+            "now 10:00",
             "2026-13-01",
             "2026-5-1",
             "25:00",

@@ -74,7 +74,7 @@ pub struct Usage {
     pub json: bool,
 
     /// Ask this server [default: the one that runs on the data folder, if one does]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "ADDRESS")]
     pub server: Option<String>,
 }
 
@@ -97,7 +97,7 @@ pub fn run(sources: &Sources, options: &Usage) -> ExitCode {
 
 fn show(loaded: Loaded, options: &Usage) -> Result<(), Failure> {
     let query = query(options, SystemClock.now())?;
-    let access = access::find(&loaded, options.server.as_deref())?;
+    let access = access::find_to_read(&loaded, options.server.as_deref())?;
     let bar = ProgressBar::new_spinner().with_message("counting");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let usage = fetch(loaded, access, query);

@@ -34,7 +34,7 @@ Examples:
   tertulia why discord:1234 aria         the same for a channel on Discord
 
 All times are UTC. If a server runs on the data folder (storage.path), the command asks it, with the admin token from the settings. Otherwise it \
-opens the store itself.
+opens the store itself; if there is none, it asks the server on server.listen, without the token.
 
 Exit codes:
   0  done
@@ -53,8 +53,8 @@ pub struct Why {
     #[arg(value_name = "COMPANION")]
     pub companion: Option<String>,
 
-    /// Show the latest decision at this time: 2026-05-01T22:14:05Z, 2026-05-01 22:14, 2026-05-01, 22:14 (in the last 24 hours), 2h30m ago; or the decision
-    /// with this number
+    /// Show the latest decision at this time: 2026-05-01T22:14:05Z, 2026-05-01 22:14, 2026-05-01, 22:14 (in the last 24 hours), yesterday 22:14,
+    /// 2h30m ago; or the decision with this number
     #[arg(long, value_name = "TIME", conflicts_with = "message")]
     pub at: Option<String>,
 
@@ -63,7 +63,7 @@ pub struct Why {
     pub message: Option<String>,
 
     /// Ask this server [default: the one that runs on the data folder, if one does]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "ADDRESS")]
     pub server: Option<String>,
 
     /// Print the JSON object that GET /api/why returns
@@ -78,7 +78,7 @@ pub fn run(sources: &Sources, why: Why) -> ExitCode {
 
 fn show(loaded: Loaded, why: &Why) -> Result<(), Failure> {
     let query = query(why)?;
-    let (answer, is_from_server) = match access::find(&loaded, why.server.as_deref())? {
+    let (answer, is_from_server) = match access::find_to_read(&loaded, why.server.as_deref())? {
         Access::Server(client) => (block_on(from_server(&client, &query))?, true),
         Access::Store => {
             access::require_store(&loaded.settings.storage.path)?;

@@ -133,13 +133,6 @@ pub fn sweep_in(key: &Key) -> Option<ChannelNo> {
     key.as_bytes().strip_prefix(sweeps(Ward(ward)).as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
 }
 
-/// The channel of a key of [`index_removal`].
-pub fn index_removal_in(key: &Key) -> Option<ChannelNo> {
-    let [ward, ..] = *key.as_bytes() else { return None };
-    let rest = key.as_bytes().strip_prefix(index_removals(Ward(ward)).as_bytes())?;
-    (rest.len() == 12).then(|| channel_before_number(key)).flatten()
-}
-
 /// The key of the record that a server was started at this moment. Ward 0.
 pub fn start(at: Moment) -> Key {
     Key::new(Ward(0), Kind::Meta).text("start").number(at.as_micros())

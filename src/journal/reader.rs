@@ -95,6 +95,23 @@ pub struct Range {
     pub newest_first: bool,
 }
 
+/// The keys from `from` (inclusive) to `to` (exclusive) and their values, a page at a time.
+pub struct Pages<'a> {
+    store: &'a dyn Store,
+    from: Key,
+    to: Key,
+}
+
+impl Pages<'_> {
+    /// The next page. `None`: there is none.
+    pub async fn next(&mut self) -> Result<Option<Vec<(Key, Value)>>, ReadError> {
+        let page = self.store.scan(self.from.clone(), self.to.clone(), false, PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(None) };
+        self.from = key::successor(last);
+        Ok(Some(page))
+    }
+}
+
 /// Reads records from a store.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
@@ -171,36 +188,33 @@ impl<'a> Reader<'a> {
     async fn newest_at(&self, ward: Ward, no: ChannelNo, last: Seq) -> Result<Moment, ReadError> {
         let key = Key::event(ward, no, last);
         let Some(value) = self.store.get(key.clone()).await? else { return Ok(Moment::ZERO) };
-        if let Ok(recorded) = decode_event(&key, &value) {
-            return Ok(recorded.at);
-        }
-        let (from, mut to) = (Key::event(ward, no, Seq::NONE), key);
-        loop {
-            let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
-            if let Some(recorded) = page.iter().find_map(|(key, value)| decode_event(key, value).ok()) {
-                return Ok(recorded.at);
-            }
-            match page.last() {
-                Some((oldest, _)) if page.len() == NEWEST => to = oldest.clone(),
-                _ => return Ok(Moment::ZERO),
-            }
+        let time = |key: &Key, value: &Value| decode_event(key, value).ok().map(|recorded| recorded.at);
+        match time(&key, &value) {
+            Some(at) => Ok(at),
+            None => Ok(self.newest(Key::event(ward, no, Seq::NONE), key, time).await?.unwrap_or(Moment::ZERO)),
         }
     }
 
     /// The newest inbound event, at or after a known one. An unreadable event counts as one, because it may be one.
     async fn newest_heard(&self, ward: Ward, no: ChannelNo, known: Seq, last: Seq) -> Result<Seq, ReadError> {
-        let (from, mut to) = (Key::event(ward, no, known.next()), Key::event(ward, no, last.next()));
+        let inbound = |key: &Key, value: &Value| {
+            let is_inbound = decode_event(key, value).map_or(true, |recorded| recorded.event.is_inbound());
+            key.last_number().filter(|_| is_inbound).map(Seq)
+        };
+        let (from, to) = (Key::event(ward, no, known.next()), Key::event(ward, no, last.next()));
+        Ok(self.newest(from, to, inbound).await?.unwrap_or(known))
+    }
+
+    /// What is found in the newest entry of a range in which something is found.
+    async fn newest<T>(&self, from: Key, mut to: Key, find: impl Fn(&Key, &Value) -> Option<T>) -> Result<Option<T>, ReadError> {
         loop {
             let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
-            for (key, value) in &page {
-                let is_inbound = decode_event(key, value).map_or(true, |recorded| recorded.event.is_inbound());
-                if let Some(seq) = key.last_number().filter(|_| is_inbound) {
-                    return Ok(Seq(seq));
-                }
+            if let Some(found) = page.iter().find_map(|(key, value)| find(key, value)) {
+                return Ok(Some(found));
             }
             match page.last() {
                 Some((oldest, _)) if page.len() == NEWEST => to = oldest.clone(),
-                _ => return Ok(known),
+                _ => return Ok(None),
             }
         }
     }
@@ -233,12 +247,8 @@ impl<'a> Reader<'a> {
 
     /// Reads one event of a journal.
     pub async fn event(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<Recorded>, ReadError> {
-        let range = Range {
-            after: Seq(seq.0.saturating_sub(1)),
-            before: Some(Seq(seq.0.saturating_add(1))),
-            limit: 1,
-            newest_first: false,
-        };
+        let (after, before) = (Seq(seq.0.saturating_sub(1)), Some(Seq(seq.0.saturating_add(1))));
+        let range = Range { after, before, limit: 1, newest_first: false };
         Ok(self.events(channel_key, range).await?.into_iter().find(|event| event.seq == seq))
     }
 
@@ -296,10 +306,9 @@ impl<'a> Reader<'a> {
         to: Option<Moment>,
         mut take: impl FnMut(UsageRecord) -> ControlFlow<()>,
     ) -> Result<(), ReadError> {
-        let mut from = key::usage_from(guild, from);
         let to = to.map_or_else(|| key::used_by(guild).end(), |to| key::usage_from(guild, to));
-        loop {
-            let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await?;
+        let mut pages = self.pages(key::usage_from(guild, from), to);
+        while let Some(page) = pages.next().await? {
             for (key, value) in &page {
                 // An unreadable record does not keep the others from being counted.
                 let Ok(record) = decode(key, value)
@@ -311,11 +320,8 @@ impl<'a> Reader<'a> {
                     return Ok(());
                 }
             }
-            match page.last().filter(|_| page.len() == PAGE) {
-                Some((last, _)) => from = key::successor(last),
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 
     /// Every guild that has ever used anything, even if its rooms are deleted. Each takes one short read.
@@ -432,6 +438,11 @@ impl<'a> Reader<'a> {
     /// The dead letters of a channel.
     pub async fn dead_letters(&self, ward: Ward, channel: ChannelNo) -> Result<Vec<DeadLetterRecord>, ReadError> {
         self.records(key::dead_letters(ward, channel)).await
+    }
+
+    /// The keys of a range and their values, a page at a time.
+    pub fn pages(&self, from: Key, to: Key) -> Pages<'a> {
+        Pages { store: self.store, from, to }
     }
 
     /// All keys with this prefix, with their values.

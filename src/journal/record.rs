@@ -211,6 +211,14 @@ pub struct OutboxRecord {
     pub truncated: bool,
 }
 
+impl OutboxRecord {
+    /// A reply whose text is not written.
+    pub fn new(companion: CompanionId, trigger: Trigger, messages: Vec<Seq>, upto: Seq) -> Self {
+        let (text, parts, name, truncated) = (None, Vec::new(), None, false);
+        Self { companion, trigger, messages, upto, text, parts, name, truncated }
+    }
+}
+
 /// The state of a part of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]

@@ -47,7 +47,7 @@ fn asked_for_briefs(world: &World) -> usize {
 fn newest_decision(world: &World) -> String {
     let asked = world.side.asked.lock();
     let newest = asked.iter().rev().find(|request| matches!(purpose(request), Purpose::Vote { .. }));
-    newest.expect("a decision was asked for").system().into_owned()
+    newest.expect("a decision was asked for").messages[0].words().into_owned()
 }
 
 async fn stored(world: &World) -> usize {
@@ -67,7 +67,7 @@ async fn a_brief_is_made_once_and_known_after_a_restart() {
     assert!(first.contains("You own clock number 1.") && first.contains("characters left out]"), "{first}");
     let second = newest_decision(&world);
     assert!(second.contains(BRIEF) && !second.contains("You own clock"), "{second}");
-    let stated = world.main.asked.lock().last().unwrap().system().into_owned();
+    let stated = world.main.asked.lock().last().unwrap().messages[0].words().into_owned();
     assert!(stated.contains(persona.trim()));
     assert_eq!((asked_for_briefs(&world), stored(&world).await), (1, 1));
     let usage = world.backend.records.usage(UsageQuery::default()).await.unwrap();

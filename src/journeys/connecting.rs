@@ -10,7 +10,7 @@ use crate::actors::runtime::actor_keys::{GuildsKey, WriterKey};
 use crate::actors::runtime::directory::ActorKey;
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
-use crate::telemetry::memory::Logged;
+use crate::telemetry::fake::Logged;
 
 #[tokio::test(start_paused = true)]
 async fn there_are_as_many_connections_as_the_platform_says() {

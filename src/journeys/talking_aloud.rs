@@ -48,7 +48,7 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::opt_out::OptOut as _;
 use crate::ports::speech_recognition::{Recognised, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, SpeechSynthesis};
-use crate::telemetry::memory::{SpanMemory, attribute};
+use crate::telemetry::fake::{SpanMemory, attribute};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
 struct FakeAudio;

@@ -9,7 +9,7 @@ use super::world::{World, purpose, refusal, room};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::question_context::Purpose;
 use crate::ports::language_model::NoAnswer;
-use crate::telemetry::memory::{attribute, drawn};
+use crate::telemetry::fake::{attribute, drawn};
 
 const BALLOT_YES: &str = r#"{"reason": "So.", "decision": "YES", "importance": 5, "selected": false, "closing": "none"}"#;
 const BALLOT_NO: &str = r#"{"reason": "No.", "decision": "NO", "importance": 0, "selected": false, "closing": "none"}"#;

@@ -48,9 +48,10 @@ use crate::ports::store::{Store, Value as Stored, Write};
 use crate::ports::voice_call::CallEffect;
 use crate::ports::voice_call::fake::FakeCalls;
 use crate::samples::{self, Draws, NOON, take_one};
+use crate::server::speech::built_in;
 use crate::settings::Settings;
 use crate::settings::companion::Companion;
-use crate::telemetry::memory::{SpanMemory, attribute};
+use crate::telemetry::fake::{SpanMemory, attribute};
 use crate::telemetry::sampling::Sampling;
 
 pub(super) struct World {
@@ -301,13 +302,14 @@ impl World {
                 clock: surviving.clock.clone(),
                 rng: surviving.rng.clone(),
                 models: Models::new(side.clone(), main.clone()),
+                speech: surviving.speech.clone().unwrap_or_else(built_in),
                 recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
                 companions: cast(&settings),
                 settings: settings.clone(),
             })
         };
-        let context = match surviving.speech.clone() {
-            Some(speech) => ActorContext { speech, voice_calls: Arc::new(context.calls.clone()), ..context },
+        let context = match &surviving.speech {
+            Some(_) => ActorContext { voice_calls: Arc::new(context.calls.clone()), ..context },
             None => context,
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();

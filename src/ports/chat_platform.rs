@@ -6,7 +6,6 @@
 pub(crate) mod fake;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,11 +168,5 @@ impl Platforms {
     /// Whether people write in a channel [through this server](Capabilities::is_written_here).
     pub fn is_written_here(&self, channel: &ChannelId) -> bool {
         self.of(channel).map_or_else(|| is_of_console(channel), |platform| platform.capabilities().is_written_here)
-    }
-}
-
-impl fmt::Debug for Platforms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Platforms").field("platforms", &self.enabled.len()).finish_non_exhaustive()
     }
 }

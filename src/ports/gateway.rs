@@ -3,7 +3,6 @@
 #[cfg(test)]
 pub(crate) mod fake;
 
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,11 +118,5 @@ impl Gateways {
     /// The gateway of this name; `None` if there is none.
     pub fn named(&self, name: &str) -> Option<&Arc<dyn Gateway>> {
         self.iter().find(|gateway| gateway.name() == name)
-    }
-}
-
-impl fmt::Debug for Gateways {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(|gateway| gateway.name())).finish()
     }
 }

@@ -119,18 +119,9 @@ impl Request {
         self
     }
 
-    /// The instructions: the texts of all system messages.
-    pub fn system(&self) -> Cow<'_, str> {
-        self.text_of(|role| matches!(role, Role::System))
-    }
-
     /// The input: the texts of all user messages.
     pub fn user(&self) -> Cow<'_, str> {
-        self.text_of(|role| matches!(role, Role::User))
-    }
-
-    fn text_of(&self, matches_role: impl Fn(&Role) -> bool) -> Cow<'_, str> {
-        let texts = self.messages.iter().filter(|message| matches_role(&message.role)).map(Message::words);
+        let texts = self.messages.iter().filter(|message| message.role == Role::User).map(Message::words);
         texts.reduce(|joined, text| format!("{joined}\n{text}").into()).unwrap_or_default()
     }
 }

@@ -52,14 +52,14 @@ pub trait Responder {
 }
 
 /// Answers from the lists of a script.
-pub(super) struct ScriptedAnswers<'a> {
+pub struct ScriptedAnswers<'a> {
     script: &'a Script,
     side: BTreeMap<Option<CompanionId>, Cursor>,
     main: BTreeMap<Option<CompanionId>, Cursor>,
 }
 
 impl<'a> ScriptedAnswers<'a> {
-    pub(super) fn of(script: &'a Script) -> Self {
+    pub fn of(script: &'a Script) -> Self {
         Self { script, side: BTreeMap::new(), main: BTreeMap::new() }
     }
 }

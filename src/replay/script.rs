@@ -1,15 +1,19 @@
 //! A replay script: the companions, the answers of the models, and the timed events.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 use super::mouth::Mouth;
 use super::speech::{ParsedSpeech, ParsedVoice, ParsedVoiceEvent, VoiceAction};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Modality;
+use crate::domain::model_role::ModelRole;
 use crate::domain::moment::Moment;
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
@@ -33,6 +37,8 @@ pub struct Script {
     pub side: Answers,
     /// The answers of the main model.
     pub main: Answers,
+    /// The models for which the script has no list of answers. `side` and `main` have one answer for them: NO, and `ok`.
+    pub unscripted: Vec<ModelRole>,
     /// The voices of spoken replies, in order. The last one repeats.
     pub mouths: Vec<Mouth>,
     /// The draws for interruptions, in order, from 0 to 1. When they are used up, companions are not tolerant.
@@ -136,17 +142,16 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Reads a script from a file: TOML if its name ends in `.toml`, else JSON.
+    /// Reads a script from a file: TOML if its name ends in `.toml`, else JSON. `configured` is called if the script names companions that are
+    /// configured elsewhere.
     ///
     /// # Errors
     /// The file cannot be read, or the script is not valid. The text says where.
-    pub fn read(path: &Path) -> Result<Self, ScriptError> {
+    pub fn read(path: &Path, configured: Configured<'_>) -> Result<Self, ScriptError> {
         let text = std::fs::read_to_string(path)?;
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            Self::from_toml(&text)
-        } else {
-            Self::from_json(&text)
-        }
+        let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+        let parsed = if is_toml { parse_toml(&text)? } else { parse_json(&text)? };
+        parsed.validate(configured)
     }
 
     /// Parses a script in JSON.
@@ -154,23 +159,7 @@ impl Script {
     /// # Errors
     /// The script is not valid. The text says where.
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
-        check_size(text)?;
-        let mut json = serde_json::Deserializer::from_str(without_mark(text));
-        let parsed: ParsedScript = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let path = error.path().to_string();
-            // The path of an unexpected end is unknown; line and column locate it.
-            let path = path.trim_end_matches('?').trim_end_matches('.');
-            let error = error.into_inner();
-            ScriptError::Malformed(match strict::json::<ParsedScript>(without_mark(text).as_bytes()) {
-                _ if path.is_empty() => error.to_string(),
-                Ok(Err(Wrong { detail, is_mistyped: true, .. })) if detail.starts_with(path) => {
-                    format!("{detail} at line {} column {}", error.line(), error.column())
-                }
-                _ => format!("{path}: {error}"),
-            })
-        })?;
-        json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
-        parsed.validate()
+        parse_json(text)?.validate(&nobody)
     }
 
     /// Parses a script in TOML.
@@ -178,11 +167,40 @@ impl Script {
     /// # Errors
     /// The script is not valid. The text says where.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
-        check_size(text)?;
-        let parsed: ParsedScript =
-            toml::from_str(without_mark(text)).map_err(|error| ScriptError::Malformed(error.to_string()))?;
-        parsed.validate()
+        parse_toml(text)?.validate(&nobody)
     }
+}
+
+/// The configured companions, or why there are none.
+pub type Configured<'a> = &'a dyn Fn() -> Result<BTreeMap<CompanionId, Companion>, String>;
+
+fn nobody() -> Result<BTreeMap<CompanionId, Companion>, String> {
+    Ok(BTreeMap::new())
+}
+
+fn parse_json(text: &str) -> Result<ParsedScript, ScriptError> {
+    check_size(text)?;
+    let mut json = serde_json::Deserializer::from_str(without_mark(text));
+    let parsed: ParsedScript = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        // The path of an unexpected end is unknown; line and column locate it.
+        let path = path.trim_end_matches('?').trim_end_matches('.');
+        let error = error.into_inner();
+        ScriptError::Malformed(match strict::json::<ParsedScript>(without_mark(text).as_bytes()) {
+            _ if path.is_empty() => error.to_string(),
+            Ok(Err(Wrong { detail, is_mistyped: true, .. })) if detail.starts_with(path) => {
+                format!("{detail} at line {} column {}", error.line(), error.column())
+            }
+            _ => format!("{path}: {error}"),
+        })
+    })?;
+    json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
+    Ok(parsed)
+}
+
+fn parse_toml(text: &str) -> Result<ParsedScript, ScriptError> {
+    check_size(text)?;
+    toml::from_str(without_mark(text)).map_err(|error| ScriptError::Malformed(error.to_string()))
 }
 
 impl Answers {
@@ -207,7 +225,7 @@ fn check_size(text: &str) -> Result<(), ScriptError> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a replay script: an object with `companions` and `events`")]
 struct ParsedScript {
-    companions: Vec<CompanionFile>,
+    companions: Vec<ParsedCompanion>,
     #[serde(default)]
     settings: Option<serde_json::Value>,
     #[serde(default)]
@@ -228,10 +246,36 @@ struct ParsedScript {
 struct ParsedModels {
     #[serde(default)]
     mouth: Vec<Mouth>,
-    #[serde(default)]
-    side: Vec<ParsedAnswer>,
-    #[serde(default)]
-    main: Vec<ParsedAnswer>,
+    side: Option<Vec<ParsedAnswer>>,
+    main: Option<Vec<ParsedAnswer>>,
+}
+
+/// A companion: the id of a configured one, or one with settings of its own.
+enum ParsedCompanion {
+    Configured(CompanionId),
+    Own(Box<CompanionFile>),
+}
+
+impl<'de> Deserialize<'de> for ParsedCompanion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct IdOrTable;
+        impl<'de> Visitor<'de> for IdOrTable {
+            type Value = ParsedCompanion;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a companion: the id of a configured one, or an object with `id`")
+            }
+
+            fn visit_str<E: de::Error>(self, id: &str) -> Result<Self::Value, E> {
+                Ok(ParsedCompanion::Configured(id.into()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                CompanionFile::deserialize(MapAccessDeserializer::new(map)).map(|file| ParsedCompanion::Own(Box::new(file)))
+            }
+        }
+        deserializer.deserialize_any(IdOrTable)
+    }
 }
 
 #[derive(Deserialize)]
@@ -283,15 +327,27 @@ struct ParsedEvent {
 }
 
 impl ParsedScript {
-    fn validate(self) -> Result<Script, ScriptError> {
+    fn validate(self, configured: Configured<'_>) -> Result<Script, ScriptError> {
         let settings = Settings::overlay(self.settings.unwrap_or(serde_json::Value::Object(Default::default())))
             .map_err(|problems| ScriptError::Settings(problems.to_string()))?;
         let mut companions = BTreeMap::new();
-        for (index, file) in self.companions.into_iter().enumerate() {
+        let is_named = |companion: &ParsedCompanion| matches!(companion, ParsedCompanion::Configured(_));
+        let known = self.companions.iter().any(is_named).then(configured).transpose().map_err(ScriptError::Malformed)?;
+        let mut known = known.unwrap_or_default();
+        for (index, companion) in self.companions.into_iter().enumerate() {
             let position = format!("companions[{index}]");
-            let companion = Companion::from_file(file, None, &settings.companion_defaults).map_err(|problems| {
-                malformed(&position, problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-            })?;
+            let companion = match companion {
+                ParsedCompanion::Configured(id) => known.remove(&id).ok_or_else(|| {
+                    let known = known.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+                    let known = if known.is_empty() { "none" } else { &known };
+                    malformed(&position, format!("{:?} is no configured companion (known: {known})", id.as_str()))
+                })?,
+                ParsedCompanion::Own(file) => {
+                    Companion::from_file(*file, None, &settings.companion_defaults).map_err(|problems| {
+                        malformed(&position, problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+                    })?
+                }
+            };
             let id = companion.id.clone();
             if companions.insert(id.clone(), companion).is_some() {
                 return Err(malformed(&position, format!("id = \"{id}\" occurs twice")));
@@ -322,11 +378,13 @@ impl ParsedScript {
                 events.push(scripted);
             }
         }
-        let side = answers(self.models.side, "models.side", "NO", check_known)?;
-        let main = answers(self.models.main, "models.main", "ok", check_known)?;
+        let lists = [(ModelRole::Side, self.models.side.is_none()), (ModelRole::Main, self.models.main.is_none())];
+        let unscripted = lists.into_iter().filter_map(|(role, is_absent)| is_absent.then_some(role)).collect();
+        let side = answers(self.models.side.unwrap_or_default(), "models.side", "NO", check_known)?;
+        let main = answers(self.models.main.unwrap_or_default(), "models.main", "ok", check_known)?;
         let until = self.until.map(|until| moment(until, "until")).transpose()?;
         let (jitter, rolls, mouths, notes) = (self.jitter, self.rolls, self.models.mouth, self.notes);
-        Ok(Script { companions, settings, jitter, side, main, mouths, rolls, events, until, notes })
+        Ok(Script { companions, settings, jitter, side, main, unscripted, mouths, rolls, events, until, notes })
     }
 }
 

@@ -6,12 +6,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ractor::Actor;
 
-use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open};
+use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open, speech};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
-use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
-use crate::actors::writer::{self, Writer};
+use crate::actors::writer::{Arguments, Bounds, Writer};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemClock, SystemRng};
@@ -89,15 +88,15 @@ fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContex
 
 async fn run<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
     let context = context(loaded, store.clone());
-    let (writer, ended) = Actor::spawn(None, Writer, writer_arguments(&context))
+    let arguments = Arguments { context: context.clone(), deliver: Arc::new(|_, _, _| {}), bounds: Bounds::default() };
+    let (writer, ended) = Actor::spawn(None, Writer, arguments)
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the writer cannot be started: {error}")))?;
-    let registration = context.directory.register(&WriterKey(), &writer);
     // The rooms of the settings are not created here: only stored rooms exist.
     load_rooms(&context, &[]).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be read"))?;
     let backend = backend::backend(context.clone(), store);
     let outcome = work(&backend, &context).await;
-    drop((backend, context, registration));
+    drop((backend, context));
     writer.stop(None);
     // A writer that failed has reported it. What it accepted is stored either way.
     let _ = ended.await;
@@ -114,22 +113,9 @@ fn context(loaded: Loaded, store: Arc<SledStore>) -> ActorContext {
         clock: Arc::new(SystemClock),
         rng: Arc::new(SystemRng),
         models,
+        speech: speech::built_in(),
         recorder: Recorder::silent(),
         settings: Arc::new(settings),
         companions,
     })
-}
-
-fn writer_arguments(context: &ActorContext) -> writer::Arguments {
-    let failed = context.store_failed.clone();
-    writer::Arguments {
-        platforms: context.platforms.clone(),
-        store: context.store.clone(),
-        clock: context.clock.clone(),
-        hub: context.hub.clone(),
-        instruments: context.recorder.instruments().clone(),
-        deliver: Arc::new(|_, _, _| {}),
-        report: Arc::new(move |writer::Fate::StoreFailed(detail)| failed(detail)),
-        bounds: writer::Bounds::default(),
-    }
 }

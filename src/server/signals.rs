@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// The exit code after a second stop signal.
@@ -34,17 +34,22 @@ impl Signals {
         let (compact, compact_requested) = watch::channel(());
         let (reload, reload_requested) = watch::channel(());
         // Registered before this returns: from then on no signal ends the process by default.
-        let handlers = {
-            let _entered = runtime.enter();
-            Handlers {
-                terminate: signal(SignalKind::terminate())?,
-                interrupt: signal(SignalKind::interrupt())?,
-                hang_up: signal(SignalKind::hangup())?,
-                user_defined2: signal(SignalKind::user_defined2())?,
+        let entered = runtime.enter();
+        let [mut terminate, mut interrupt] = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+        let [mut hang_up, mut user_defined2] = [signal(SignalKind::hangup())?, signal(SignalKind::user_defined2())?];
+        drop(entered);
+        let interruptible = is_interruptible.clone();
+        let listen = async move {
+            loop {
+                tokio::select! {
+                    _ = terminate.recv() => request_stop(&stop, &interruptible),
+                    _ = interrupt.recv() => request_stop(&stop, &interruptible),
+                    _ = hang_up.recv() => drop(reload.send(())),
+                    _ = user_defined2.recv() => drop(compact.send(())),
+                }
             }
         };
-        let listener = Listener { stop, compact, reload, is_interruptible: is_interruptible.clone() };
-        thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listener.run(handlers)))?;
+        thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listen))?;
         Ok(Self { stop: stop_requested, compact: compact_requested, reload: reload_requested, is_interruptible })
     }
 
@@ -68,41 +73,14 @@ impl Signals {
     }
 }
 
-struct Handlers {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-    user_defined2: Signal,
-}
-
-struct Listener {
-    stop: watch::Sender<bool>,
-    compact: watch::Sender<()>,
-    reload: watch::Sender<()>,
-    is_interruptible: Arc<AtomicBool>,
-}
-
-impl Listener {
-    async fn run(self, mut handlers: Handlers) {
-        loop {
-            tokio::select! {
-                _ = handlers.terminate.recv() => self.stop(),
-                _ = handlers.interrupt.recv() => self.stop(),
-                _ = handlers.hang_up.recv() => drop(self.reload.send(())),
-                _ = handlers.user_defined2.recv() => drop(self.compact.send(())),
-            }
-        }
+/// The first stop signal stops gracefully, or ends the process during interruptible work. The second ends the process.
+fn request_stop(stop: &watch::Sender<bool>, is_interruptible: &AtomicBool) {
+    if stop.send_replace(true) {
+        std::process::exit(EXIT_AT_ONCE);
     }
-
-    /// The first stop signal stops gracefully, or ends the process during interruptible work. The second ends the process.
-    fn stop(&self) {
-        if self.stop.send_replace(true) {
-            std::process::exit(EXIT_AT_ONCE);
-        }
-        if self.is_interruptible.load(Ordering::SeqCst) {
-            tracing::info!("stopped while the store was being opened or compacted; it is intact, and the next start continues");
-            std::process::exit(0);
-        }
-        tracing::info!("stopping; a second signal ends the process at once");
+    if is_interruptible.load(Ordering::SeqCst) {
+        tracing::info!("stopped while the store was being opened or compacted; it is intact, and the next start continues");
+        std::process::exit(0);
     }
+    tracing::info!("stopping; a second signal ends the process at once");
 }

@@ -13,7 +13,7 @@ use crate::actors::membership::memberships::CompanionSet;
 use crate::adapters::audio::ear::OpusAudio;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::adapters::speech::service::At;
-use crate::adapters::speech::{cartesia, deepgram, elevenlabs, flux, openai, trial};
+use crate::adapters::speech::{cartesia, deepgram, elevenlabs, openai, trial};
 use crate::domain::service::Service;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::SpeechRecognition;
@@ -24,6 +24,13 @@ use crate::settings::{Problem, Settings};
 
 /// Another attempt comes a second after a failure, and is to find the next service.
 const SHORTEST_COOL_DOWN: Duration = Duration::from_secs(2);
+
+/// What works without any service: the built-in voice and ears.
+pub fn built_in() -> Speech {
+    let recognition = Recognisers::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
+    let synthesis = Voices::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
+    Speech { audio: Arc::new(OpusAudio), recognition, synthesis }
+}
 
 /// The services in force.
 ///
@@ -56,7 +63,7 @@ fn recogniser(settings: &Settings, name: &str) -> Result<RecognitionProvider, Pr
         let (api, at) = at(settings, name, table, authorities)?;
         let service: Arc<dyn SpeechRecognition> = match api {
             SpeechApi::Deepgram => Arc::new(deepgram::Deepgram::new(at)?),
-            SpeechApi::Flux => Arc::new(flux::Flux::new(at)?),
+            SpeechApi::Flux => Arc::new(deepgram::Deepgram::flux(at)?),
             SpeechApi::OpenAi => Arc::new(openai::OpenAiRecognition::new(at)?),
             SpeechApi::ElevenLabs | SpeechApi::Cartesia => return Err(Problem::new("api", "recognises no speech")),
         };

@@ -128,6 +128,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     }
     notes.extend(take_zone_of_machine(&sources.environment, &mut settings));
     notes.extend(exposure::notes(&settings));
+    notes.extend(settings.server.token_note());
     notes.extend(settings.models.notes());
     notes.extend(roster.persona_notes(&settings));
     notes.extend(roster.silence_notes());
@@ -247,20 +248,27 @@ fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
 fn misnamed(name: &str) -> Option<String> {
     let is_plain = |rest: &&str| rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && !rest.starts_with('_');
     let rest = name.strip_prefix("TERTULIA_").filter(is_plain)?;
-    let defaults = Settings::defaults().ok()?;
-    let section = defaults.keys().find(|section| {
-        let has_prefix = rest.get(..section.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(section));
-        has_prefix && rest[section.len()..].starts_with('_')
-    })?;
-    let key = rest[section.len()..].trim_start_matches('_');
-    let is_within = |(name, value): (&String, &toml::Value)| {
-        value.is_table() && key.get(..name.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(name))
-    };
-    let is_nested = defaults[section].as_table().is_some_and(|section| section.iter().any(is_within));
-    let meant = format!("TERTULIA__{}__{}", section.to_uppercase(), key.to_uppercase());
-    let is_unknown = is_nested || key.is_empty() || !is_known(&meant);
+    let (mut table, mut key) = (&Settings::defaults().ok()?, rest);
+    let mut meant = "TERTULIA".to_owned();
+    while let Some((section, value)) = table.iter().find(|(section, value)| value.is_table() && begins_with(key, section)) {
+        meant = format!("{meant}__{}", section.to_uppercase());
+        key = key[section.len()..].trim_start_matches('_');
+        let Some(inner) = value.as_table() else { break };
+        table = inner;
+    }
+    if meant == "TERTULIA" {
+        return None;
+    }
+    meant = format!("{meant}__{}", key.to_uppercase());
+    let is_unknown = key.is_empty() || !is_known(&meant);
     let suggestion = if is_unknown { String::new() } else { format!("; did you mean {meant}?") };
     Some(format!("{name} is ignored: two underscores must follow TERTULIA and each name of a section{suggestion}"))
+}
+
+/// Whether a name begins with this name of a section and an underscore, or is it.
+fn begins_with(name: &str, section: &str) -> bool {
+    let is_prefix = name.get(..section.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(section));
+    is_prefix && (name.len() == section.len() || name[section.len()..].starts_with('_'))
 }
 
 /// Whether a setting has this variable.

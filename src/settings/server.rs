@@ -209,6 +209,15 @@ impl Server {
         }
         Ok(Some(text.into()))
     }
+
+    /// A hint about a token that only programs on this machine can try, and that could be guessed.
+    pub(super) fn token_note(&self) -> Option<String> {
+        let token = self.token().ok()??;
+        let key = if self.admin_token.is_some() { "admin_token" } else { "admin_token_file" };
+        (!is_strong(token.expose_secret())).then(|| {
+            format!("server.{key}: the token could be guessed; create one of 16 characters or more, for example with `openssl rand -hex 32`")
+        })
+    }
 }
 
 /// Whether a token is long enough and has enough different characters.

@@ -40,7 +40,7 @@ fn a_variable_with_a_single_underscore_is_noted_with_a_suggestion() {
     let note = "is ignored: two underscores must follow TERTULIA and each name of a section";
     let mut expected = [
         format!("TERTULIA_GATE__MAX_BUFFER {note}; did you mean TERTULIA__GATE__MAX_BUFFER?"),
-        format!("TERTULIA_MODELS_SIDE_API_KEY {note}"),
+        format!("TERTULIA_MODELS_SIDE_API_KEY {note}; did you mean TERTULIA__MODELS__SIDE__API_KEY?"),
         format!("TERTULIA_SERVER__PORT {note}"),
         format!("TERTULIA_TURN_TAKING_MAX_TURNS {note}; did you mean TERTULIA__TURN_TAKING__MAX_TURNS?"),
     ];

@@ -253,7 +253,7 @@ impl Life {
         lock(&self.props.people.dead_letters).push((room, seq));
         let writes = vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))];
         let (reply, done) = Reply::awaited();
-        drop(writer.cast(WriterMessage::Request(Request::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))));
+        drop(writer.cast(WriterMessage::Request(Request::WriteMeta(WriteMeta { ward, writes, reply }))));
         drop(done.await);
         self.props.stage.reach("dead letter written");
         if let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) {

@@ -30,8 +30,9 @@ use crate::ports::backend::Backend;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::gateway::{Gateway, Gateways};
 use crate::samples;
+use crate::server::speech::built_in;
 use crate::settings::Settings;
-use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::fake::SpanMemory;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::recorder::Recorder;
 
@@ -143,6 +144,7 @@ impl Life {
                 clock: stage.clock.clone(),
                 rng: stage.rng.clone(),
                 models: Models::new(props.side.clone(), props.main.clone()),
+                speech: built_in(),
                 recorder,
                 settings,
                 companions: props.cast(),

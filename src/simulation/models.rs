@@ -68,7 +68,7 @@ impl SimModel {
         let plan = &self.stage.plan;
         let guild = request.guild.as_str();
         let newest = context(request).newest.iter().map(|line| &*line.text);
-        let (system, user) = (request.system(), request.user());
+        let (system, user) = (request.messages[0].words(), request.user());
         for text in [&*system, &*user].into_iter().chain(newest) {
             if let Some(word) = plan.foreign_word(guild, text) {
                 self.stage.violate(format!("a prompt of guild {guild} holds {word:?}, a word of another guild"));

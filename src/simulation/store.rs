@@ -96,8 +96,7 @@ impl SimStore {
 
     /// Whether a redaction or the sweep of a room was started and not finished.
     pub(super) fn has_unfinished_work(&self) -> bool {
-        let is_one = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
-        self.inner.has(|key| key.is(Kind::Meta) && is_one(key))
+        self.inner.has(|key| key.is(Kind::Meta) && is_unfinished_work(key))
     }
 
     /// Restores what a dead process leaves on disk: any prefix of the group in flight.
@@ -315,6 +314,12 @@ impl SimStore {
             self.stage.pass(span).await;
         }
     }
+}
+
+/// Whether the key notes that a redaction or the sweep of a room was started and not finished.
+pub(super) fn is_unfinished_work(key: &Key) -> bool {
+    let notes = key::index_removals(Ward(key.as_bytes()[0]));
+    key.as_bytes().starts_with(notes.as_bytes()) || key::sweep_in(key).is_some()
 }
 
 /// An event in one line.

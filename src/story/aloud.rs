@@ -36,14 +36,16 @@ impl SpokenReply {
 
     /// Notes what people said since it was owed. Returns whether somebody held it back with that.
     pub(crate) fn hear(&mut self, recorded: &Recorded) -> bool {
-        match &recorded.event {
-            Event::Said { message, .. } if message.speech.is_some() && !is_redacted(message) => {
-                self.said.push((recorded.seq, message.clone()));
-                false
-            }
-            Event::Segment(segment) => self.is_held_by(segment) && self.held_by.insert(segment.from.id.clone()),
-            _ => false,
+        if let Event::Segment(segment) = &recorded.event {
+            return self.is_held_by(segment) && self.held_by.insert(segment.from.id.clone());
         }
+        if let Event::Said { message, .. } = &recorded.event
+            && message.speech.is_some()
+            && !is_redacted(message)
+        {
+            self.said.push((recorded.seq, message.clone()));
+        }
+        false
     }
 
     fn is_held_by(&self, segment: &Segment) -> bool {
@@ -57,14 +59,12 @@ impl SpokenReply {
 
     /// A sentence is about to be heard, or somebody talks into it. Returns whether that is worth a line: of the sentences, only the first.
     pub(crate) fn go_on(&mut self, event: &Event) -> bool {
-        match event {
-            Event::SentenceStarting { sentence, text, .. } => self.start(*sentence, text),
-            Event::Interrupted { interrupted, .. } => {
-                self.is_cut |= cuts(interrupted.verdict);
-                true
-            }
-            _ => false,
+        if let Event::SentenceStarting { sentence, text, .. } = event {
+            return self.start(*sentence, text);
         }
+        let Event::Interrupted { interrupted, .. } = event else { return false };
+        self.is_cut |= cuts(interrupted.verdict);
+        true
     }
 
     /// Returns whether it is the first sentence. After a restart the reply may begin again.
@@ -85,12 +85,9 @@ pub(crate) struct People(BTreeMap<PersonId, Arc<str>>);
 
 impl People {
     pub(crate) fn note(&mut self, event: &Event) {
-        let from = match event {
-            Event::VoiceJoined { from } => from,
-            Event::Segment(segment) => &segment.from,
-            _ => return,
-        };
-        if !from.name.is_empty() {
+        let segment = if let Event::Segment(segment) = event { Some(&segment.from) } else { None };
+        let joined = if let Event::VoiceJoined { from } = event { Some(from) } else { None };
+        for from in segment.or(joined).into_iter().filter(|from| !from.name.is_empty()) {
             self.0.insert(PersonId::from(&*from.id), from.name.clone());
         }
     }

@@ -1,5 +1,4 @@
 //! Follows what came of a decision through the record: the round, the floor, and the statement.
-#![warn(clippy::wildcard_enum_match_arm)]
 
 use super::Subject;
 use super::aloud::{People, SpokenReply};

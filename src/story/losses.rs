@@ -2,69 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::decision::Reason;
-use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::journal::redaction::is_redacted;
 
 /// What is on record, but cannot be represented in a script.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// The first event of the record.
-    first: Option<Seq>,
-    pauses: usize,
-    edited: BTreeSet<Seq>,
-    deleted: BTreeSet<Seq>,
-    /// Statements that were deleted because somebody pressed Try again.
-    replaced: BTreeSet<Seq>,
-    wordless: BTreeSet<Seq>,
+    /// The first events have expired.
+    pub(super) is_truncated: bool,
+    pub(super) pauses: usize,
+    pub(super) edited: BTreeSet<Seq>,
+    pub(super) deleted: BTreeSet<Seq>,
+    /// Statements that were deleted because somebody pressed Try again: a script deletes them, too.
+    pub(super) replaced: BTreeSet<Seq>,
+    pub(super) wordless: BTreeSet<Seq>,
     /// How often messages of a downtime could not be read.
-    gaps: usize,
+    pub(super) gaps: usize,
     /// Messages that were accepted long after they were said.
-    late: usize,
+    pub(super) late: usize,
     /// Final results of speech recognition.
-    spoken: usize,
-    /// The number of spoken replies.
-    aloud: BTreeSet<Ticket>,
+    pub(super) spoken: usize,
+    /// The spoken replies.
+    pub(super) aloud: BTreeSet<Ticket>,
     /// How often each external companion voted.
-    external: BTreeMap<CompanionId, usize>,
+    pub(super) external: BTreeMap<CompanionId, usize>,
 }
 
 impl Losses {
-    /// Whether the first events have expired.
-    pub(super) fn is_truncated(&self) -> bool {
-        self.first.is_some_and(|first| first > Seq(1))
-    }
-
-    pub(super) fn take(&mut self, recorded: &Recorded) {
-        self.first.get_or_insert(recorded.seq);
-        match &recorded.event {
-            Event::Paused { paused: true, .. } => self.pauses += 1,
-            Event::Edited { message, .. } => {
-                self.edited.insert(*message);
-            }
-            Event::Deleted { messages, .. } => self.deleted.extend(messages),
-            // A script deletes it, too.
-            Event::ReplyOwed { again: Some(statement), .. } => drop(self.replaced.insert(*statement)),
-            Event::CaughtUp { missed: Some(_), .. } => self.gaps += 1,
-            Event::Said { message, .. } if is_redacted(message) => {
-                self.wordless.insert(recorded.seq);
-            }
-            Event::Segment(_) => self.spoken += 1,
-            Event::SentenceStarting { ticket, .. } => drop(self.aloud.insert(*ticket)),
-            Event::Said { said_at: Some(_), .. } => self.late += 1,
-            Event::Joined { companion, external: true } => {
-                self.external.entry(companion.clone()).or_default();
-            }
-            Event::Decided(decided) if decided.reason == Reason::External => {
-                for companion in &decided.companions {
-                    *self.external.entry(companion.clone()).or_default() += 1;
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// One sentence for each kind of loss: what, how often, and what it means.
     pub(super) fn in_words(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -75,7 +38,7 @@ impl Losses {
         };
         let meaning =
             "the oldest events have expired; counters begin at 0 in a script, and the current members are there from the start";
-        note(usize::from(self.is_truncated()), "beginning that has expired", "", meaning);
+        note(usize::from(self.is_truncated), "beginning that has expired", "", meaning);
         let meaning = "a script has no pauses; a paused companion is asked and speaks in it as usual";
         note(self.pauses, "pause", "pauses", meaning);
         // Deleted messages are counted below.
@@ -112,12 +75,13 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::event::Gap;
+    use crate::domain::event::{Event, Gap};
     use crate::samples::{person, recorded, segment};
+    use crate::story::script::Script;
 
     #[test]
     fn what_a_script_cannot_represent_is_counted() {
-        let mut losses = Losses::default();
+        let mut script = Script::default();
         let events = [
             Event::Joined { companion: "aria".into(), external: false },
             Event::Joined { companion: "zed".into(), external: true },
@@ -134,10 +98,10 @@ mod tests {
         ];
 
         for (event, seq) in events.into_iter().zip(1..) {
-            losses.take(&recorded(seq, event));
+            script.take(&recorded(seq, event));
         }
 
-        let notes = losses.in_words();
+        let notes = script.losses.in_words();
         let counted: Vec<_> = notes.iter().filter_map(|note| note.split_once(':')).map(|(counted, _)| counted).collect();
         let expected = [
             "2 pauses",

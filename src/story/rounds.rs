@@ -1,5 +1,4 @@
 //! How rounds go, as the record tells it event by event, for those who show them. What the conversation decided is on record; nothing is decided here.
-#![warn(clippy::wildcard_enum_match_arm)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, Seq, TurnId};
 use crate::domain::round::{SelectedBy, message_id, ranked, selected_by};
 use crate::domain::turn::bid::{Bid, Change, Ending, Phase as BidPhase, What};
 use crate::domain::turn::bids::Bids;
@@ -82,12 +81,15 @@ pub(crate) struct RoundCourse {
     closed_at: Option<Stamp>,
     speak_at: Option<Stamp>,
     #[serde(skip)]
+    turn: Option<TurnId>,
+    #[serde(skip)]
     has_changed: bool,
 }
 
 impl RoundCourse {
     fn new(recorded: &Recorded, message_id: Seq) -> Self {
-        Self { seq: recorded.seq, at: recorded.at.into(), message_id, has_changed: true, ..Self::default() }
+        let Recorded { seq, at, turn, .. } = *recorded;
+        Self { seq, at: at.into(), message_id, turn, has_changed: true, ..Self::default() }
     }
 
     /// Whether a companion that voted to speak got the floor, once that is decided. Nothing is if the round was given up first.
@@ -258,11 +260,12 @@ impl RoundCourses {
 
     /// What happened to a companion of a round.
     fn change(&mut self, Change { bid: Bid { companion, phase, .. }, what }: &Change, recorded: &Recorded) {
-        let is_failed = |round: &RoundCourse| round.outcome == Some(Outcome::Failed);
+        // Its vote may have been held in another round. The event names the turn of the one that is spoken for.
+        let has_failed = |round: &RoundCourse| round.outcome == Some(Outcome::Failed) && round.turn == recorded.turn;
         match what {
             What::Owed | What::TookOver => {
                 let takes_over = *what == What::TookOver;
-                let index = if takes_over { self.rounds.iter().rposition(is_failed) } else { self.awaiting(companion) };
+                let index = if takes_over { self.rounds.iter().rposition(has_failed) } else { self.awaiting(companion) };
                 if let Some(round) = index.map(|index| &mut self.rounds[index]) {
                     (round.phase, round.outcome, round.has_changed) = (Phase::Speaking, None, true);
                     round.speaker = Some(companion.clone());
@@ -383,6 +386,36 @@ mod tests {
         let course = rounds.follow(reply_owed("aria", 10, &[1]));
 
         assert_eq!((course.phase, course.speaker, course.outcome), (Phase::Speaking, Some("aria".into()), None));
+    }
+
+    #[test]
+    fn a_candidate_takes_over_in_the_round_of_its_turn() {
+        let mut rounds = RoundCourses::default();
+        let mut seq = 10;
+        let mut follow = |turn: u128, event| {
+            seq += 1;
+            rounds.follow(&Recorded { turn: Some(TurnId(turn)), ..recorded(seq, event) });
+        };
+        let opened = |message, asked: &[&str]| json!({ "event": "round_opened", "message": message, "deadline": 9, "asked": asked, "listening": [] });
+        let failed = |companion, ticket| json!({ "event": "reply_failed", "companion": companion, "ticket": ticket, "trigger": "lull", "error": "empty" });
+        follow(1, opened(1, &["aria", "ben"]));
+        follow(1, evaluated("aria", 1, &[1]));
+        follow(1, evaluated("ben", 2, &[1]));
+        follow(2, opened(2, &["dora"]));
+        follow(2, evaluated("dora", 3, &[2]));
+        follow(2, with(closed(&[("dora", 4.0)], Some("dora"), &[]), json!({ "message": 2 })));
+        follow(2, reply_owed("dora", 4, &[2]));
+        follow(1, closed(&[("aria", 4.0), ("ben", 6.0)], None, &["ben", "aria"]));
+        follow(2, json!({ "event": "floor_expired", "companion": "dora", "ticket": 4 }));
+        follow(1, json!({ "event": "held_selected", "selected": "ben", "others": [{ "companion": "aria" }] }));
+        follow(1, reply_owed("ben", 5, &[1]));
+        follow(2, failed("dora", 4));
+        follow(1, failed("ben", 5));
+
+        follow(1, reply_owed("aria", 6, &[1]));
+
+        let courses: Vec<_> = rounds.rounds.iter().map(|round| (round.speaker.clone(), round.outcome)).collect();
+        assert_eq!(courses, [(Some("aria".into()), None), (Some("dora".into()), Some(Outcome::Failed))]);
     }
 
     #[test]

@@ -49,13 +49,10 @@ pub(crate) fn of(
     let mut script = Script { began, channel: channel.as_str(), asked_about, ..Script::default() };
     script.policies = cast.iter().map(|(id, companion)| (id.clone(), companion.policy())).collect();
     script.names = cast.iter().map(|(id, companion)| (id.clone(), companion.name.clone())).collect();
-    let mut losses = Losses::default();
-    for recorded in events {
-        script.take(recorded);
-        losses.take(recorded);
-    }
+    script.losses.is_truncated = events.first().is_some_and(|first| first.seq > Seq(1));
+    events.iter().for_each(|recorded| script.take(recorded));
     script.end_judgement();
-    if losses.is_truncated() {
+    if script.losses.is_truncated {
         // The events that say who joined have expired.
         script.present.extend(present);
     }
@@ -81,7 +78,7 @@ pub(crate) fn of(
         "events": script.events,
         "until": until.since(began).as_secs_f64(),
     });
-    let notes = losses.in_words();
+    let notes = script.losses.in_words();
     if !notes.is_empty() {
         object["notes"] = json!(notes);
     }
@@ -89,7 +86,7 @@ pub(crate) fn of(
 }
 
 #[derive(Default)]
-struct Script<'a> {
+pub(super) struct Script<'a> {
     began: Moment,
     channel: &'a str,
     present: BTreeSet<CompanionId>,
@@ -113,6 +110,7 @@ struct Script<'a> {
     first_words: BTreeMap<Ticket, Moment>,
     /// The side model's judgements of repetition, in order.
     judgements: Vec<Value>,
+    pub(super) losses: Losses,
 }
 
 struct Answer {
@@ -121,11 +119,22 @@ struct Answer {
     is_unreadable: bool,
 }
 
+impl Answer {
+    const fn never() -> Self {
+        Self { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false }
+    }
+}
+
 impl Script<'_> {
-    fn take(&mut self, recorded: &Recorded) {
+    pub(super) fn take(&mut self, recorded: &Recorded) {
         let at = recorded.at.since(self.began).as_secs_f64();
         match &recorded.event {
-            Event::Said { message, reply_to, reply, .. } => {
+            Event::Said { message, reply_to, reply, said_at } => {
+                if is_redacted(message) {
+                    self.losses.wordless.insert(recorded.seq);
+                } else if said_at.is_some() {
+                    self.losses.late += 1;
+                }
                 self.authors.insert(recorded.seq, message.from.id.to_string());
                 if let Some(ticket) = reply {
                     let text = self.statement_text(message);
@@ -145,7 +154,10 @@ impl Script<'_> {
                     self.events.push(event);
                 }
             }
-            Event::Joined { companion, .. } => {
+            Event::Joined { companion, external } => {
+                if *external {
+                    self.losses.external.entry(companion.clone()).or_default();
+                }
                 self.present.insert(companion.clone());
                 self.events.push(json!({ "at": at, "channel": self.channel, "join": companion }));
             }
@@ -156,6 +168,10 @@ impl Script<'_> {
             Event::VoiceJoined { from } => self.call_event(at, from, json!({ "voice": "join" })),
             Event::VoiceLeft { from } => self.call_event(at, from, json!({ "voice": "leave" })),
             Event::Segment(segment) => self.segment(recorded, segment),
+            Event::Edited { message, .. } => drop(self.losses.edited.insert(*message)),
+            Event::Deleted { messages, .. } => self.losses.deleted.extend(messages),
+            Event::Paused { paused, .. } => self.losses.pauses += usize::from(*paused),
+            Event::CaughtUp { missed, .. } => self.losses.gaps += usize::from(missed.is_some()),
             Event::Cleared => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
             Event::JitterDrawn { companion, next_interjection_at } => self.add_jitter(companion, 0, *next_interjection_at),
             Event::Evaluated(evaluated) => {
@@ -164,7 +180,7 @@ impl Script<'_> {
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket.filter(|_| decided.reason == Reason::Cancelled) {
                     // The question takes an answer of the script, which never arrives.
-                    self.answers.insert(ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
+                    self.answers.insert(ticket, Answer::never());
                 } else if let Some(ticket) = decided.ticket {
                     self.add_answer(ticket, recorded.at, Ok(answer_text(decided)), decided.reason == Reason::Unreadable);
                 }
@@ -172,6 +188,9 @@ impl Script<'_> {
                     self.turn = decided.companions.first().cloned().zip(decided.speak_at);
                 }
                 for companion in &decided.companions {
+                    if decided.reason == Reason::External {
+                        *self.losses.external.entry(companion.clone()).or_default() += 1;
+                    }
                     match (decided.trigger, decided.next_interjection_at, decided.threshold) {
                         (Trigger::DirectAddress, Some(next), _) => self.add_jitter(companion, 0, next),
                         (Trigger::Interjection, Some(next), Some(threshold)) => {
@@ -195,7 +214,8 @@ impl Script<'_> {
             }
             Event::Unanswered { ticket, error, .. } => self.add_answer(*ticket, recorded.at, Err(error.to_string()), false),
             Event::ReplyOwed { companion, ticket, next_interjection_at, again, .. } => {
-                if again.is_some() {
+                if let Some(statement) = again {
+                    self.losses.replaced.insert(*statement);
                     self.events.push(json!({ "at": at, "channel": self.channel, "again": companion }));
                 }
                 self.add_jitter(companion, 0, *next_interjection_at);
@@ -205,20 +225,41 @@ impl Script<'_> {
             }
             // The stopped attempt takes an answer of the script, which never arrives.
             Event::Replanned { companion, ticket, next, .. } | Event::ReplyExtended { companion, ticket, next, .. } => {
-                self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
+                self.statements.insert(*ticket, Answer::never());
                 self.owed.push((companion.clone(), *next, recorded.at));
             }
             Event::Cancelled { companion, ticket: Some(ticket), message, .. } => {
                 if message.is_none() {
                     self.events.push(json!({ "at": at, "channel": self.channel, "stop": companion }));
                 }
-                self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
+                self.statements.insert(*ticket, Answer::never());
             }
             Event::ReplyFailed { ticket, error, .. } => self.add_statement(*ticket, recorded.at, Err(error.to_string())),
-            Event::SentenceStarting { ticket, sentence: 0, .. } => {
-                self.first_words.insert(*ticket, recorded.at);
+            Event::SentenceStarting { ticket, sentence, .. } => {
+                self.losses.aloud.insert(*ticket);
+                if *sentence == 0 {
+                    self.first_words.insert(*ticket, recorded.at);
+                }
             }
-            _ => {}
+            // What follows from the others, or makes no difference to it.
+            Event::LullFired { .. }
+            | Event::VoiceQuiet { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. }
+            | Event::RoundOpened(_)
+            | Event::StageChanged { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
+            | Event::Replanning { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::HeldSelected { .. }
+            | Event::Summarised { .. } => {}
         }
     }
 
@@ -233,6 +274,7 @@ impl Script<'_> {
 
     /// Somebody spoke: onset, offset and final result. What was no words has none in a script, either.
     fn segment(&mut self, recorded: &Recorded, segment: &Segment) {
+        self.losses.spoken += 1;
         if segment.is_redacted() {
             return;
         }

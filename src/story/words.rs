@@ -267,17 +267,19 @@ pub(crate) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryL
 /// That the companion was paused or resumed, joined or left, or that the room was cleared.
 pub(crate) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let name = &who.name;
-    let text = match &recorded.event {
-        Event::Paused { companion, paused } if companion.as_ref().is_none_or(|id| *id == who.id) => {
-            let subject = if companion.is_none() { "everybody here" } else { name };
-            if *paused { format!("An operator paused {subject}.") } else { format!("An operator resumed {subject}.") }
-        }
-        Event::Joined { companion, .. } if *companion == who.id => format!("{name} came into the room."),
-        Event::Left { companion } if *companion == who.id => format!("{name} left the room."),
-        Event::Cleared => "The room was cleared: everything in progress was cancelled.".to_owned(),
-        _ => return None,
+    let event = &recorded.event;
+    let text = if let Event::Paused { companion, paused } = event {
+        let subject = if companion.is_none() { "everybody here" } else { name };
+        let how = if *paused { "paused" } else { "resumed" };
+        companion.as_ref().is_none_or(|id| *id == who.id).then(|| format!("An operator {how} {subject}."))
+    } else if let Event::Joined { companion, .. } = event {
+        (*companion == who.id).then(|| format!("{name} came into the room."))
+    } else if *event == Event::Cleared {
+        Some("The room was cleared: everything in progress was cancelled.".to_owned())
+    } else {
+        event.cancels(&who.id).then(|| format!("{name} left the room."))
     };
-    Some(line(recorded, "moved", text))
+    text.map(|text| line(recorded, "moved", text))
 }
 
 /// That the last statements were repetitive.

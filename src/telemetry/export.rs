@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_otlp::{Protocol, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::{ExporterBuildError, Protocol, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
@@ -35,47 +35,73 @@ const CALM: Duration = Duration::from_secs(30);
 /// How much larger the exporter's own queue is than our limit. So spans are always dropped by our limit, which counts them.
 const SLACK: usize = 256;
 
-/// Where and how spans are exported.
-#[derive(Clone, PartialEq)]
-pub struct ExportPlan {
-    /// The complete URL that spans are posted to.
+/// What is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    Spans,
+    Metrics,
+}
+
+impl Signal {
+    /// Its word in messages, and its part of the variables' names.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Spans => ("spans", "TRACES"),
+            Self::Metrics => ("metrics", "METRICS"),
+        }
+    }
+}
+
+/// Where spans or metrics are exported to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Target {
+    pub signal: Signal,
+    /// The complete URL that they are posted to.
     pub endpoint: String,
     /// `service.name`, if the environment sets it other than in `OTEL_RESOURCE_ATTRIBUTES`.
     pub service_name: Option<String>,
-    /// The share of traces to export, if `OTEL_TRACES_SAMPLER` sets it.
-    pub sample_ratio: Option<f64>,
-    /// The value of `OTEL_TRACES_SAMPLER`, if it is not a known one.
-    pub unknown_sampler: Option<String>,
     /// How long an export may take.
     pub timeout: Duration,
 }
 
-impl fmt::Debug for ExportPlan {
+impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExportPlan").field("endpoint", &self.shown_endpoint()).finish_non_exhaustive()
+        f.debug_struct("Target").field("endpoint", &self.shown_endpoint()).finish_non_exhaustive()
     }
 }
 
-/// Why spans cannot be exported.
+/// Why spans or metrics cannot be exported.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "spans cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or telemetry.otlp_endpoint): {error}"
+    "{what} cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_{variable}_ENDPOINT, or telemetry.otlp_endpoint): {error}"
 )]
 pub struct ExportError {
+    what: &'static str,
+    variable: &'static str,
     endpoint: String,
     error: String,
 }
 
-impl ExportPlan {
-    /// Sets the service's name, unless the environment sets one.
-    pub fn with_default_name(mut self, service_name: &str) -> Self {
-        self.service_name.get_or_insert_with(|| service_name.to_owned());
-        self
+impl Target {
+    /// Exports to this complete URL.
+    pub fn new(signal: Signal, endpoint: impl Into<String>) -> Self {
+        Self { signal, endpoint: endpoint.into(), service_name: None, timeout: TIMEOUT }
     }
 
-    /// Exports to this complete URL.
-    pub fn to(endpoint: impl Into<String>) -> Self {
-        Self { endpoint: endpoint.into(), service_name: None, sample_ratio: None, unknown_sampler: None, timeout: TIMEOUT }
+    /// Reads the standard OTEL variables. `None`: no endpoint is set, `OTEL_SDK_DISABLED` is `true`, or the exporter of the signal is `none`. The
+    /// exporter itself reads headers, and for metrics the temporality and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000 by
+    /// default).
+    pub fn from_variables(signal: Signal, variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let (_, name) = signal.names();
+        let is = |name: &str, wanted: &str| set(&variable, name).is_some_and(|value| value.eq_ignore_ascii_case(wanted));
+        if is("OTEL_SDK_DISABLED", "true") || is(&format!("OTEL_{name}_EXPORTER"), "none") {
+            return None;
+        }
+        let base = || Some(format!("{}/v1/{}", set(&variable, ENDPOINT)?.trim_end_matches('/'), name.to_lowercase()));
+        let endpoint = set(&variable, &format!("OTEL_EXPORTER_OTLP_{name}_ENDPOINT")).or_else(base)?;
+        let timeouts = [format!("OTEL_EXPORTER_OTLP_{name}_TIMEOUT"), "OTEL_EXPORTER_OTLP_TIMEOUT".to_owned()];
+        let timeout = timeouts.iter().find_map(|name| set(&variable, name)?.parse().ok()).map_or(TIMEOUT, Duration::from_millis);
+        Some(Self { signal, endpoint, service_name: set(&variable, "OTEL_SERVICE_NAME"), timeout })
     }
 
     /// The endpoint without user, password and query, which may be secret.
@@ -83,22 +109,67 @@ impl ExportPlan {
         shown(&self.endpoint)
     }
 
-    /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, `OTEL_TRACES_EXPORTER` is `none`, or
-    /// `OTEL_TRACES_SAMPLER` is `always_off`. The exporter itself reads headers.
+    /// Makes an exporter with the protocol, the endpoint and the HTTP client.
+    pub(super) fn exporter<B: WithExportConfig + WithHttpConfig, E>(
+        &self,
+        builder: B,
+        build: impl FnOnce(B) -> Result<E, ExporterBuildError>,
+    ) -> Result<E, ExportError> {
+        let url = Url::parse(&self.endpoint).map_err(|error| format!("{error}; it must begin with http:// or https://"));
+        let client = url.and_then(|url| match url.scheme() {
+            "http" | "https" => http_client::blocking(&url, self.timeout),
+            _ => Err("it must begin with http:// or https://".to_owned()),
+        });
+        let builder = builder.with_protocol(Protocol::HttpBinary).with_endpoint(&self.endpoint).with_timeout(self.timeout);
+        let exporter = client.and_then(|client| build(builder.with_http_client(client)).map_err(|error| error.to_string()));
+        exporter.map_err(|error| {
+            let ((what, variable), endpoint) = (self.signal.names(), self.shown_endpoint());
+            ExportError { what, variable, error: error.replace(&self.endpoint, &endpoint), endpoint }
+        })
+    }
+}
+
+/// Why the variables want exports that are not possible.
+pub(super) fn refused(signal: Signal, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let (what, name) = signal.names();
+    let protocols = [format!("OTEL_EXPORTER_OTLP_{name}_PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
+    let (name, protocol) = protocols.into_iter().find_map(|name| variable(&name).map(|protocol| (name, protocol)))?;
+    protocol.trim().eq_ignore_ascii_case("grpc").then(|| {
+        format!(
+            "{what} are not exported: {name}=grpc is not possible; set it to http/protobuf, and the endpoint to where the collector accepts HTTP \
+             (usually port 4318, not 4317)"
+        )
+    })
+}
+
+/// The value of a variable, unless it is blank.
+fn set(variable: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Where and how spans are exported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportPlan {
+    pub target: Target,
+    /// The share of traces to export, if `OTEL_TRACES_SAMPLER` sets it.
+    pub sample_ratio: Option<f64>,
+    /// The value of `OTEL_TRACES_SAMPLER`, if it is not a known one.
+    pub unknown_sampler: Option<String>,
+}
+
+impl ExportPlan {
+    /// Exports to this complete URL.
+    pub fn to(endpoint: impl Into<String>) -> Self {
+        Self { target: Target::new(Signal::Spans, endpoint), sample_ratio: None, unknown_sampler: None }
+    }
+
+    /// Reads the standard OTEL variables. `None`: there is no [`Target`], or `OTEL_TRACES_SAMPLER` is `always_off`.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            return None;
-        }
-        if set("OTEL_TRACES_EXPORTER").is_some_and(|value| value.eq_ignore_ascii_case("none")) {
-            return None;
-        }
-        let endpoint = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-            .or_else(|| set(ENDPOINT).map(|base| format!("{}/v1/traces", base.trim_end_matches('/'))))?;
-        let plan = Self { service_name: set("OTEL_SERVICE_NAME"), timeout: timeout("TRACES", set), ..Self::to(endpoint) };
-        let Some(sampler) = set("OTEL_TRACES_SAMPLER") else { return Some(plan) };
+        let target = Target::from_variables(Signal::Spans, &variable)?;
+        let plan = Self { target, sample_ratio: None, unknown_sampler: None };
+        let Some(sampler) = set(&variable, "OTEL_TRACES_SAMPLER") else { return Some(plan) };
         // Our traces have no parent in another service. So `parentbased_` has no effect, and the rest of the name decides.
-        let ratio = set("OTEL_TRACES_SAMPLER_ARG").map_or(Some(1.0), |ratio| ratio.parse().ok());
+        let ratio = set(&variable, "OTEL_TRACES_SAMPLER_ARG").map_or(Some(1.0), |ratio| ratio.parse().ok());
         match sampler.strip_prefix("parentbased_").unwrap_or(&sampler) {
             "always_off" => None,
             "always_on" => Some(Self { sample_ratio: Some(1.0), ..plan }),
@@ -109,17 +180,21 @@ impl ExportPlan {
         }
     }
 
-    /// A provider that exports spans in batches, with at most `span_queue` waiting.
-    pub(super) fn provider(&self, span_queue: usize, ledger: &Ledger) -> Result<SdkTracerProvider, ExportError> {
-        let exporter = over_http(opentelemetry_otlp::SpanExporter::builder().with_http(), &self.endpoint, self.timeout)
-            .and_then(|exporter| exporter.build().map_err(|error| error.to_string()))
-            .map_err(|error| self.unusable(&error))?;
+    /// A provider that exports spans in batches, with at most `span_queue` waiting. The service has this name, unless the environment sets one.
+    pub(super) fn provider(
+        &self,
+        service_name: &str,
+        span_queue: usize,
+        ledger: &Ledger,
+    ) -> Result<SdkTracerProvider, ExportError> {
+        let exporter =
+            self.target.exporter(opentelemetry_otlp::SpanExporter::builder().with_http(), |builder| builder.build())?;
         Ok(SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
-            .with_resource(resource(self.service_name.as_deref().unwrap_or(DEFAULT_NAME)))
+            .with_resource(resource(self.target.service_name.as_deref().unwrap_or(service_name)))
             .with_span_processor(CountedProcessor::new(
-                Monitored::new(exporter, self.shown_endpoint(), ledger.clone()),
+                Monitored::new(exporter, self.target.shown_endpoint(), ledger.clone()),
                 span_queue,
                 ledger.clone(),
             ))
@@ -127,48 +202,9 @@ impl ExportPlan {
     }
 }
 
-impl ExportPlan {
-    fn unusable(&self, error: &str) -> ExportError {
-        let endpoint = self.shown_endpoint();
-        ExportError { error: error.replace(&self.endpoint, &endpoint), endpoint }
-    }
-}
-
-/// The timeout of exports of traces or metrics.
-pub(super) fn timeout(signal: &str, set: impl Fn(&str) -> Option<String>) -> Duration {
-    let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_TIMEOUT"), "OTEL_EXPORTER_OTLP_TIMEOUT".to_owned()];
-    variables.iter().find_map(|name| set(name)?.parse().ok()).map_or(TIMEOUT, Duration::from_millis)
-}
-
-/// Why the variables want exports of traces or metrics that are not possible.
-pub(super) fn refused(signal: &str, set: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
-    let (name, protocol) = variables.into_iter().find_map(|name| set(&name).map(|protocol| (name, protocol)))?;
-    protocol.trim().eq_ignore_ascii_case("grpc").then(|| {
-        format!(
-            "{name}=grpc is not possible; set it to http/protobuf, and the endpoint to where the collector accepts HTTP (usually port 4318, not \
-             4317)"
-        )
-    })
-}
-
-/// An exporter's builder with the protocol, the endpoint and the HTTP client.
-pub(super) fn over_http<B: WithExportConfig + WithHttpConfig>(
-    builder: B,
-    endpoint: &str,
-    timeout: Duration,
-) -> Result<B, String> {
-    let url = Url::parse(endpoint).map_err(|error| format!("{error}; it must begin with http:// or https://"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err("it must begin with http:// or https://".to_owned());
-    }
-    let client = http_client::blocking(&url, timeout)?;
-    Ok(builder.with_protocol(Protocol::HttpBinary).with_endpoint(endpoint).with_timeout(timeout).with_http_client(client))
-}
-
 /// An endpoint without user, password and query, which may be secret. An invalid URL with a `/` or `?` in its password is ambiguous; then less is
 /// shown rather than a secret.
-pub(super) fn shown(endpoint: &str) -> String {
+fn shown(endpoint: &str) -> String {
     let (scheme, rest) = match endpoint.split_once("//") {
         Some((scheme, rest)) => (format!("{scheme}//"), rest),
         None => (String::new(), endpoint),

@@ -53,11 +53,6 @@ impl GatewayRecorder {
         Self(recorder)
     }
 
-    /// Records nothing.
-    pub fn silent() -> Self {
-        Self(Recorder::silent())
-    }
-
     pub const fn instruments(&self) -> &Instruments {
         self.0.instruments()
     }
@@ -119,7 +114,7 @@ impl Deref for GatewayRecorder {
 mod tests {
     use opentelemetry::trace::Status;
 
-    use super::super::memory::{SpanMemory, attribute};
+    use super::super::fake::{SpanMemory, attribute};
     use super::*;
 
     #[test]

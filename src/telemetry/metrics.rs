@@ -3,7 +3,6 @@
 mod monitored;
 mod process;
 
-use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +14,8 @@ use parking_lot::Mutex;
 use prometheus::{Registry, TextEncoder};
 use tokio::time::Instant;
 
-use super::export::{ENDPOINT, Ledger, over_http, shown, timeout};
+use super::TelemetryError;
+use super::export::{ExportError, Ledger, Target};
 use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds, series_at_most};
 use monitored::Monitored;
 
@@ -27,55 +27,6 @@ pub const DISK_LASTS: Duration = Duration::from_secs(5);
 
 /// The media type of [`Metrics::exposition`].
 pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Where metrics are exported to, besides `/metrics`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct MetricsPlan {
-    /// The complete URL that metrics are posted to.
-    pub endpoint: String,
-    /// `service.name`, if the environment sets it other than in `OTEL_RESOURCE_ATTRIBUTES`.
-    pub service_name: Option<String>,
-    /// How long an export may take.
-    pub timeout: Duration,
-}
-
-impl fmt::Debug for MetricsPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MetricsPlan").field("endpoint", &shown(&self.endpoint)).finish_non_exhaustive()
-    }
-}
-
-/// Why metrics cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum MetricsError {
-    /// The exporter cannot be created.
-    #[error(
-        "metrics cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or telemetry.otlp_endpoint): {error}"
-    )]
-    Export {
-        /// The URL without parts that may be secret.
-        endpoint: String,
-        error: String,
-    },
-    /// The reader for `/metrics` cannot be created.
-    #[error("the Prometheus exporter cannot be created: {0}")]
-    Prometheus(String),
-}
-
-impl MetricsPlan {
-    /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, or `OTEL_METRICS_EXPORTER` is `none`.
-    /// The exporter itself reads headers, the temporality, and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000 by default).
-    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        let is = |name: &str, wanted: &str| set(name).is_some_and(|value| value.eq_ignore_ascii_case(wanted));
-        if is("OTEL_SDK_DISABLED", "true") || is("OTEL_METRICS_EXPORTER", "none") {
-            return None;
-        }
-        let base = || set(ENDPOINT).map(|base| format!("{}/v1/metrics", base.trim_end_matches('/')));
-        let endpoint = set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT").or_else(base)?;
-        Some(Self { endpoint, service_name: set("OTEL_SERVICE_NAME"), timeout: timeout("METRICS", set) })
-    }
-}
 
 /// The instruments and their readers. Cheap to clone; clones share them.
 #[derive(Clone)]
@@ -90,14 +41,14 @@ impl Metrics {
     ///
     /// # Errors
     /// A reader cannot be created.
-    pub fn new(resource: Resource, plan: Option<&MetricsPlan>) -> Result<Self, MetricsError> {
+    pub fn new(resource: Resource, plan: Option<&Target>) -> Result<Self, TelemetryError> {
         let registry = Arc::new(Registry::new());
         let prometheus = opentelemetry_prometheus::exporter()
             .with_registry((*registry).clone())
             .scope_info_enabled(false)
             .without_target_info()
             .build()
-            .map_err(|error| MetricsError::Prometheus(error.to_string()))?;
+            .map_err(|error| TelemetryError::Prometheus(error.to_string()))?;
         let readers = SdkMeterProvider::builder().with_resource(resource).with_view(cardinality_limit).with_reader(prometheus);
         let provider = match plan {
             Some(plan) => with_otlp_reader(readers, plan)?,
@@ -183,12 +134,6 @@ impl Metrics {
     }
 }
 
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
-}
-
 /// A value that is expensive to compute, cached for [`DISK_LASTS`].
 struct Cached {
     compute: Box<dyn Fn() -> Option<u64> + Send + Sync>,
@@ -218,10 +163,7 @@ fn cardinality_limit(instrument: &Instrument) -> Option<Stream> {
     Stream::builder().with_cardinality_limit(series_at_most(instrument.name())?).build().ok()
 }
 
-fn with_otlp_reader(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProviderBuilder, MetricsError> {
-    let endpoint = shown(&plan.endpoint);
-    let exporter = over_http(opentelemetry_otlp::MetricExporter::builder().with_http(), &plan.endpoint, plan.timeout)
-        .and_then(|exporter| exporter.build().map_err(|error| error.to_string()))
-        .map_err(|error| MetricsError::Export { error: error.replace(&plan.endpoint, &endpoint), endpoint: endpoint.clone() })?;
-    Ok(readers.with_reader(PeriodicReader::builder(Monitored::new(exporter, endpoint)).build()))
+fn with_otlp_reader(readers: MeterProviderBuilder, target: &Target) -> Result<MeterProviderBuilder, ExportError> {
+    let exporter = target.exporter(opentelemetry_otlp::MetricExporter::builder().with_http(), |builder| builder.build())?;
+    Ok(readers.with_reader(PeriodicReader::builder(Monitored::new(exporter, target.shown_endpoint())).build()))
 }

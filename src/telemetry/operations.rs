@@ -7,56 +7,34 @@ use opentelemetry::KeyValue;
 use super::attributes as name;
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
-use super::trace::SpanRef;
 use crate::domain::moment::Moment;
 
-/// An actor that ended.
-#[derive(Clone, Copy, Debug)]
-pub struct ActorFacts<'a> {
-    /// The kind of actor: `channel`, `companion`, …
-    pub sort: &'static str,
-    pub address: &'a str,
-    pub ending: &'a str,
-    /// When the supervisor noticed.
-    pub at: Moment,
-}
-
-/// Records that an actor is restarted after a delay: `actor.restart`.
-pub fn restarted(recorder: &Recorder, facts: &ActorFacts<'_>, after: Duration) -> Option<SpanRef> {
-    recorder.instruments().actor_restarts.add(1, [facts.sort]);
+/// Records that an actor, which ended at this moment, is restarted after a delay: `actor.restart`.
+pub fn restarted(recorder: &Recorder, sort: &'static str, address: &str, ending: &str, at: Moment, after: Duration) {
+    recorder.instruments().actor_restarts.add(1, [sort]);
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-    tracing::warn!(sort = facts.sort, actor = %Plain(facts.address), ending = ?facts.ending, after_ms, "restarting an actor");
-    write(
-        recorder,
-        facts,
-        name::SPAN_RESTART,
-        facts.at + after,
-        Some(KeyValue::new(name::ACTOR_RESTART_DELAY, after.as_secs_f64())),
-    )
+    tracing::warn!(sort, actor = %Plain(address), ?ending, after_ms, "restarting an actor");
+    let delay = KeyValue::new(name::ACTOR_RESTART_DELAY, after.as_secs_f64());
+    record(recorder, name::SPAN_RESTART, [sort, address, ending], (at, at + after), Some(delay));
 }
 
 /// Records that an actor exceeded its restart limit, so that the parent supervisor must decide: `supervisor.escalate`.
-pub fn escalated(recorder: &Recorder, facts: &ActorFacts<'_>) -> Option<SpanRef> {
-    recorder.instruments().escalations.add(1, [facts.sort]);
-    tracing::error!(sort = facts.sort, actor = %Plain(facts.address), ending = ?facts.ending, "too many restarts");
-    write(recorder, facts, name::SPAN_ESCALATE, facts.at, None)
+pub fn escalated(recorder: &Recorder, sort: &'static str, address: &str, ending: &str, at: Moment) {
+    recorder.instruments().escalations.add(1, [sort]);
+    tracing::error!(sort, actor = %Plain(address), ?ending, "too many restarts");
+    record(recorder, name::SPAN_ESCALATE, [sort, address, ending], (at, at), None);
 }
 
-fn write(
+fn record(
     recorder: &Recorder,
-    facts: &ActorFacts<'_>,
     span: &'static str,
-    ended: Moment,
+    [sort, address, ending]: [&str; 3],
+    times: (Moment, Moment),
     more: Option<KeyValue>,
-) -> Option<SpanRef> {
+) {
     recorder.record(|| {
-        let mut attributes = vec![
-            KeyValue::new(name::ACTOR_SORT, facts.sort.to_owned()),
-            KeyValue::new(name::ACTOR_ADDRESS, facts.address.to_owned()),
-            KeyValue::new(name::ACTOR_ENDING, facts.ending.to_owned()),
-        ];
-        attributes.extend(more);
-        let span = FinishedSpan::new(span, Place::Alone, (facts.at, ended), attributes);
-        FinishedSpan { error: Some(facts.ending.to_owned().into()), ..span }
-    })
+        let names = [(name::ACTOR_SORT, sort), (name::ACTOR_ADDRESS, address), (name::ACTOR_ENDING, ending)];
+        let attributes = names.map(|(name, value)| KeyValue::new(name, value.to_owned())).into_iter().chain(more).collect();
+        FinishedSpan { error: Some(ending.to_owned().into()), ..FinishedSpan::new(span, Place::Alone, times, attributes) }
+    });
 }

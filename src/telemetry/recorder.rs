@@ -114,20 +114,15 @@ impl Recorder {
         &self.instruments
     }
 
-    /// Writes a span, which is built only if spans are written.
-    pub fn record(&self, span: impl FnOnce() -> FinishedSpan) -> Option<SpanRef> {
-        self.tracer.as_ref()?;
-        self.write(span())
-    }
-
     /// Whether attributes may contain what people and companions say.
     pub const fn captures_content(&self) -> bool {
         self.capture_content
     }
 
-    /// Writes a span, if its trace is sampled. Never blocks. Returns `None` if no spans are written.
-    pub fn write(&self, span: FinishedSpan) -> Option<SpanRef> {
+    /// Writes a span, if its trace is sampled. Never blocks. Returns `None` if no spans are written; then it is not even built.
+    pub fn record(&self, span: impl FnOnce() -> FinishedSpan) -> Option<SpanRef> {
         let tracer = self.tracer.as_ref()?;
+        let span = span();
         let (own, parent) = span.place.resolved();
         let place = match parent {
             Some(parent) => Place::As { own, parent },

@@ -14,7 +14,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::decisions::{Answer, DecisionFacts};
-use super::memory::{Lines, subscribe};
+use super::fake::{Lines, subscribe};
 use super::trace::{InTurn, TurnTrace};
 use super::turns::TurnFacts;
 use super::*;
@@ -25,8 +25,9 @@ use crate::domain::trigger::Trigger;
 #[tokio::test]
 async fn a_recorded_decision_arrives_over_otlp_under_its_turn() {
     let collector = Collector::start(StatusCode::OK).await;
-    let plan = collector.plan().map(|plan| ExportPlan { service_name: Some("salon".to_owned()), ..plan });
-    let (_, telemetry) = build(&options("info", LogFormat::Text), plan, io::sink, false).expect("it starts");
+    let mut plan = collector.plan();
+    plan.iter_mut().for_each(|plan| plan.target.service_name = Some("salon".to_owned()));
+    let (_, telemetry) = build(&options("info", LogFormat::Text), to(plan), io::sink, false).expect("it starts");
     let recorder = telemetry.recorder();
 
     decide(&recorder, "console:lobby", Answer::Decided { decision: "NO", reason: "other_addressed" });
@@ -53,7 +54,7 @@ async fn ractors_span_of_an_actor_is_neither_exported_nor_a_parent() {
     let collector = Collector::start(StatusCode::OK).await;
     // With the widest filter, ractor's span is visible.
     let (subscriber, telemetry) =
-        build(&options("trace", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
+        build(&options("trace", LogFormat::Text), to(collector.plan()), io::sink, false).expect("it starts");
     let subscribed = subscribe(subscriber);
 
     let (worker, ended) = Actor::spawn(None, Worker(telemetry.recorder()), ()).await.expect("it starts");
@@ -77,7 +78,7 @@ async fn a_useless_endpoint_costs_spans_but_no_time_and_no_memory() {
         ("dies in the middle", dying_endpoint().await),
     ] {
         let options = Settings { span_queue: 100, ..options("off", LogFormat::Text) };
-        let (_, mut telemetry) = build(&options, Some(ExportPlan::to(url)), io::sink, false).expect("it starts");
+        let (_, mut telemetry) = build(&options, to(Some(ExportPlan::to(url))), io::sink, false).expect("it starts");
         telemetry.flush_timeout = Duration::from_millis(200);
         let (recorder, ledger) = (telemetry.recorder(), telemetry.ledger());
 
@@ -98,7 +99,7 @@ async fn a_useless_endpoint_costs_spans_but_no_time_and_no_memory() {
 #[tokio::test]
 async fn spans_that_an_endpoint_rejects_are_counted_and_it_gets_new_ones_once_it_recovers() {
     let collector = Collector::start(StatusCode::BAD_REQUEST).await;
-    let (_, telemetry) = build(&options("off", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
+    let (_, telemetry) = build(&options("off", LogFormat::Text), to(collector.plan()), io::sink, false).expect("it starts");
     let (recorder, ledger) = (telemetry.recorder(), telemetry.ledger());
     let flush = async |telemetry: &Telemetry| {
         let provider = telemetry.provider.clone().expect("spans are exported");
@@ -118,7 +119,7 @@ async fn spans_that_an_endpoint_rejects_are_counted_and_it_gets_new_ones_once_it
 async fn telemetry_may_be_dropped_on_an_async_thread() {
     // Nothing answers there. The test is that nothing panics.
     let plan = ExportPlan::to("http://127.0.0.1:9/v1/traces");
-    let (_, telemetry) = build(&options("info", LogFormat::Text), Some(plan), io::sink, false).expect("it starts");
+    let (_, telemetry) = build(&options("info", LogFormat::Text), to(Some(plan)), io::sink, false).expect("it starts");
 
     drop(telemetry);
 }
@@ -171,7 +172,8 @@ fn ractor_logs_only_warnings_whatever_the_settings_say() {
 
 #[test]
 fn invalid_directives_are_reported_with_examples() {
-    let error = build(&options("tertulia=loud", LogFormat::Text), None, io::sink, false).map(drop).expect_err("it is wrong");
+    let error =
+        build(&options("tertulia=loud", LogFormat::Text), Plans::default(), io::sink, false).map(drop).expect_err("it is wrong");
 
     let expected =
         "telemetry.log = \"tertulia=loud\" is not a list of log directives such as \"info\" or \"warn,tertulia=debug\"";
@@ -184,7 +186,7 @@ fn the_setting_is_the_endpoint_unless_a_variable_sets_one() {
         let options = Settings { otlp_endpoint: setting.map(str::to_owned), ..options("info", LogFormat::Text) };
         let variable = |name: &str| variables.iter().find(|(each, _)| *each == name).map(|(_, value)| (*value).to_owned());
         let plans = Plans::new(&options, variable);
-        [plans.spans.map(|plan| plan.endpoint), plans.metrics.map(|plan| plan.endpoint)].map(Option::unwrap_or_default)
+        [plans.spans.map(|plan| plan.target.endpoint), plans.metrics.map(|plan| plan.endpoint)].map(Option::unwrap_or_default)
     };
     let endpoints = |variables: &[(&str, &str)]| of(Some("http://set:4318/"), variables);
 
@@ -226,7 +228,7 @@ fn an_export_that_should_use_grpc_is_refused_by_name() {
 /// What is logged meanwhile.
 fn logged(options: &Settings, run: impl FnOnce(&Telemetry)) -> Lines {
     let lines = Lines::default();
-    let (subscriber, telemetry) = build(options, None, lines.clone(), false).expect("it starts");
+    let (subscriber, telemetry) = build(options, Plans::default(), lines.clone(), false).expect("it starts");
     let _subscribed = subscribe(subscriber);
     run(&telemetry);
     lines
@@ -393,4 +395,8 @@ impl Actor for Worker {
         end_turn(&self.0);
         Ok(())
     }
+}
+
+fn to(spans: Option<ExportPlan>) -> Plans {
+    Plans { spans, ..Plans::default() }
 }

@@ -86,15 +86,6 @@ impl fmt::Debug for TurnTrace {
 }
 
 impl SpanRef {
-    /// Whether the span is in this trace.
-    pub const fn is_in(self, trace: TurnTrace) -> bool {
-        self.trace == trace.0
-    }
-
-    pub const fn span_id(self) -> u64 {
-        self.span
-    }
-
     pub const fn trace(self) -> TurnTrace {
         TurnTrace(self.trace)
     }
@@ -121,17 +112,16 @@ mod tests {
     #[test]
     fn every_question_of_a_turn_has_its_own_stable_span_id() {
         let trace = TurnTrace::new(42);
-        let spans: BTreeSet<_> =
-            (0..1_000).map(|ticket| trace.of(Ticket(ticket)).span_id()).chain([trace.root().span_id()]).collect();
+        let spans: BTreeSet<_> = (0..1_000).map(|ticket| trace.of(Ticket(ticket)).span).chain([trace.root().span]).collect();
 
         assert_eq!(spans.len(), 1_001);
         assert_eq!(trace.of(Ticket(7)), trace.of(Ticket(7)));
-        assert_ne!(trace.of(Ticket(7)).span_id(), TurnTrace::new(43).of(Ticket(7)).span_id());
+        assert_ne!(trace.of(Ticket(7)).span, TurnTrace::new(43).of(Ticket(7)).span);
     }
 
     #[test]
     fn a_root_span_never_has_the_id_zero() {
-        assert_ne!(TurnTrace::new(1 << 64).root().span_id(), 0);
+        assert_ne!(TurnTrace::new(1 << 64).root().span, 0);
         assert_ne!(TurnTrace::of_turn(TurnId(0)).as_u128(), 0);
     }
 }

@@ -7,25 +7,38 @@ import { PHONE, holdAnswer, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
-test('decisions are behind a switch, which is remembered', async t => {
+test('details are behind a switch, which is remembered', async t => {
   const room = await it.server.room({ companions: ['aria'], externals: ['zed'] });
   const live = await it.watch(t, room);
-  const page = await it.open(t, room);
+  const page = await it.open(t, room, { storage: { decisions: undefined } });
   const message = await it.server.say(room, 'zed, are you there?');
   await live.vote('zed', message);
-  await page.locator('section.round, .line.round').first().waitFor();
-  await page.locator('#companions .card').first().waitFor();
-
-  await page.getByRole('button', { name: 'Hide decisions' }).click();
-
-  await page.locator('section.round, .line.round').first().waitFor({ state: 'detached' });
-  await page.locator('.companions').waitFor({ state: 'hidden' });
-  assert.equal(await page.locator('.chat-message').count(), 1);
-  await page.reload();
   await page.locator('.chat-message').waitFor();
+  await page.locator('#companions .ring').first().waitFor({ state: 'hidden' });
   assert.equal(await page.locator('section.round, .line.round').count(), 0);
-  await page.getByRole('button', { name: 'Show decisions' }).click();
+
+  await page.getByRole('button', { name: 'Details', pressed: false }).click();
+
   await page.locator('section.round, .line.round').first().waitFor();
+  await page.locator('#companions .ring').first().waitFor();
+  await page.reload();
+  await page.locator('section.round, .line.round').first().waitFor();
+  await page.getByRole('button', { name: 'Details', pressed: true }).click();
+  await page.locator('section.round, .line.round').first().waitFor({ state: 'detached' });
+  assert.equal(await page.locator('.chat-message').count(), 1);
+});
+
+test('without details a sentence says who answered, who stayed out, and why', async t => {
+  const room = await it.server.room({ companions: ['aria'], externals: ['zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  const message = await it.server.say(room, 'zed, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.speak('zed', message, 'Yes, Ana.');
+
+  await page.locator('.happened', { hasText: 'Zed answered, because it was spoken to.' }).waitFor();
+  assert.equal(await page.locator('.line, .round').count(), 0);
+  assert.ok((await page.locator('.happened').first().textContent()).length < 120);
 });
 
 test('without decisions one line says who is thinking or paused', async t => {

@@ -40,9 +40,9 @@ test('after the loop guard nobody is shown as wanting to speak', async t => {
   await page.locator('.line.loop_guard').waitFor();
 
   assert.deepEqual(await page.locator('.log, .cards').getByText('wants to speak').count(), 0);
-  await page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words', { hasText: 'loop guard' }).waitFor();
+  await page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words', { hasText: 'too often in a row' }).waitFor();
   const round = await texts(page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words'));
-  assert.deepEqual(round, [`Round on “yan, are you there?” by Ben: Yan 5 · Zed – listens · nobody speaks · loop guard: companion streak limit reached`]);
+  assert.deepEqual(round, [`Round on “yan, are you there?” by Ben: Yan 5 · Zed – listens · nobody speaks · companions had spoken too often in a row`]);
 });
 
 test('an external companion that has ended the conversation is not shown as listening', async t => {

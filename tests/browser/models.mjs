@@ -27,7 +27,7 @@ async function connect(page, key, url = model.url) {
 test('a wrong key is said in the talk at once, is mended on the page, and is never shown', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
-  await page.getByText('these companions speak in canned sentences').waitFor();
+  await page.getByText('these companions speak in ready-made sentences').waitFor();
   await page.locator('#model').click();
   await connect(page, 'sk-wrong');
   await page.getByRole('button', { name: 'Show models' }).click();
@@ -79,7 +79,7 @@ test('another address asks for the key again, and disconnecting leads back to re
   assert.deepEqual([...other.keys], []);
   await page.getByRole('button', { name: 'Disconnect' }).click();
 
-  await page.locator('#model', { hasText: 'Rehearsal' }).waitFor();
+  await page.locator('#model', { hasText: 'Demo mode' }).waitFor();
   assert.equal((await it.server.call('GET', '/api/models')).source, 'rehearsal');
 });
 
@@ -93,7 +93,7 @@ test('a model that does not follow the format of decisions is named', async t =>
 
   await it.server.say(room, 'Aria, are you there?');
 
-  await page.locator('#model-trouble', { hasText: 'does not follow the format of decisions' }).waitFor();
+  await page.locator('#model-trouble', { hasText: 'cannot be used to decide when to speak' }).waitFor();
   await it.server.call('DELETE', '/api/models');
 });
 

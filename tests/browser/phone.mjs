@@ -14,7 +14,7 @@ const misfits = page =>
     const all = [...document.querySelectorAll('.top :is(button, a, select), .write :is(button, a, select), .companions :is(button, a, select)')];
     return all
       .filter(node => node.checkVisibility({ visibilityProperty: true }) && !node.closest('.skip, .meters'))
-      .map(node => [node, node.matches('.card-head') && getComputedStyle(node).display === 'contents' ? node.parentElement.getBoundingClientRect() : node.getBoundingClientRect()])
+      .map(node => [node, node.getBoundingClientRect()])
       .filter(([, { width, height, left, right }]) => width < least - 0.01 || height < least - 0.01 || left < 0 || right > innerWidth)
       .map(([node, { width, height, left, right }]) => `${node.id || node.className} ${node.textContent.trim().slice(0, 20)}: ${Math.round(width)} × ${Math.round(height)} px, from ${Math.round(left)} to ${Math.round(right)}`);
   }, LEAST_PX);

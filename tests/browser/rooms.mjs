@@ -47,7 +47,7 @@ test('words for a room that is deleted in another window stay there, and go nowh
 
   await page.locator('#message').pressSequentially('for this room alo');
   await other.getByRole('button', { name: 'Delete this room' }).click();
-  await other.getByRole('button', { name: /Delete it\?/u }).click();
+  await other.locator('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText(`The room ${room} was deleted`).first().waitFor();
   await page.keyboard.type('ne');
   await page.keyboard.press('Enter');
@@ -60,6 +60,30 @@ test('words for a room that is deleted in another window stay there, and go nowh
   await page.locator('.room[data-room=lobby]').click();
   await until(page, () => document.querySelector('.room[aria-current]')?.dataset.room === 'lobby' && !document.querySelector('#message').readOnly);
   assert.equal(await page.locator('#message').inputValue(), '');
+});
+
+test('a double click deletes neither a message nor a room', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  await it.server.say(room, 'keep me');
+  const page = await it.open(t, room);
+  const message = page.locator('.chat-message', { hasText: 'keep me' });
+  await message.hover();
+
+  await message.getByRole('button', { name: 'Delete' }).dblclick();
+  const asked = await page.locator('dialog p').first().textContent();
+  await page.locator('dialog').getByRole('button', { name: 'Keep' }).click();
+  await page.getByRole('button', { name: 'Delete this room' }).dblclick();
+  const askedAboutRoom = await page.locator('dialog p').first().textContent();
+  await page.keyboard.press('Escape');
+
+  assert.match(asked, /“keep me” is deleted/u);
+  assert.ok(askedAboutRoom.includes(room));
+  assert.equal((await it.server.call('GET', `/api/rooms/${room}/history`)).messages.length, 1);
+
+  await message.hover();
+  await message.getByRole('button', { name: 'Delete' }).click();
+  await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('A message was deleted').waitFor();
 });
 
 test('all rooms can be listed', async t => {

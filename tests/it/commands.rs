@@ -9,6 +9,7 @@ use crate::harness::Premises;
 const SCRIPT: &str = r#"
 companions = [{ id = "aria" }]
 events = [{ at = 1.5, channel = "quay", from = "Rosa", text = "Soup, Aria?" }]
+models = { side = [] }
 "#;
 
 #[tokio::test]
@@ -46,11 +47,13 @@ async fn invalid_settings_are_reported_with_their_place_and_what_is_allowed() {
     }
     let as_json = with_aria("intejection = \"quiet\"").run(&["check", "--json"]).await.exits_with(2).object();
     assert_eq!((&as_json["ok"], &as_json["problems"][0]["line"]), (&false.into(), &2.into()), "{as_json}");
+    let without_token = Premises::new().run(&["discord", "check", "--json"]).await.exits_with(2).object();
+    assert!(without_token["problems"][0]["message"].to_string().contains("no token is set"), "{without_token}");
 }
 
 #[tokio::test]
 async fn replay_prints_one_line_or_object_per_event() {
-    let json = r#"{"companions": [{"id": "aria"}],
+    let json = r#"{"companions": [{"id": "aria"}], "models": {"side": []},
         "events": [{"at": 1.5, "channel": "quay", "from": "Rosa", "text": "Soup, Aria?"}]}"#;
     let premises = with_files(&[("night.toml", SCRIPT), ("night.json", json)]);
 
@@ -66,6 +69,32 @@ async fn replay_prints_one_line_or_object_per_event() {
     let events: Vec<_> = objects.iter().filter_map(|object| object["event"].as_str()).collect();
     assert_eq!(events, ["message", "evaluate", "decision", "silence", "state"]);
     assert_eq!((&objects[2]["at"], &objects[2]["channel"]), (&Value::from(1.5), &Value::from("quay")));
+}
+
+#[tokio::test]
+async fn a_script_may_name_configured_companions_and_leave_out_answers() {
+    let mute = r#"{"companions": ["aria"], "models": {"side": [], "main": []},
+        "events": [{"at": 0, "channel": "quay", "from": "Rosa", "text": "Soup, Aria?"}]}"#;
+    let unknown = mute.replace(r#"["aria"]"#, r#"["aria", "ari"]"#);
+    let premises = with_files(&[("mute.json", mute), ("unknown.json", &unknown)]);
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+
+    let mut scripts = 0;
+    for example in std::fs::read_dir(examples).expect("the examples").flatten().map(|entry| entry.path()) {
+        if example.extension().is_some_and(|extension| extension == "json" || extension == "toml") {
+            let path = example.to_str().expect("a path that is text");
+            let replayed = premises.run(&["replay", path]).await.exits_with(0);
+            assert!(replayed.stdout.contains(" says: "), "{replayed:?}");
+            assert_eq!(replayed.stderr.contains("rehearsal answers"), path.ends_with("round.toml"), "{replayed:?}");
+            scripts += 1;
+        }
+    }
+    let mute = premises.run(&["replay", "mute.json"]).await.exits_with(0);
+    let unknown = premises.run(&["replay", "unknown.json"]).await.exits_with(2);
+
+    assert_eq!(scripts, 3);
+    assert!(mute.stdout.contains("aria decides: NO") && mute.stderr.is_empty(), "{mute:?}");
+    assert!(unknown.stderr.contains("companions[1]: \"ari\" is no configured companion (known: "), "{unknown:?}");
 }
 
 #[tokio::test]

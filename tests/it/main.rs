@@ -1,7 +1,7 @@
 //! The integration tests, in one binary.
 
-// The included file below finds the library's modules under the same paths as in the library.
-use tertulia::{domain, ports, settings};
+// The included files below find the library's modules under the same paths as in the library.
+use tertulia::{domain, ports, settings, telemetry};
 
 mod arrows;
 mod commands;
@@ -20,3 +20,6 @@ mod operating;
 mod processes;
 mod second;
 mod speech;
+#[path = "../../src/telemetry/fake.rs"]
+#[expect(dead_code, reason = "the library's own tests use more of it")]
+mod telemetry_fake;

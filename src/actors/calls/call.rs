@@ -245,7 +245,7 @@ mod tests {
 
     use super::*;
     use crate::domain::call::playback::Patience;
-    use crate::telemetry::memory::SpanMemory;
+    use crate::telemetry::fake::SpanMemory;
 
     /// What shows a call, and looks at it when something does not work.
     #[derive(Default)]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::call_handle::CallHandle;
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::call::Input;
 use crate::domain::id::PersonId;
 use crate::domain::moment::Moment;
@@ -17,13 +17,13 @@ use crate::ports::speech_recognition::Segment;
 const PROVIDER: &str = "rehearsal";
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
-/// Says a text as a person in the call, who counts as talking meanwhile. If the person leaves, the words so far are recorded. After an opt-out nothing is.
-pub fn say_typed_text(hearing: CallHandle, user: PersonId, said: Said) -> AbortHandle {
+/// Says a text as a person in the call, who counts as talking meanwhile, until the returned value is dropped. If the person leaves, the words so far are recorded. After an opt-out nothing is.
+pub fn say_typed_text(hearing: CallHandle, user: PersonId, said: Said) -> OwnedTask {
     let task = tokio::spawn(async move {
         say(&hearing, &user, &said).await;
         hearing.report(Input::SaidAll { user });
     });
-    task.abort_handle()
+    task.into()
 }
 
 async fn say(hearing: &CallHandle, user: &PersonId, said: &Said) {

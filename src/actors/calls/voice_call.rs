@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::call::SharedCall;
@@ -22,6 +21,7 @@ use crate::actors::messages::voice_call::{CallChild, CallMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::{Address, Sort};
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
@@ -65,22 +65,13 @@ pub struct State {
     children: Children<CallChild, CallMessage>,
     synthesis: Synthesis,
     encoder: Option<Box<dyn Encoder>>,
-    tick: Option<AbortHandle>,
+    tick: Option<OwnedTask>,
     /// Typed texts that are being spoken, by the person who typed them.
-    saying: BTreeMap<PersonId, Saying>,
+    saying: BTreeMap<PersonId, OwnedTask>,
     backoff: Backoff,
     /// Until when the platform wants no other connection.
     unwanted_until: Option<Instant>,
     _registration: Registered,
-}
-
-/// Words that are being said. Dropping it ends them.
-struct Saying(AbortHandle);
-
-impl Drop for Saying {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Actor for VoiceCall {
@@ -184,15 +175,16 @@ impl State {
             Effect::ForgetRecord(user) => drop(tokio::spawn(presence::forget(hearing, user))),
             Effect::Greet(user) => drop(tokio::spawn(presence::welcome(hearing, user))),
             Effect::Say(user, said) => {
-                let saying = Saying(rehearsed::say_typed_text(hearing, user.clone(), said));
-                self.saying.insert(user, saying);
+                self.saying.insert(user.clone(), rehearsed::say_typed_text(hearing, user, said));
             }
             Effect::StopSaying(user) => drop(self.saying.remove(&user)),
-            Effect::After(after, Input::Tick) => {
-                let tick = self.send_after(after, Input::Tick);
-                self.tick.replace(tick).into_iter().for_each(|before| before.abort());
+            Effect::After(after, input) => {
+                let is_tick = matches!(input, Input::Tick);
+                let timer = self.myself.send_after(after, move || CallMessage::Handle(input));
+                if is_tick {
+                    self.tick = Some(timer.into());
+                }
             }
-            Effect::After(after, input) => drop(self.send_after(after, input)),
             Effect::Synthesise { reply, ticket, companion, sentence, text } => {
                 self.synthesis.begin(reply, ticket, companion, sentence, &text);
             }
@@ -205,10 +197,6 @@ impl State {
             Effect::Show(..) | Effect::Disconnect(..) | Effect::Notice(_) => {}
             Effect::StopSpeech(_) | Effect::Finalize(_) | Effect::ForgetWords(_) => {}
         }
-    }
-
-    fn send_after(&self, after: Duration, input: Input) -> AbortHandle {
-        self.myself.send_after(after, move || CallMessage::Handle(input)).abort_handle()
     }
 
     fn start_actors(&mut self, user: &PersonId) {

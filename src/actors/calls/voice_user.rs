@@ -3,13 +3,13 @@
 //! What it has found is kept in the state of the call ([`SpeechBuffer`]), so that an actor that dies loses only the state of its decoder.
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::task::AbortHandle;
 
 use super::call_handle::CallHandle;
 use crate::actors::messages::voice_call::{RecognitionMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceUserKey};
 use crate::actors::runtime::context::Registered;
 use crate::actors::runtime::directory::Address;
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::call::{Input, SpeechBuffer};
 use crate::domain::id::PersonId;
@@ -30,7 +30,7 @@ pub struct State {
     /// The connection whose packets it decodes.
     line: Option<u64>,
     myself: ActorRef<VoiceUserMessage>,
-    alarm: Option<AbortHandle>,
+    alarm: Option<OwnedTask>,
     _registration: Registered,
 }
 
@@ -139,13 +139,10 @@ impl State {
     fn arm(&mut self) {
         let Arguments { user, hearing } = &self.arguments;
         let deadline = hearing.call.buffer(user, |buffer| buffer.deadline()).flatten();
-        if let Some(alarm) = self.alarm.take() {
-            alarm.abort();
-        }
-        if let Some(deadline) = deadline {
+        self.alarm = deadline.map(|deadline| {
             // Packets may be on their way that are older than now.
             let after = deadline.since(hearing.context().clock.now()) + HANGOVER;
-            self.alarm = Some(self.myself.send_after(after, || VoiceUserMessage::Wake).abort_handle());
-        }
+            self.myself.send_after(after, || VoiceUserMessage::Wake).into()
+        });
     }
 }

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::channel_context::ChannelContext;
 use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::moment::Moment;
 
 /// A channel at rest goes to sleep after this time without an inbound event.
@@ -21,7 +21,8 @@ pub(super) struct Clock {
     /// The channel's time, and when it was that. It never goes back and never stops, and follows the machine's clock when that is ahead.
     from: Moment,
     since: Instant,
-    alarm: Option<Alarm>,
+    /// When the alarm rings, and its timer.
+    alarm: Option<(Instant, OwnedTask)>,
     /// When the channel next checks whether it can sleep. `None` while it is not restored, and once it sleeps.
     sleep_at: Option<Moment>,
     last_received: Instant,
@@ -45,17 +46,6 @@ pub(super) enum Due {
     Deadline,
     /// The check whether the channel can sleep.
     SleepCheck,
-}
-
-struct Alarm {
-    rings_at: Instant,
-    task: AbortHandle,
-}
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Clock {
@@ -105,11 +95,11 @@ impl Clock {
     pub(super) fn arm(&mut self, awaited: Awaited, channel: &ChannelContext) {
         let now = Instant::now();
         let Some(rings_at) = self.next(awaited, now, channel.machine_time()) else { return };
-        if self.alarm.as_ref().is_some_and(|alarm| alarm.rings_at <= rings_at) {
+        if self.alarm.as_ref().is_some_and(|(armed_for, _)| *armed_for <= rings_at) {
             return;
         }
         let timer = channel.actor.send_after(rings_at.saturating_duration_since(now), || ChannelMessage::Woken);
-        self.alarm = Some(Alarm { rings_at, task: timer.abort_handle() });
+        self.alarm = Some((rings_at, timer.into()));
     }
 
     /// When the alarm has to ring next.

@@ -90,15 +90,9 @@ impl Deliveries {
     /// The outbox record of this statement: that of its interrupted delivery, or a new one.
     pub(super) fn outbox_record(&mut self, floor: &OwedReply, text: Arc<str>, truncated: bool) -> OutboxRecord {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
-        interrupted.unwrap_or_else(|| OutboxRecord {
-            companion: floor.companion.clone(),
-            trigger: floor.trigger,
-            messages: floor.messages.clone(),
-            upto: floor.upto,
-            text: Some(text),
-            parts: Vec::new(),
-            name: None,
-            truncated,
+        interrupted.unwrap_or_else(|| {
+            let owed = OutboxRecord::new(floor.companion.clone(), floor.trigger, floor.messages.clone(), floor.upto);
+            OutboxRecord { text: Some(text), truncated, ..owed }
         })
     }
 

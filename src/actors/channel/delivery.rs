@@ -15,11 +15,10 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
-use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, Request, WriteError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::writer::requests::send_to_writer;
+use crate::actors::writer::requests::{ask, writer_ref};
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
 use crate::domain::split::split;
@@ -276,14 +275,9 @@ impl Arguments {
     /// Journals the state of a part.
     async fn journal_part(&mut self, index: usize, part: PartRecord) -> Result<(), WriteError> {
         self.owed.parts[index] = part;
-        let (reply, committed) = Reply::awaited();
-        let record = Record {
-            outbox: vec![OutboxWrite::Put(self.ticket, self.owed.clone())],
-            usage: std::mem::take(&mut self.used),
-            ..Record::new(self.channel_key.clone(), self.context.clock.now(), reply)
-        };
-        send_to_writer(&self.context, Request::Record(record))?;
-        committed.await.unwrap_or(Err(WriteError::Unknown)).map(drop)
+        let (outbox, usage) = (vec![OutboxWrite::Put(self.ticket, self.owed.clone())], std::mem::take(&mut self.used));
+        let record = |reply| Record { outbox, usage, ..Record::new(self.channel_key.clone(), self.context.clock.now(), reply) };
+        ask(&writer_ref(&self.context)?, |reply| Request::Record(record(reply))).await.map(drop)
     }
 
     /// Gives up the parts that are left. Returns the error code.

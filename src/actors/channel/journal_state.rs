@@ -9,7 +9,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Committed, OutboxWrite, Quiet, Record, Request};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Made};
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
 
@@ -152,23 +152,14 @@ impl JournalState {
 }
 
 fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
-    let owed = |companion: &CompanionId, trigger, messages: &[Seq], upto| OutboxRecord {
-        companion: companion.clone(),
-        trigger,
-        messages: messages.to_vec(),
-        upto,
-        text: None,
-        parts: Vec::new(),
-        name: None,
-        truncated: false,
-    };
     match event {
         Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
-            vec![OutboxWrite::Put(*ticket, owed(companion, *trigger, messages, *upto))]
+            vec![OutboxWrite::Put(*ticket, OutboxRecord::new(companion.clone(), *trigger, messages.clone(), *upto))]
         }
         Event::Replanned { companion, ticket, next, trigger, messages, upto }
         | Event::ReplyExtended { companion, ticket, next, trigger, messages, upto } => {
-            vec![OutboxWrite::Remove(*ticket), OutboxWrite::Put(*next, owed(companion, *trigger, messages, *upto))]
+            let owed = OutboxRecord::new(companion.clone(), *trigger, messages.clone(), *upto);
+            vec![OutboxWrite::Remove(*ticket), OutboxWrite::Put(*next, owed)]
         }
         Event::ReplyFailed { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => vec![OutboxWrite::Remove(*ticket)],
         _ => Vec::new(),

@@ -3,21 +3,27 @@
 use std::sync::Arc;
 
 use ractor::{ActorId, ActorProcessingErr};
+use tokio::time::Instant;
 
 use super::State;
+use super::channel_context::ChannelContext;
 use super::deliveries::{Order, RunningDelivery};
-use super::external_companions::is_external;
-use super::posting::{journal, statement};
-use crate::actors::messages::channel::Delivered;
+use super::external_companions::{StatementWaiter, is_external};
+use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::models::Outcome;
+use crate::actors::messages::turn_taking_manager::VoteError;
+use crate::actors::messages::writer::{Accepted, Post, Request as WriterRequest};
 use crate::actors::runtime::directory::Sort;
+use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Posting};
-use crate::domain::id::Ticket;
-use crate::domain::message::{Message, Modality};
+use crate::domain::event::Event;
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::turn::OwedReply;
-use crate::journal::record::OutboxRecord;
+use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::chat_platform::ChatPlatform;
 use crate::ports::language_model::{Answer, Request};
+use crate::telemetry::instruments::platform_label;
 use crate::telemetry::plain::Plain;
 
 impl State {
@@ -94,7 +100,7 @@ impl State {
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
         let truncated = self.replies.take_truncated(ticket);
         let message = Message { modality, cut, truncated, ..statement(&companion, text, &self.channel) };
-        journal(ticket, message, Vec::new(), used, waiter, &self.conversation, &self.channel);
+        self.journal_statement(ticket, message, Vec::new(), used, waiter);
     }
 
     /// Starts posting a statement on a platform.
@@ -151,7 +157,46 @@ impl State {
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
         let message = Message { modality, truncated, ..statement(&companion, text, &self.channel) };
-        journal(ticket, message, ids, used, waiter, &self.conversation, &self.channel);
+        self.journal_statement(ticket, message, ids, used, waiter);
+    }
+
+    /// Journals a statement, under the ids that its platform gave its parts. In a channel without a platform this is what posts it. `used` is the
+    /// usage of writing it, unless that was recorded with its delivery. `waiter` waits for its number.
+    fn journal_statement(
+        &self,
+        ticket: Ticket,
+        message: Message,
+        ids: Vec<Arc<str>>,
+        used: Vec<Used>,
+        waiter: Option<StatementWaiter>,
+    ) {
+        let message = Message { id: ids.first().cloned(), ..message };
+        let companion = CompanionId::from(&*message.from.id);
+        let usage = [Used::Statement { companion }].into_iter().chain(used).collect();
+        // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
+        let sent = self.channel.platform().is_none().then(Instant::now);
+        let platform = platform_label(self.channel.context.platforms.name(&self.channel.key.channel));
+        let instruments = self.channel.context.recorder.instruments().clone();
+        let floor = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket);
+        self.channel.send_to_writer(WriterRequest::Post(Post {
+            channel_key: self.channel.key.clone(),
+            at: None,
+            event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
+            turn: floor.and_then(|floor| floor.selection.turn),
+            ids,
+            ticket,
+            usage,
+            reply: self.channel.reply(move |result| {
+                if let Some(sent) = sent {
+                    instruments.sent(platform, if result.is_ok() { "posted" } else { "failed" }, sent.elapsed());
+                }
+                if let Some(waiter) = waiter {
+                    // The external companion may have stopped waiting.
+                    waiter.answer(result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| VoteError::Gone));
+                }
+                Some(ChannelMessage::Posted { result })
+            }),
+        }));
     }
 
     /// Ends a reply of which nothing was posted.
@@ -187,6 +232,19 @@ impl State {
     fn remove_from_outbox(&mut self, ticket: Ticket) {
         self.journal.remove_from_outbox(ticket, &self.conversation, &self.channel);
     }
+}
+
+/// A companion's statement with these words.
+fn statement(companion: &CompanionId, text: Arc<str>, channel: &ChannelContext) -> Message {
+    let memberships = &channel.context.memberships;
+    let known = memberships.companion(&channel.key.channel, companion);
+    let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
+    let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
+    let is_companion = |id: &str| memberships.is_in_guild(&channel.key.guild, id);
+    let names = memberships.names(&channel.key.guild);
+    let incoming = Incoming::new(&from, &text);
+    let address = names.map(|names| address::resolve(&names, is_companion, &incoming)).unwrap_or_default();
+    Message { address, ..Message::new(from, text) }
 }
 
 /// The reply with this ticket, if it is owed and its text is not there.

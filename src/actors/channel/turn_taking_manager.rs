@@ -136,7 +136,6 @@ impl State {
             if self.context.hub.is_watched(&self.channel_key) {
                 self.context.hub.publish(&self.channel_key, Live::Note(self.shown(&ballot).to_string().into()));
             }
-            self.context.hub.publish_state(&self.channel_key, ballot);
         }
     }
 

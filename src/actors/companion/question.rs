@@ -71,11 +71,9 @@ fn lazy_request(
         async move {
             let input = input.await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
-            let companion = &companion;
-            let _at_work =
-                at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
+            let _at_work = at_work(Address::Channel(channel_key.channel.clone()));
             let brief = brief_writing::brief_of(&context, &settings);
-            let scene = scene(&context, &channel_key, companion, input.modality == Modality::Voice);
+            let scene = scene(&context, &channel_key, &companion, input.modality == Modality::Voice);
             Some(request(input, &settings, &scene, channel_key.guild.clone(), brief.as_deref(), &context.settings.prompt))
         }
     })

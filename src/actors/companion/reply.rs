@@ -15,6 +15,7 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{Source, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
@@ -168,8 +169,7 @@ fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Spea
             let statement = with_history(&context, &channel_key, &source).await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key);
-            let address = Address::Reply(channel_key.channel.clone(), ticket);
-            let _at_work = at_work(address).about(&channel_key, &settings.id);
+            let _at_work = at_work(Address::Reply(channel_key.channel.clone(), ticket));
             let scene =
                 scene(&context, &channel_key, &settings.id, statement.is_spoken || statement.input.modality == Modality::Voice);
             Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &context.settings.prompt))
@@ -229,7 +229,7 @@ fn base_request(settings: &Settings, guild: GuildId, templates: &settings::promp
 }
 
 /// Shows a typing indicator, if the platform has one, until the returned value is dropped.
-fn show_typing(reply: &Arguments) -> Option<Typing> {
+fn show_typing(reply: &Arguments) -> Option<OwnedTask> {
     let platform = reply.context.platforms.of(&reply.channel_key.channel)?.clone();
     let shows = platform.capabilities().typing_shows?;
     let channel_key = reply.channel_key.clone();
@@ -240,13 +240,5 @@ fn show_typing(reply: &Arguments) -> Option<Typing> {
             tokio::time::sleep(shows.mul_f64(0.8)).await;
         }
     });
-    Some(Typing(signs.abort_handle()))
-}
-
-struct Typing(tokio::task::AbortHandle);
-
-impl Drop for Typing {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    Some(signs.into())
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::actors::erasure::deletion::{RewriteError, delete_messages};
-use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{fence, remove_from_index};
@@ -15,23 +14,9 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::speakers::stretch;
 use crate::ports::store::key::{ChannelNo, Key};
 
-/// Records that are read at once.
-const PAGE: usize = 512;
-
 /// The pause between two runs. A process that runs for months also needs them, because a writer that died or a busy room can leave unfinished
 /// work.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Why something could not be finished. The next run continues.
-#[derive(Debug, thiserror::Error)]
-enum CleanupError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error(transparent)]
-    Rewrite(#[from] RewriteError),
-}
 
 /// Stretches of a guild's journals in which somebody may have no messages left, each with the notes that request the check.
 type Noted = BTreeMap<(ChannelNo, Seq), Vec<Key>>;
@@ -53,11 +38,11 @@ pub async fn clean_up(context: &ActorContext) {
     }
 }
 
-fn log(ward: Ward, error: &CleanupError) {
+fn log(ward: Ward, error: &RewriteError) {
     tracing::warn!(ward = ward.0, %error, "cleaning up after an interrupted deletion failed in part; it is retried in a day, and at the next start");
 }
 
-async fn clean_up_ward(context: &ActorContext, ward: Ward) -> Result<(), CleanupError> {
+async fn clean_up_ward(context: &ActorContext, ward: Ward) -> Result<(), RewriteError> {
     let reader = Reader::new(&*context.store);
     for (mark, _) in reader.all(key::sweeps(ward)).await? {
         let Some(no) = key::sweep_in(&mark) else { continue };
@@ -92,7 +77,7 @@ async fn clean_up_ward(context: &ActorContext, ward: Ward) -> Result<(), Cleanup
 }
 
 /// Sweeps a deleted channel: any request for a journal makes the writer sweep it first.
-async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), CleanupError> {
+async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), RewriteError> {
     if let Some(channel_key) = Reader::new(&*context.store).channel_key_of(ward, no).await? {
         fence(context, &channel_key).await?;
     }
@@ -100,7 +85,7 @@ async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), 
 }
 
 /// Deletes noted messages that still have their text, and removes people without messages in the stretch from the index.
-async fn delete_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: IndexRemoval<'_>) -> Result<(), CleanupError> {
+async fn delete_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: IndexRemoval<'_>) -> Result<(), RewriteError> {
     let reader = Reader::new(&*context.store);
     let Some(channel_key) = reader.channel_key_of(ward, no).await? else { return Ok(()) };
     let noted = leaving.notes.iter().filter_map(Key::last_number).map(Seq).collect();
@@ -114,12 +99,9 @@ async fn listed(
     guild: &GuildId,
     noted: &Noted,
 ) -> Result<BTreeMap<(ChannelNo, Seq), BTreeSet<PersonId>>, ReadError> {
-    let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
+    let mut pages = Reader::new(&*context.store).pages(key::all_persons(guild), key::all_persons(guild).end());
     let mut listed: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    loop {
-        let page = context.store.scan(from, end.clone(), false, PAGE).await?;
-        let Some((last, _)) = page.last() else { return Ok(listed) };
-        from = key::successor(last);
+    while let Some(page) = pages.next().await? {
         for (entry, _) in &page {
             let (Some(no), Some(seq)) = (key::channel_before_number(entry), entry.last_number().map(Seq)) else { continue };
             let place = (no, stretch(seq));
@@ -130,4 +112,5 @@ async fn listed(
             }
         }
     }
+    Ok(listed)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::actors::erasure::retention::without_person;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{MetaWriteError, WriteError};
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
@@ -57,9 +57,6 @@ impl From<WriteError> for RewriteError {
 
 /// Deletes messages: they are removed from buffers and history, together with the reasons of decisions and summaries that may quote them.
 /// Messages that do not exist or are already deleted are ignored. The deletion continues if the caller is cancelled.
-///
-/// # Errors
-/// [`RewriteError`].
 pub async fn delete_messages(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -69,9 +66,6 @@ pub async fn delete_messages(
 }
 
 /// Deletes a statement like [`delete_messages`], and has its companion make another one in its place.
-///
-/// # Errors
-/// [`RewriteError`].
 pub async fn try_again(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) -> Result<(), RewriteError> {
     delete(context, channel_key, BTreeSet::from([statement]), true).await
 }
@@ -102,11 +96,7 @@ async fn delete_all_traces(
     let Some(no) = reader.channel_no(channel_key).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
     // The notes make the next start finish the deletion if this is interrupted.
     let notes = messages.iter().map(|seq| Write::Put(key::index_removal(channel_key.ward(), no, *seq), encode(&())));
-    write_meta(context, channel_key.ward(), notes.collect()).await.map_err(|meta_write_error| match meta_write_error {
-        MetaWriteError::WriteError(lost) => lost,
-        // No key of this request has to be new.
-        MetaWriteError::Exists { .. } => WriteError::Unknown,
-    })?;
+    write_meta(context, channel_key.ward(), notes.collect()).await?;
     let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
     accept_deletion(context, channel_key, Event::Deleted { messages: messages.clone(), unnamed: Vec::new(), again }).await?;
     let traces = all_traces_of(context, channel_key, &mut deleted).await?;
@@ -122,9 +112,6 @@ async fn delete_all_traces(
 
 /// Appends the deletion of these messages, and waits until the running conversation has handled it. From then on the channel derives nothing
 /// from their text. The statements `unnamed` no longer name who cut them off.
-///
-/// # Errors
-/// [`RewriteError`].
 pub async fn append_deletion(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -143,9 +130,6 @@ async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, delet
 
 /// The traces of these messages, whose deletion is on record. Messages that were handed over with deleted segments while that was on its way are
 /// deleted, too, and added to `gone`.
-///
-/// # Errors
-/// [`RewriteError`].
 pub async fn all_traces_of(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -164,9 +148,6 @@ pub async fn all_traces_of(
 
 /// Redacts these messages and their traces like [`redact_traces`]. Also removes authors who have no other messages in the stretch from the index
 /// of persons.
-///
-/// # Errors
-/// [`RewriteError`].
 pub async fn redact_messages(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -238,9 +219,6 @@ async fn removal_candidates(
 }
 
 /// Replaces the text of a message, unless it is the same. False: there is no message of that number, or it was deleted.
-///
-/// # Errors
-/// [`RewriteError`].
 pub async fn edit_message(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -274,9 +252,6 @@ pub async fn edit_message(
 
 /// Writes redacted events, redacts the snapshot that quotes them, and closes their dead letters. The channel must have handled the deletion
 /// before, and the caller must hold the rewrite lock.
-///
-/// # Errors
-/// [`RewriteError`].
 pub async fn redact_traces(
     context: &ActorContext,
     channel_key: &ChannelKey,

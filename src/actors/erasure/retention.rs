@@ -17,23 +17,23 @@ use self::clock::Trust;
 pub use self::names::without_person;
 use self::names::{remove_people_from_usage, remove_stale_index_entries};
 use crate::actors::channel::folded::folded;
+use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, Request, WriteError};
+use crate::actors::messages::writer::{DeleteExpired, Request};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::requests::{fence, look, send_to_writer, write_meta, writer_ref};
+use crate::actors::writer::requests::{ask, fence, look, write_meta, writer_ref};
 use crate::actors::writer::{Pace, Sweep};
 use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Head, Range, ReadError, Reader, Restored};
+use crate::journal::reader::{Head, Pages, Range, ReadError, Reader, Restored};
 use crate::journal::record::{ChannelRecord, RecordError, SnapshotRecord, decode, decode_event, encode, encode_snapshot};
 use crate::journal::{erased, key};
 use crate::ports::backend::stamp::rfc3339;
-use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::{Value, Write};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
@@ -45,8 +45,6 @@ const BETWEEN_PASSES: Duration = Duration::from_secs(24 * 60 * 60);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(60 * 60);
 /// A pass that deletes what has been expired for longer than this deletes much at once.
 const LARGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Records that are read at once.
-const PAGE: usize = 512;
 /// How many events are searched for a readable one.
 const NEIGHBOURS: usize = 16;
 
@@ -61,20 +59,6 @@ pub struct PassReport {
     pub events: u64,
     /// Channels in which the pass failed. The next pass retries them.
     pub failed: u64,
-}
-
-/// Why something was not deleted, or only in part. The next pass continues there.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RetentionError {
-    /// The record cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// It was not stored, or may not have been.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// A record outside of journals was not stored, or may not have been.
-    #[error(transparent)]
-    Metadata(#[from] MetaWriteError),
 }
 
 /// Runs a pass once a day, as long as the runtime lives and the clock can be trusted. Does nothing if no retention is configured
@@ -178,18 +162,12 @@ pub async fn pass_older(context: &ActorContext, cutoff: Cutoff<'_>) -> PassRepor
     report
 }
 
-async fn pass_ward(
-    context: &ActorContext,
-    cutoff: Cutoff<'_>,
-    ward: Ward,
-    report: &mut PassReport,
-) -> Result<(), RetentionError> {
+async fn pass_ward(context: &ActorContext, cutoff: Cutoff<'_>, ward: Ward, report: &mut PassReport) -> Result<(), RewriteError> {
     let mut guilds = BTreeSet::new();
-    let mut from = Key::new(ward, Kind::ChannelOf);
-    while let Some((channels, next)) = channels(context, ward, from).await? {
-        from = next;
-        for channel in channels {
-            let channel_key = match channel {
+    let mut names = channel_names(context, ward);
+    while let Some(page) = names.next().await? {
+        for name in &page {
+            let channel_key = match channel_named(name) {
                 Ok(channel_key) => channel_key,
                 Err(error) => {
                     report.failed += 1;
@@ -216,25 +194,22 @@ async fn pass_ward(
     Ok(())
 }
 
-/// Some of a ward's channels, and where the next ones begin. None: there are no more.
-async fn channels(
-    context: &ActorContext,
-    ward: Ward,
-    from: Key,
-) -> Result<Option<(Vec<Result<ChannelKey, RecordError>>, Key)>, ReadError> {
-    let page = context.store.scan(from, Key::new(ward, Kind::ChannelOf).end(), false, PAGE).await?;
-    let Some(next) = page.last().map(|(last, _)| key::successor(last)) else { return Ok(None) };
-    let named = |record: ChannelRecord| ChannelKey::new(&record.guild, &record.channel);
-    Ok(Some((page.iter().map(|(key, value)| decode(key, value).map(named)).collect(), next)))
+/// The names of a ward's channels in the store.
+fn channel_names<'a>(context: &'a ActorContext, ward: Ward) -> Pages<'a> {
+    let names = Key::new(ward, Kind::ChannelOf);
+    Reader::new(&*context.store).pages(names.clone(), names.end())
+}
+
+fn channel_named((key, value): &(Key, Value)) -> Result<ChannelKey, RecordError> {
+    decode(key, value).map(|ChannelRecord { guild, channel }| ChannelKey { guild, channel })
 }
 
 /// Whether some channel's oldest event has been expired for long. What cannot be read is not deleted either.
 async fn is_large(context: &ActorContext, cutoff: Cutoff<'_>) -> bool {
     for ward in (0..=u8::MAX).map(Ward) {
-        let mut from = Key::new(ward, Kind::ChannelOf);
-        while let Ok(Some((channels, next))) = channels(context, ward, from).await {
-            from = next;
-            for channel_key in channels.into_iter().flatten() {
+        let mut names = channel_names(context, ward);
+        while let Ok(Some(page)) = names.next().await {
+            for channel_key in page.iter().filter_map(|name| channel_named(name).ok()) {
                 if let Some(before) = cutoff(&channel_key.guild)
                     && let Ok(Some(oldest)) = oldest(context, &channel_key).await
                     && before.since(oldest) > LARGE
@@ -286,10 +261,7 @@ pub fn cutoff(context: &ActorContext, guild: &GuildId) -> Option<Moment> {
 
 /// Deletes a channel's events before a moment, unless the conversation still needs them. Also sweeps what an interrupted deletion of the whole
 /// channel left. Returns the number of deleted events.
-///
-/// # Errors
-/// [`RetentionError`].
-pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, before: Moment) -> Result<u64, RetentionError> {
+pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, before: Moment) -> Result<u64, RewriteError> {
     let reader = Reader::new(&*context.store);
     let Some(below) = raise_mark(context, &reader, channel_key, before).await? else { return Ok(0) };
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(0) };
@@ -310,7 +282,7 @@ async fn raise_mark(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
     before: Moment,
-) -> Result<Option<Seq>, RetentionError> {
+) -> Result<Option<Seq>, RewriteError> {
     // The lock keeps redactions from rewriting the snapshot at the same time.
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let head = reader.head(channel_key).await?;
@@ -337,16 +309,14 @@ async fn raise_mark(
 
 /// The first unexpired event below a mark. There is one if the operator accepted a loss of data.
 async fn oldest_kept(context: &ActorContext, ward: Ward, no: ChannelNo, mark: Seq, before: Moment) -> Result<Seq, ReadError> {
-    let (mut from, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, mark));
-    loop {
-        let page = context.store.scan(from, end.clone(), false, PAGE).await?;
-        let Some((last, _)) = page.last() else { return Ok(mark) };
+    let mut pages = Reader::new(&*context.store).pages(Key::event(ward, no, Seq::NONE), Key::event(ward, no, mark));
+    while let Some(page) = pages.next().await? {
         let mut events = page.iter().filter_map(|(key, value)| decode_event(key, value).ok());
         if let Some(kept) = events.find(|recorded| recorded.at >= before) {
             return Ok(kept.seq);
         }
-        from = key::successor(last);
     }
+    Ok(mark)
 }
 
 async fn snapshot_holds_older(context: &ActorContext, key: &Key, kept: Seq) -> Result<bool, ReadError> {
@@ -364,7 +334,7 @@ async fn renew_snapshot(
     channel_key: &ChannelKey,
     head: &Head,
     kept: Seq,
-) -> Result<Option<Seq>, RetentionError> {
+) -> Result<Option<Seq>, RewriteError> {
     // A running channel has dropped the expired words when it answers, and what it wrote before is stored when the writer answers. So no
     // later snapshot contains them.
     let is_running = || context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some();
@@ -385,13 +355,9 @@ async fn renew_snapshot(
         return Ok(None);
     }
     if conversation.drop_below(gone) || below > head.lowest {
-        let snapshot = Some(encode_snapshot(last, &conversation));
-        let (reply, done) = Reply::awaited();
-        send_to_writer(
-            context,
-            Request::DeleteExpired(DeleteExpired { channel_key: channel_key.clone(), below, snapshot, reply }),
-        )?;
-        done.await.unwrap_or(Err(WriteError::Unknown))?;
+        let (snapshot, channel_key) = (Some(encode_snapshot(last, &conversation)), channel_key.clone());
+        let expire = |reply| Request::DeleteExpired(DeleteExpired { channel_key, below, snapshot, reply });
+        ask(&writer_ref(context)?, expire).await?;
     }
     Ok(Some(gone))
 }

@@ -8,13 +8,12 @@ use crate::actors::inbound::Inbound;
 use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
-use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{DeleteChannel, MetaWriteError, Request, WriteError};
+use crate::actors::messages::writer::{DeleteChannel, Request, WriteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
-use crate::actors::writer::requests::{send_to_writer, write_meta};
+use crate::actors::writer::requests::{ask, write_meta, writer_ref};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;
@@ -34,16 +33,13 @@ pub enum MembershipError {
     SharedName(#[from] SharedName),
     /// It was not stored, or may not have been.
     #[error("the membership of the channel cannot be stored: {0}")]
-    Metadata(#[from] MetaWriteError),
+    Metadata(#[from] WriteError),
     /// The change could not be journaled. It is in effect all the same, and the channel journals it later.
     #[error("the change of the channel's membership cannot be put on record: {0}")]
     Journal(#[from] writer::Refused),
 }
 
 /// Stores a membership, applies it, and notifies the channel and the threads that inherit from it.
-///
-/// # Errors
-/// [`MembershipError`].
 pub async fn update_membership(
     context: &ActorContext,
     lock: &MembershipLock,
@@ -114,7 +110,7 @@ async fn run_to_completion(
         change.await
     });
     // The result of a change that panicked is unknown.
-    changed.await.unwrap_or(Err(MembershipError::Metadata(WriteError::Unknown.into())))
+    changed.await.unwrap_or(Err(MembershipError::Metadata(WriteError::Unknown)))
 }
 
 /// A channel was deleted on its platform, with its threads: deletes their rooms. Channels that are no rooms are ignored.
@@ -287,7 +283,7 @@ fn differences(before: Option<&Membership>, after: &Membership) -> Vec<Event> {
 }
 
 /// Stores the membership first, so that every listed room has one.
-async fn store_membership(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Result<(), MetaWriteError> {
+async fn store_membership(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Result<(), WriteError> {
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let record = RoomRecord { room: channel.clone(), guild: membership.guild.clone(), created_at: membership.created_at };
     write_meta(context, channel_key.ward(), vec![Write::Put(membership::key(&channel_key), encode(membership))]).await?;
@@ -295,10 +291,9 @@ async fn store_membership(context: &ActorContext, channel: &ChannelId, membershi
 }
 
 /// Deletes the history first. As long as a part of it is left, the room is listed, and can be deleted again.
-async fn delete_stored(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), MetaWriteError> {
-    let (reply, done) = Reply::awaited();
-    send_to_writer(context, Request::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
-    done.await.unwrap_or(Err(WriteError::Unknown))?;
+async fn delete_stored(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), WriteError> {
+    let delete = |reply| Request::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply });
+    ask(&writer_ref(context)?, delete).await?;
     // If this is interrupted here, the membership of an unlisted room does no harm. It is overwritten when the room is created again.
     write_meta(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
     write_meta(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::actors::messages::channel::{ChannelMessage, Received};
-use crate::actors::messages::writer::{MetaWriteError, WriteError};
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
@@ -70,9 +70,9 @@ impl OptOut for OptOutService {
     }
 }
 
-fn not_now(error: MetaWriteError) -> Refused {
+fn not_now(error: WriteError) -> Refused {
     let detail = match error {
-        MetaWriteError::WriteError(WriteError::Unknown) => "it is not known whether this was stored, try again".to_owned(),
+        WriteError::Unknown => "it is not known whether this was stored, try again".to_owned(),
         error => format!("this cannot be stored at the moment, try again: {error}"),
     };
     Refused::Unavailable { detail, retry_after: None }

@@ -1,6 +1,5 @@
 //! Messages to the pool, and its answers.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -25,8 +24,6 @@ pub enum PoolMessage {
     NoPrompt(CallId),
     /// Nothing is left that a question could be built from, so no model was called.
     NotNeeded(CallId),
-    /// A summary waited for too long in the queue. Its prompt was never built.
-    SummaryShed,
     /// Other models are asked from this call on.
     Replaced(CallId),
     /// A deadline or the end of a pause is due.
@@ -38,12 +35,6 @@ pub enum PoolMessage {
 /// The id of one call to the pool. Later calls have greater ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
-
-impl fmt::Display for CallId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// A call that is handed to the pool.
 pub struct PoolRequest {

@@ -1,7 +1,5 @@
 //! A one-shot reply that is always sent: dropping it unused sends an error.
 
-use std::fmt;
-
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -59,11 +57,5 @@ impl<T, E: From<Dropped>> Drop for Reply<T, E> {
         if let Some(deliver) = self.answer.take() {
             deliver(Err(Dropped.into()));
         }
-    }
-}
-
-impl<T, E: From<Dropped>> fmt::Debug for Reply<T, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reply")
     }
 }

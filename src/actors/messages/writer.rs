@@ -14,7 +14,6 @@ use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Refusal, StoreError, Term, Value, Write};
 
-#[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a message is boxed when it is sent")]
 pub enum WriterMessage {
     Request(Request),
@@ -22,7 +21,6 @@ pub enum WriterMessage {
     Own(Own),
 }
 
-#[derive(Debug)]
 pub enum Request {
     /// Accept an event from outside.
     Accept(Accept),
@@ -75,7 +73,6 @@ pub struct Held {
 }
 
 /// Accepts one event from outside.
-#[derive(Debug)]
 pub struct Accept {
     pub channel_key: ChannelKey,
     /// When it happened. None: when the writer receives it. Never earlier than the channel's newest event.
@@ -88,7 +85,6 @@ pub struct Accept {
 }
 
 /// Appends events that a channel produced, together with all that belongs to them, in one atomic batch.
-#[derive(Debug)]
 pub struct Record {
     pub channel_key: ChannelKey,
     /// When they happened, by the conversation's clock.
@@ -130,7 +126,6 @@ pub enum OutboxWrite {
 }
 
 /// Appends a companion's statement that is posted by being stored, as on the console, and removes its reply from the outbox.
-#[derive(Debug)]
 pub struct Post {
     pub channel_key: ChannelKey,
     /// When it was said. None: when the writer receives it.
@@ -147,7 +142,6 @@ pub struct Post {
 }
 
 /// Appends what people said in a voice call, in one atomic batch. The channel receives all of it as one message.
-#[derive(Debug)]
 pub struct HandOver {
     pub channel_key: ChannelKey,
     /// When it happened. None: when the writer receives it.
@@ -160,25 +154,20 @@ pub struct HandOver {
 }
 
 /// Writes records outside of journals: settings, rooms, dead letters.
-#[derive(Debug)]
 pub struct WriteMeta {
     pub ward: Ward,
     /// The writes. None of them touches a journal or its head.
     pub writes: Vec<Write>,
-    /// Keys that must not exist yet.
-    pub fresh: Vec<Key>,
-    pub reply: Reply<(), MetaWriteError>,
+    pub reply: Reply<()>,
 }
 
 /// Deletes a channel's journal and everything derived from it. Answered once all of it is deleted. The numbers are not used again.
-#[derive(Debug)]
 pub struct DeleteChannel {
     pub channel_key: ChannelKey,
     pub reply: Reply<()>,
 }
 
 /// Replaces events by their redacted form. They keep their numbers. Events that were deleted in the meantime stay deleted.
-#[derive(Debug)]
 pub struct RedactEvents {
     pub channel_key: ChannelKey,
     /// The redacted events; see [`redact`](crate::journal::redaction::redact).
@@ -190,7 +179,6 @@ pub struct RedactEvents {
 
 /// Raises the low-water mark of a journal: from now on, missing events below it are no gap. The events themselves stay until they are swept.
 /// A higher mark, or a deletion of the journal, in the meantime is not undone.
-#[derive(Debug)]
 pub struct DeleteExpired {
     pub channel_key: ChannelKey,
     /// The lowest number that the journal must still contain. The stored snapshot covers everything below.
@@ -201,7 +189,6 @@ pub struct DeleteExpired {
 }
 
 /// Removes people from the index of persons for stretches of a journal that contain no message of theirs any more.
-#[derive(Debug)]
 pub struct RemoveFromIndex {
     pub channel_key: ChannelKey,
     /// A number in the newest of these [stretches](crate::journal::speakers).
@@ -216,7 +203,6 @@ pub struct RemoveFromIndex {
 
 /// Waits until all earlier requests for this channel are finished. A channel that is restored after a crash sends this first. Otherwise
 /// requests that its predecessor had in flight could be committed after it read the record.
-#[derive(Debug)]
 pub struct Fence {
     pub channel_key: ChannelKey,
     /// Answered with the number of the journal's last event.
@@ -284,23 +270,6 @@ pub enum Refused {
 }
 
 impl From<Dropped> for Refused {
-    fn from(dropped: Dropped) -> Self {
-        Self::WriteError(dropped.into())
-    }
-}
-
-/// Why a write outside of journals was not done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MetaWriteError {
-    /// A key that had to be new exists.
-    #[error("{key} exists already")]
-    Exists { key: Key, value: Value },
-    /// It was not stored, or may not have been.
-    #[error(transparent)]
-    WriteError(#[from] WriteError),
-}
-
-impl From<Dropped> for MetaWriteError {
     fn from(dropped: Dropped) -> Self {
         Self::WriteError(dropped.into())
     }

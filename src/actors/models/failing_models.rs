@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::domain::service::Service;
-    use crate::telemetry::memory::Logged;
+    use crate::telemetry::fake::Logged;
 
     fn here() -> ServiceEndpoint {
         ServiceEndpoint { service: Service::LanguageModel, endpoint: "http://here".into() }

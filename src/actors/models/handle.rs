@@ -190,7 +190,7 @@ impl Pool {
         };
         let permit = tokio::time::timeout(self.current().settings.side.timeout(), permit).await.ok().flatten();
         if permit.is_none() {
-            self.send(PoolMessage::SummaryShed);
+            instruments.pool_shed.add(1, [ModelRole::Side.as_str(), Priority::Summary.as_str()]);
         }
         permit
     }

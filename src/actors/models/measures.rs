@@ -37,11 +37,6 @@ impl Measures {
         self.instruments.pool_wait.record(stats.waited.as_secs_f64(), [role.as_str()]);
     }
 
-    /// Counts a summary that was shed before it was queued as a question.
-    pub(super) fn shed_summary(&self) {
-        self.instruments.pool_shed.add(1, [ModelRole::Side.as_str(), Priority::Summary.as_str()]);
-    }
-
     /// Counts what happened in the schedule, and updates the gauges.
     pub(super) fn take(&mut self, schedule: &mut Schedule, now: Moment) {
         for event in schedule.take_events() {

@@ -130,7 +130,12 @@ impl World {
         let mut settings = defaults();
         set(&mut settings);
         let metrics = Metrics::local();
-        let pool = SideModels { settings: settings.clone(), rng: Arc::new(Draws::of(0.0)), instruments: metrics.instruments() };
+        let pool = SideModels {
+            settings: settings.clone(),
+            rng: Arc::new(Draws::of(0.0)),
+            instruments: metrics.instruments(),
+            directory: Directory::new(),
+        };
         let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
         let actor = Arc::new(Mutex::new(Some(actor)));
         let found = actor.clone();

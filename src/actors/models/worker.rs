@@ -1,39 +1,28 @@
 //! One call to a model. It reports its end to the pool, even if it panics.
 
 use ractor::ActorRef;
-use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::messages::models::{CallId, Job, PoolMessage};
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::telemetry::instruments::Instruments;
 
-/// A running call. Dropping it cancels the call.
-pub(super) struct Worker(AbortHandle);
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl Worker {
-    /// Starts a call. The pool receives its end as a message: `Ended`, `Panicked` if the call panicked, `NoPrompt` if building the prompt
-    /// panicked, or `NotNeeded` if there is nothing to ask any more. No call was made in the last two cases.
-    pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> Self {
-        let mut report = EndReport { pool, call, on_drop: Some(PoolMessage::NoPrompt) };
-        let span = job.span.clone();
-        let work = async move {
-            let Some(request) = job.request.build().await else {
-                report.end(PoolMessage::NotNeeded(call));
-                return;
-            };
-            report.on_drop = Some(PoolMessage::Panicked);
-            instruments.pool_calls.add(1, [request.role.as_str()]);
-            let result = job.model.ask(&request, job.drafts.as_ref()).await;
-            report.end(PoolMessage::Ended(call, result));
+/// Starts a call, which is cancelled when the returned value is dropped. The pool receives its end as a message: `Ended`, `Panicked` if the call
+/// panicked, `NoPrompt` if building the prompt panicked, or `NotNeeded` if there is nothing to ask any more. No call was made in the last two cases.
+pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> OwnedTask {
+    let mut report = EndReport { pool, call, on_drop: Some(PoolMessage::NoPrompt) };
+    let span = job.span.clone();
+    let work = async move {
+        let Some(request) = job.request.build().await else {
+            report.end(PoolMessage::NotNeeded(call));
+            return;
         };
-        Self(tokio::spawn(work.instrument(span)).abort_handle())
-    }
+        report.on_drop = Some(PoolMessage::Panicked);
+        instruments.pool_calls.add(1, [request.role.as_str()]);
+        let result = job.model.ask(&request, job.drafts.as_ref()).await;
+        report.end(PoolMessage::Ended(call, result));
+    };
+    tokio::spawn(work.instrument(span)).into()
 }
 
 /// Reports the end of the call to the pool, at the latest when it is dropped. The pool ignores the report of a call that it ended itself.

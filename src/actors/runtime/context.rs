@@ -26,7 +26,7 @@ use crate::ports::store::Store;
 use crate::ports::voice_call::VoiceCalls;
 use crate::settings::Settings;
 use crate::telemetry::instruments::kinds::Counted;
-use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::operations;
 use crate::telemetry::recorder::Recorder;
 
 /// The shared context of the actors. Cheap to clone.
@@ -72,6 +72,7 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     pub rng: Arc<dyn Rng>,
     pub models: Models,
+    pub speech: Speech,
     pub recorder: Recorder,
     pub settings: Arc<Settings>,
     pub companions: CompanionSet,
@@ -94,7 +95,7 @@ impl Registered {
 impl ActorContext {
     /// A context without platforms and memberships. A failure of the store is only logged.
     pub fn new(environment: Environment) -> Self {
-        let Environment { store, clock, rng, models, recorder, settings, companions } = environment;
+        let Environment { store, clock, rng, models, speech, recorder, settings, companions } = environment;
         let directory = Directory::new();
         let (finder, calls) = (directory.clone(), Calls::new(directory.clone()));
         Self {
@@ -108,7 +109,7 @@ impl ActorContext {
             gateways: Gateways::default(),
             voice_calls: Arc::new(calls.clone()),
             calls,
-            speech: Speech::silent(),
+            speech,
             memberships: Memberships::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
             recorder,
             settings,
@@ -136,15 +137,11 @@ impl ActorContext {
 
     /// Records that an actor is started again, whatever came to an end.
     pub fn restarted(&self, sort: Sort, address: &str, ending: &str, after: Duration) {
-        operations::restarted(&self.recorder, &self.facts(sort, address, ending), after);
+        operations::restarted(&self.recorder, sort.as_str(), address, ending, self.clock.now(), after);
     }
 
     /// Records that an actor ended too often for its supervisor.
     pub fn escalated(&self, sort: Sort, address: &str, ending: &str) {
-        operations::escalated(&self.recorder, &self.facts(sort, address, ending));
-    }
-
-    fn facts<'a>(&self, sort: Sort, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: sort.as_str(), address, ending, at: self.clock.now() }
+        operations::escalated(&self.recorder, sort.as_str(), address, ending, self.clock.now());
     }
 }

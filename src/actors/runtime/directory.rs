@@ -3,7 +3,6 @@
 //! ractor's own registry is process-wide. It is not used because two systems in one process (two tests) would collide in it.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,8 +22,6 @@ pub enum Address {
     Writer,
     /// The pool of the side model.
     SideModels,
-    /// The pool of the main model.
-    MainModels,
     /// Wakes the channels of accepted events.
     Switchboard,
     Platforms,
@@ -48,7 +45,6 @@ pub enum Address {
 
 named! {
     /// The type of an actor, used as the label of the count of running actors.
-    #[repr(usize)]
     pub enum Sort {
         Writer = "writer",
         Models = "side_models",
@@ -99,7 +95,6 @@ struct Entries {
     actors: HashMap<Address, Entry>,
     /// Guilds that have been registered before.
     guilds: HashSet<GuildId>,
-    alive: [usize; Sort::ALL.len()],
     #[cfg(test)]
     registrations: u64,
 }
@@ -133,10 +128,7 @@ impl Directory {
         let is_successor = matches!(&address, Address::Guild(guild) if !entries.guilds.insert(guild.clone()));
         let (directory, id) = (self.clone(), cell.get_id());
         let registration = Registration { directory, address: address.clone(), id, waiting: waiting.clone(), is_successor };
-        let sort = address.sort();
-        if entries.actors.insert(address, Entry { actor: cell, waiting }).is_none() {
-            entries.alive[sort as usize] += 1;
-        }
+        entries.actors.insert(address, Entry { actor: cell, waiting });
         #[cfg(test)]
         {
             entries.registrations += 1;
@@ -175,35 +167,7 @@ impl Directory {
         if actor.get_status() >= ActorStatus::Draining {
             return None;
         }
-        // Two keys with one address and different messages would be a bug. It is logged, so that messages are not lost silently.
-        if actor.is_message_type_of::<P::Message>() != Some(true) {
-            tracing::error!(?address, "an actor with another message type is registered under this address");
-            return None;
-        }
         Some((actor.into(), waiting))
-    }
-
-    /// Removes an actor, unless a successor has replaced it.
-    pub fn remove(&self, address: &Address, id: ActorId) -> bool {
-        let mut entries = self.0.write();
-        let is_same = entries.actors.get(address).is_some_and(|entry| entry.actor.get_id() == id);
-        if is_same {
-            entries.actors.remove(address);
-            entries.alive[address.sort() as usize] -= 1;
-        }
-        is_same
-    }
-
-    /// The number of registered actors of every sort, including zeros.
-    pub fn alive(&self) -> impl Iterator<Item = (Sort, usize)> + use<> {
-        let alive = self.0.read().alive;
-        Sort::ALL.into_iter().zip(alive)
-    }
-}
-
-impl fmt::Debug for Directory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.alive()).finish()
     }
 }
 
@@ -222,7 +186,10 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.directory.remove(&self.address, self.id);
+        let mut entries = self.directory.0.write();
+        if entries.actors.get(&self.address).is_some_and(|entry| entry.actor.get_id() == self.id) {
+            entries.actors.remove(&self.address);
+        }
     }
 }
 
@@ -231,7 +198,7 @@ impl Address {
     pub const fn sort(&self) -> Sort {
         match self {
             Self::Writer => Sort::Writer,
-            Self::SideModels | Self::MainModels => Sort::Models,
+            Self::SideModels => Sort::Models,
             Self::Switchboard => Sort::Switchboard,
             Self::Platforms => Sort::Platforms,
             Self::Shard(..) => Sort::Shard,

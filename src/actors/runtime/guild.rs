@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::task::AbortHandle;
 
 use crate::actors::calls::voice_call::{self, VoiceCall};
 use crate::actors::channel::{self, Channel, GuildBudgets};
@@ -20,6 +19,7 @@ use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::dead_letters::{self, Suspects};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::in_flight::InFlight;
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::quarantine::{self};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
@@ -72,7 +72,7 @@ pub struct State {
     /// Channels to reopen because they got work while they were going to sleep.
     wanted: BTreeSet<ChannelId>,
     /// Suspended channels, and the timers that end the suspensions.
-    suspended: BTreeMap<ChannelId, AbortHandle>,
+    suspended: BTreeMap<ChannelId, OwnedTask>,
     suspects: Suspects,
     _registration: Registered,
 }
@@ -302,15 +302,16 @@ impl State {
         self.send_to_guilds(GuildsMessage::Suspended(self.myself.get_id(), entry));
         let retried = channel.clone();
         let timer = self.myself.send_after(SUSPENSION, move || GuildMessage::TryAgain(retried));
-        self.suspended.insert(channel, timer.abort_handle());
+        self.suspended.insert(channel, timer.into());
     }
 
     /// False: it was not suspended.
     fn end_suspension(&mut self, channel: &ChannelId) -> bool {
-        let Some(timer) = self.suspended.remove(channel) else { return false };
-        timer.abort();
-        self.send_to_guilds(GuildsMessage::Resumed(channel.clone()));
-        true
+        let was_suspended = self.suspended.remove(channel).is_some();
+        if was_suspended {
+            self.send_to_guilds(GuildsMessage::Resumed(channel.clone()));
+        }
+        was_suspended
     }
 
     /// If the supervisor is not running, this guild ends with it, and the next one tries all of its channels. So nothing needs to be sent.

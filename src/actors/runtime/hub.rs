@@ -3,7 +3,6 @@
 mod last_message_times;
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -13,7 +12,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 pub use self::last_message_times::LastMessageTimes;
 use crate::domain::event::Recorded;
-use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 
 /// How many items of one channel a watcher may fall behind before it misses items.
@@ -39,17 +37,16 @@ pub enum Live {
 pub struct Missed(pub u64);
 
 /// Connects channels to their watchers. Cheap to clone; all clones share their state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Hub {
-    /// What happens in a channel, and under `None` in all of them.
-    live: Arc<Topic<(ChannelKey, Live), Option<ChannelKey>>>,
-    states: Arc<Topic<State>>,
+    live: Arc<Topic>,
     last_message_times: Arc<LastMessageTimes>,
 }
 
-#[derive(Debug)]
-struct Topic<T, K: Eq + Hash = ChannelKey> {
-    watched: Mutex<HashMap<K, Watched<T>>>,
+#[derive(Debug, Default)]
+struct Topic {
+    /// What happens in a channel, and under `None` in all of them.
+    watched: Mutex<HashMap<Option<ChannelKey>, Watched>>,
     /// How many watchers there have been.
     joined: AtomicU64,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
@@ -57,24 +54,18 @@ struct Topic<T, K: Eq + Hash = ChannelKey> {
 }
 
 #[derive(Debug)]
-struct Watched<T> {
-    items: broadcast::Sender<T>,
+struct Watched {
+    items: broadcast::Sender<(ChannelKey, Live)>,
     /// The number of the watcher that joined last.
     newest: u64,
 }
 
-/// Watches one channel, or all of them, those that come later included: everything that happens there, each item with its channel, or the States of rounds.
+/// Watches one channel, or all of them, those that come later included: everything that happens there, each item with its channel.
 #[derive(Debug)]
-pub struct Watcher<T = (ChannelKey, Live), K: Eq + Hash = Option<ChannelKey>> {
-    key: K,
-    items: broadcast::Receiver<T>,
-    topic: Arc<Topic<T, K>>,
-}
-
-impl Default for Hub {
-    fn default() -> Self {
-        Self { live: Arc::new(Topic::new()), states: Arc::new(Topic::new()), last_message_times: Arc::default() }
-    }
+pub struct Watcher {
+    key: Option<ChannelKey>,
+    items: broadcast::Receiver<(ChannelKey, Live)>,
+    topic: Arc<Topic>,
 }
 
 impl Hub {
@@ -86,13 +77,7 @@ impl Hub {
     /// Watches a channel, or all: receives everything that is published from now on. Read the journal after this call, not before, to miss nothing.
     pub fn watch(&self, channel_key: Option<&ChannelKey>) -> Watcher {
         let backlog = if channel_key.is_some() { BACKLOG } else { TOTAL_BACKLOG };
-        Topic::watch(&self.live, &channel_key.cloned(), backlog)
-    }
-
-    /// Watches the `states` topic of a channel: receives every State of its rounds from now on. A State may be published twice if its
-    /// turn-taking manager was replaced.
-    pub fn watch_states(&self, channel_key: &ChannelKey) -> Watcher<State, ChannelKey> {
-        Topic::watch(&self.states, channel_key, BACKLOG)
+        Topic::watch(&self.live, channel_key.cloned(), backlog)
     }
 
     /// Publishes to the watchers of this channel.
@@ -102,11 +87,6 @@ impl Hub {
             self.live.publish(&None, (channel_key.clone(), item.clone()));
             self.live.publish(&Some(channel_key.clone()), (channel_key.clone(), item));
         }
-    }
-
-    /// Publishes to the watchers of the `states` topic of this channel.
-    pub fn publish_state(&self, channel_key: &ChannelKey, state: State) {
-        self.states.publish(channel_key, state);
     }
 
     /// The cached time of the last message of each channel.
@@ -130,12 +110,12 @@ impl Hub {
     }
 }
 
-impl<T: Clone, K: Eq + Hash> Watcher<T, K> {
+impl Watcher {
     /// The next item, once there is one.
     ///
     /// # Errors
     /// [`Missed`] when this watcher fell more than [`BACKLOG`] or [`TOTAL_BACKLOG`] items behind. The next call continues with the oldest stored item.
-    pub async fn next(&mut self) -> Result<T, Missed> {
+    pub async fn next(&mut self) -> Result<(ChannelKey, Live), Missed> {
         match self.items.recv().await {
             Ok(item) => Ok(item),
             Err(RecvError::Lagged(missed)) => Err(Missed(missed)),
@@ -145,7 +125,7 @@ impl<T: Clone, K: Eq + Hash> Watcher<T, K> {
     }
 }
 
-impl<T, K: Eq + Hash> Drop for Watcher<T, K> {
+impl Drop for Watcher {
     fn drop(&mut self) {
         let mut watched = self.topic.watched.lock();
         // This watcher's own receiver still counts.
@@ -156,26 +136,20 @@ impl<T, K: Eq + Hash> Drop for Watcher<T, K> {
     }
 }
 
-impl<T, K: Eq + Hash> Topic<T, K> {
-    fn new() -> Self {
-        Self { watched: Mutex::default(), joined: AtomicU64::new(0), count: AtomicUsize::new(0) }
-    }
-
-    fn is_watched(&self, key: &K) -> bool {
+impl Topic {
+    fn is_watched(&self, key: &Option<ChannelKey>) -> bool {
         self.count.load(Ordering::Acquire) > 0 && self.watched.lock().contains_key(key)
     }
 
     /// The number of the watcher of this key that joined last.
-    fn newest(&self, key: &K) -> Option<u64> {
+    fn newest(&self, key: &Option<ChannelKey>) -> Option<u64> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
         self.watched.lock().get(key).map(|watched| watched.newest)
     }
-}
 
-impl<T: Clone, K: Eq + Hash + Clone> Topic<T, K> {
-    fn watch(topic: &Arc<Self>, key: &K, backlog: usize) -> Watcher<T, K> {
+    fn watch(topic: &Arc<Self>, key: Option<ChannelKey>, backlog: usize) -> Watcher {
         let mut watched = topic.watched.lock();
         let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
         let channel = || Watched { items: broadcast::channel(backlog).0, newest };
@@ -183,10 +157,10 @@ impl<T: Clone, K: Eq + Hash + Clone> Topic<T, K> {
         entry.newest = newest;
         let items = entry.items.subscribe();
         topic.count.store(watched.len(), Ordering::Release);
-        Watcher { key: key.clone(), items, topic: topic.clone() }
+        Watcher { key, items, topic: topic.clone() }
     }
 
-    fn publish(&self, key: &K, item: T) {
+    fn publish(&self, key: &Option<ChannelKey>, item: (ChannelKey, Live)) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }

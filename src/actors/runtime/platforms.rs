@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
 use crate::actors::runtime::actor_keys::PlatformsKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Sort;
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::shard::{self, Connection};
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
@@ -54,21 +54,12 @@ pub struct State {
 /// The state of one platform.
 struct Platform {
     /// The request for the number of connections, or the timer for the next one.
-    request: Option<Task>,
+    request: Option<OwnedTask>,
     backoff: Backoff,
     /// How many connections to start, once those of an earlier number have ended.
     wanted: Option<NonZeroU32>,
     /// The reason that was last logged why the platform cannot be connected, and when.
     logged: Option<(String, Instant)>,
-}
-
-/// A task that ends when this is dropped.
-struct Task(AbortHandle);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Actor for Connections {
@@ -145,8 +136,7 @@ impl State {
 
     fn ask_after(&mut self, platform: &'static str, after: Duration) {
         if let Some(entry) = self.platforms.get_mut(platform) {
-            let timer = self.myself.send_after(after, move || PlatformsMessage::Ask(platform));
-            entry.request = Some(Task(timer.abort_handle()));
+            entry.request = Some(self.myself.send_after(after, move || PlatformsMessage::Ask(platform)).into());
         }
     }
 
@@ -229,7 +219,7 @@ fn address((platform, shard): &ShardName) -> String {
     format!("{platform}/{}", shard.number)
 }
 
-fn ask(gateway: Arc<dyn Gateway>, supervisor: ActorRef<PlatformsMessage>) -> Task {
+fn ask(gateway: Arc<dyn Gateway>, supervisor: ActorRef<PlatformsMessage>) -> OwnedTask {
     let task = tokio::spawn(async move {
         let request = AssertUnwindSafe(gateway.shards()).catch_unwind();
         let not_now = |detail: &str| Err(Disconnected::Later { after: None, detail: detail.to_owned() });
@@ -241,5 +231,5 @@ fn ask(gateway: Arc<dyn Gateway>, supervisor: ActorRef<PlatformsMessage>) -> Tas
         // A supervisor that is being restarted asks again when it starts.
         let _ = supervisor.cast(PlatformsMessage::Counted(gateway.name(), count));
     });
-    Task(task.abort_handle())
+    task.into()
 }

@@ -83,11 +83,6 @@ impl Quarantine {
         due
     }
 
-    /// When the next quarantine ends.
-    pub fn next_end(&self) -> Option<Moment> {
-        self.list().map(|entry| entry.until).min()
-    }
-
     /// An operator releases the guild, and its history is dropped. Returns the entry if it was in quarantine. It may be started again.
     pub fn release(&mut self, guild: &GuildId) -> Option<Quarantined> {
         self.get(guild)?;

@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::supervision::Upkeep;
 use crate::actors::models::SideModels;
-use crate::actors::runtime::actor_keys::{GuildsKey, PoolKey, WriterKey};
+use crate::actors::runtime::actor_keys::GuildsKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::guilds::Guilds;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::platforms::Connections;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
-use crate::actors::runtime::switchboard::{self, Switchboard};
-use crate::actors::writer::{self, Fate, Writer};
+use crate::actors::runtime::switchboard::{Switchboard, deliver};
+use crate::actors::writer::{self, Deliver, Writer};
 use crate::domain::id::Ward;
 use crate::journal::reader::Pending;
 
@@ -80,7 +80,6 @@ pub struct State {
     context: ActorContext,
     myself: ActorRef<RootMessage>,
     children: Children<Child, RootMessage>,
-    registrations: Vec<(Child, Registration)>,
 }
 
 impl Actor for Root {
@@ -90,11 +89,10 @@ impl Actor for Root {
 
     async fn pre_start(&self, myself: ActorRef<RootMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
         let children = Children::new(myself.clone(), RESTARTS, context.rng.clone());
-        let mut state = State { context, myself, children, registrations: Vec::new() };
+        let mut state = State { context, myself, children };
         for child in [Child::Writer, Child::SideModels, Child::Switchboard, Child::Guilds] {
             let spec = state.spec(child);
-            let actor = state.children.start_and_wait(child, spec).await.map_err(|ending| ending.to_string())?;
-            state.register(child, &actor);
+            state.children.start_and_wait(child, spec).await.map_err(|ending| ending.to_string())?;
         }
         Ok(state)
     }
@@ -129,10 +127,15 @@ impl State {
     fn spec(&self, child: Child) -> ChildSpec {
         let context = self.context.clone();
         match child {
-            Child::Writer => ChildSpec::of(RestartType::Permanent, move || (Writer, writer_arguments(&context))),
+            Child::Writer => ChildSpec::of(RestartType::Permanent, move || {
+                let (deliverer, bounds) = (context.clone(), writer::Bounds::default());
+                let deliver: Deliver = Arc::new(move |guild, channel, message| deliver(guild, channel, message, &deliverer));
+                (Writer, writer::Arguments { context: context.clone(), deliver, bounds })
+            }),
             Child::SideModels => ChildSpec::of(RestartType::Permanent, move || {
-                let (settings, rng) = (context.settings.models.clone(), context.rng.clone());
-                (SideModels { settings, rng, instruments: context.recorder.instruments().clone() }, ())
+                let (settings, rng, directory) =
+                    (context.settings.models.clone(), context.rng.clone(), context.directory.clone());
+                (SideModels { settings, rng, instruments: context.recorder.instruments().clone(), directory }, ())
             }),
             Child::Switchboard => ChildSpec::of(RestartType::Permanent, move || (Switchboard, context.clone())),
             Child::Guilds => ChildSpec::of(RestartType::Permanent, move || (Guilds, context.clone())),
@@ -145,30 +148,15 @@ impl State {
         self.children.start(Child::Platforms, spec);
     }
 
-    /// Registers the writer and the pool, which do not know the directory. The others register themselves.
-    fn register(&mut self, child: Child, actor: &ActorCell) {
-        self.registrations.retain(|(registered, _)| *registered != child);
-        let directory = &self.context.directory;
-        let registration = match child {
-            Child::Writer => directory.register(&WriterKey(), &actor.clone().into()),
-            Child::SideModels => directory.register(&PoolKey(), &actor.clone().into()),
-            Child::Switchboard | Child::Guilds | Child::Platforms => return,
-        };
-        self.registrations.push((child, registration));
-    }
-
     fn handle_report(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
         match report {
             None | Some(Report::Ended { .. }) => {}
-            Some(Report::Started { child, actor, .. }) => {
-                self.register(child, &actor);
-                match child {
-                    Child::Guilds => wake_pending(self.context.clone()),
-                    // The messages in the old mailbox are lost.
-                    Child::Writer | Child::Switchboard => pending::recover(self.context.clone()),
-                    _ => {}
-                }
-            }
+            Some(Report::Started { child, .. }) => match child {
+                Child::Guilds => wake_pending(self.context.clone()),
+                // The messages in the old mailbox are lost.
+                Child::Writer | Child::Switchboard => pending::recover(self.context.clone()),
+                Child::SideModels | Child::Platforms => {}
+            },
             Some(Report::Restarting { child, ending, after }) => {
                 self.context.restarting(child.sort(), child.sort().as_str(), &ending, after);
             }
@@ -182,22 +170,6 @@ impl State {
             }
         }
         Ok(())
-    }
-}
-
-fn writer_arguments(context: &ActorContext) -> writer::Arguments {
-    let (deliverer, failed) = (context.clone(), context.store_failed.clone());
-    writer::Arguments {
-        platforms: context.platforms.clone(),
-        store: context.store.clone(),
-        clock: context.clock.clone(),
-        hub: context.hub.clone(),
-        instruments: context.recorder.instruments().clone(),
-        deliver: Arc::new(move |guild, channel, message| switchboard::deliver(guild, channel, message, &deliverer)),
-        report: Arc::new(move |fate| match fate {
-            Fate::StoreFailed(detail) => failed(detail),
-        }),
-        bounds: writer::Bounds::default(),
     }
 }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Mutex;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
 use crate::actors::runtime::actor_keys::ShardKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 
@@ -35,21 +35,10 @@ pub struct Arguments {
 
 pub struct State {
     arguments: Arguments,
-    connection: Option<ConnectionTask>,
+    /// The task that runs the connection, and when it began.
+    connection: Option<(OwnedTask, Instant)>,
     backoff: Backoff,
     _registration: Registered,
-}
-
-/// A task that ends when this is dropped.
-struct ConnectionTask {
-    task: AbortHandle,
-    began: Instant,
-}
-
-impl Drop for ConnectionTask {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Actor for Connection {
@@ -88,7 +77,7 @@ impl Actor for Connection {
 impl State {
     /// Returns whether the connection was up for a while.
     fn end_connection(&mut self) -> bool {
-        self.connection.take().is_some_and(|connection| connection.began.elapsed() >= STABLE_AFTER)
+        self.connection.take().is_some_and(|(_, began)| began.elapsed() >= STABLE_AFTER)
     }
 
     fn pause(&mut self, asked_for: Option<Duration>, detail: &str, myself: &ActorRef<ShardMessage>) {
@@ -103,7 +92,7 @@ impl State {
     }
 }
 
-fn begin(arguments: &Arguments, myself: &ActorRef<ShardMessage>) -> ConnectionTask {
+fn begin(arguments: &Arguments, myself: &ActorRef<ShardMessage>) -> (OwnedTask, Instant) {
     let Arguments { gateway, shard, exclusive, .. } = arguments.clone();
     let myself = myself.clone();
     let task = tokio::spawn(async move {
@@ -112,5 +101,5 @@ fn begin(arguments: &Arguments, myself: &ActorRef<ShardMessage>) -> ConnectionTa
         // If the actor has ended, nobody needs the outcome.
         let _ = myself.cast(ShardMessage::Ended(outcome));
     });
-    ConnectionTask { task: task.abort_handle(), began: Instant::now() }
+    (task.into(), Instant::now())
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::actors::messages::channel::{ChannelMessage, Received};
@@ -15,6 +14,7 @@ use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, SwitchboardKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::settings::models::Models as Settings;
@@ -31,7 +31,7 @@ pub struct State {
     sleeping: Sleeping,
     /// Until then no further channel is woken.
     pause_until: Instant,
-    timer: Option<AbortHandle>,
+    timer: Option<OwnedTask>,
     _registration: Registered,
 }
 
@@ -80,14 +80,11 @@ impl Actor for Switchboard {
 impl State {
     /// Sets the timer for the next sleeping channel.
     fn arm(&mut self, myself: &ActorRef<SwitchboardMessage>) {
-        let timer = self.sleeping.next().map(|due| {
+        self.timer = self.sleeping.next().map(|due| {
             let pause = self.pause_until.saturating_duration_since(Instant::now());
             let span = due.since(self.context.clock.now()).clamp(pause, LONGEST_TIMER);
-            myself.send_after(span, || SwitchboardMessage::Due).abort_handle()
+            myself.send_after(span, || SwitchboardMessage::Due).into()
         });
-        if let Some(replaced) = std::mem::replace(&mut self.timer, timer) {
-            replaced.abort();
-        }
     }
 }
 

@@ -16,9 +16,7 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::actors::runtime::directory::Address;
-use crate::domain::id::{CompanionId, Seq};
-use crate::journal::channel_key::ChannelKey;
-use crate::telemetry::plain::Plain;
+use crate::domain::id::Seq;
 
 /// How often the task sends a heartbeat and the thread checks.
 const TICK: Duration = Duration::from_secs(1);
@@ -34,7 +32,7 @@ pub const STALLED_EXIT_STATUS: i32 = 70;
 struct Activity {
     /// Incremented at the start and at the end of each piece of work, so it is odd while the thread is working.
     generation: AtomicU64,
-    work: Mutex<(Option<Address>, Option<About>)>,
+    work: Mutex<Option<Address>>,
     /// The number of the message that is being handled; 0: none.
     message: AtomicU64,
 }
@@ -60,7 +58,7 @@ pub struct AtWork(Arc<Activity>);
 /// Marks this thread as working on one thing. The guard must not be held over an `await`, and a thread must not have two at once.
 pub fn at_work(actor: Address) -> AtWork {
     let activity = ACTIVITY.with(Clone::clone);
-    *activity.work.lock() = (Some(actor), None);
+    *activity.work.lock() = Some(actor);
     activity.message.store(Seq::NONE.0, Ordering::Relaxed);
     activity.generation.fetch_add(1, Ordering::Relaxed);
     AtWork(activity)
@@ -71,26 +69,10 @@ pub fn at_message(seq: Seq) {
     ACTIVITY.with(|activity| activity.message.store(seq.0, Ordering::Relaxed));
 }
 
-impl AtWork {
-    /// Adds the channel and the companion that a prompt is built for, if the actor's address does not name both.
-    pub fn about(self, channel_key: &ChannelKey, companion: &CompanionId) -> Self {
-        let about = About { channel_key: channel_key.clone(), companion: companion.clone() };
-        self.0.work.lock().1 = Some(about);
-        self
-    }
-}
-
 impl Drop for AtWork {
     fn drop(&mut self) {
         self.0.generation.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// What a prompt is built for: a question or a statement of a companion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
-    pub channel_key: ChannelKey,
-    pub companion: CompanionId,
 }
 
 /// A stall that was detected.
@@ -100,8 +82,6 @@ pub struct Stall {
     pub silent: u32,
     /// The actor whose handler never ends. None: the whole runtime is stalled.
     pub at: Option<Address>,
-    /// What it was building a prompt for, if it was.
-    pub about: Option<About>,
     /// The message that it was handling, if that is known.
     pub message: Option<Seq>,
 }
@@ -122,22 +102,11 @@ impl Watchdog {
     /// The operating system cannot create a thread.
     pub fn start(limit: u32) -> io::Result<Self> {
         Self::start_with(limit, |stall| {
-            let Stall { silent, at, about, message } = &stall;
+            let Stall { silent, at, message } = &stall;
             let seq = message.map(|seq| seq.0);
-            let guild = about.as_ref().map(|about| tracing::field::display(Plain(about.channel_key.guild.as_str())));
-            let channel = about.as_ref().map(|about| tracing::field::display(Plain(about.channel_key.channel.as_str())));
-            let companion = about.as_ref().map(|about| tracing::field::display(Plain(about.companion.as_str())));
             match at {
                 Some(actor) => {
-                    tracing::error!(
-                        silent_secs = silent,
-                        ?actor,
-                        guild,
-                        channel,
-                        companion,
-                        seq,
-                        "a handler hangs, ending the process for a restart"
-                    );
+                    tracing::error!(silent_secs = silent, ?actor, seq, "a handler hangs, ending the process for a restart");
                 }
                 None => tracing::error!(silent_secs = silent, "the runtime stalls, ending the process for a restart"),
             }
@@ -244,11 +213,11 @@ impl Pulse {
             .collect();
         let hung = self.busy.iter().find(|(.., silent)| *silent >= self.limit);
         if let Some((activity, _, silent)) = hung {
-            let (at, about) = activity.work.lock().clone();
+            let at = activity.work.lock().clone();
             let message = Some(Seq(activity.message.load(Ordering::Relaxed))).filter(|seq| *seq != Seq::NONE);
-            return Some(Stall { silent: *silent, at, about, message });
+            return Some(Stall { silent: *silent, at, message });
         }
-        (self.silent >= self.limit).then_some(Stall { silent: self.silent, at: None, about: None, message: None })
+        (self.silent >= self.limit).then_some(Stall { silent: self.silent, at: None, message: None })
     }
 }
 
@@ -271,7 +240,7 @@ mod tests {
 
         watch(Pulse::new(3), ticks(&[1, 1, 1, 1, 1, 1, 1]), |stall| acted.push(stall));
 
-        assert_eq!(acted, [Stall { silent: 3, at: None, about: None, message: None }]);
+        assert_eq!(acted, [Stall { silent: 3, at: None, message: None }]);
     }
 
     #[test]
@@ -280,7 +249,7 @@ mod tests {
 
         watch(Pulse::new(3), ticks(&[0, 0, 0]), |stall| acted = Some(stall));
 
-        assert_eq!(acted, Some(Stall { silent: 3, at: None, about: None, message: None }));
+        assert_eq!(acted, Some(Stall { silent: 3, at: None, message: None }));
     }
 
     #[tokio::test]
@@ -296,7 +265,7 @@ mod tests {
     #[test]
     fn a_handler_that_never_ends_is_named_while_others_make_progress() {
         let (hung, other) = (Arc::new(Activity::default()), Arc::new(Activity::default()));
-        *hung.work.lock() = (Some(lobby()), None);
+        *hung.work.lock() = Some(lobby());
         hung.message.store(7, Ordering::Relaxed);
         let mut acted = None;
         let ticks = [(1, 7, 1), (2, 9, 3), (3, 9, 5), (4, 9, 7), (5, 9, 9), (6, 11, 11)];
@@ -306,7 +275,7 @@ mod tests {
 
         watch(Pulse::new(3), || ticks.next(), |stall| acted = Some(stall));
 
-        assert_eq!(acted, Some(Stall { silent: 3, at: Some(lobby()), about: None, message: Some(Seq(7)) }));
+        assert_eq!(acted, Some(Stall { silent: 3, at: Some(lobby()), message: Some(Seq(7)) }));
         assert_eq!(ticks.next().map(|signs| signs.beats), Some(6));
     }
 

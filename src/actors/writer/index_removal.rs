@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ractor::ActorRef;
 
-use crate::actors::messages::reply::Reply;
+use super::requests::ask;
 use crate::actors::messages::writer::{RemoveFromIndex, Request, WriteError, WriterMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::channel_key::ChannelKey;
@@ -86,15 +86,8 @@ pub async fn remove_index_entries(
     keys: Vec<Key>,
     as_of: Seq,
 ) -> Result<bool, WriteError> {
-    let (reply, done) = Reply::awaited();
-    let _ = writer.cast(WriterMessage::Request(Request::RemoveFromIndex(RemoveFromIndex {
-        channel_key: channel_key.clone(),
-        stretch,
-        keys,
-        as_of,
-        reply,
-    })));
-    done.await.unwrap_or(Err(WriteError::Unknown))
+    let channel_key = channel_key.clone();
+    ask(writer, |reply| Request::RemoveFromIndex(RemoveFromIndex { channel_key, stretch, keys, as_of, reply })).await
 }
 
 fn warn_unreadable(channel_key: &ChannelKey, error: &ReadError) {

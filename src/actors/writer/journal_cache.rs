@@ -7,7 +7,6 @@ use crate::actors::messages::writer::Request;
 use crate::journal::channel_key::ChannelKey;
 
 /// The cached journals. Over the capacity, idle journals are evicted, the longest unused first.
-#[derive(Debug)]
 pub(super) struct JournalCache {
     /// Ordered, so that waiting requests are given up in a fixed order.
     journals: BTreeMap<ChannelKey, Journal>,
@@ -17,7 +16,6 @@ pub(super) struct JournalCache {
     capacity: usize,
 }
 
-#[derive(Debug)]
 enum Journal {
     /// The position is being read from the store. These requests wait for it, in order.
     Opening(VecDeque<Request>),

@@ -140,9 +140,8 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             Ok(draft.finish())
         }
         Request::Fence(_) => Ok(Plan::nothing()),
-        Request::WriteMeta(WriteMeta { ward: number, writes, fresh, .. }) => {
-            let (fresh, writes) = (fresh.clone(), writes.clone());
-            let batch = Batch { ward: *number, term: ward.term, append: None, fresh, writes };
+        Request::WriteMeta(WriteMeta { ward: number, writes, .. }) => {
+            let batch = Batch { ward: *number, term: ward.term, append: None, fresh: Vec::new(), writes: writes.clone() };
             Ok(Plan { batch: Some(batch), events: Vec::new() })
         }
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::journal_cache::{Admission, JournalCache};
 use super::plan::{JournalPosition, is_message_id, plan, weight};
-use super::{Arguments, Fate, measures};
+use super::{Arguments, measures};
 use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
-    Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, HandOver, Held, MetaWriteError, Post, Record, RedactEvents,
-    Refused, RemoveFromIndex, Request, WriteError, WriteMeta,
+    Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, HandOver, Held, Post, Record, RedactEvents, Refused,
+    RemoveFromIndex, Request, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Recorded;
@@ -21,7 +21,7 @@ use crate::journal::reader::{Head, ReadError};
 use crate::journal::record::decode;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Value};
-use crate::telemetry::instruments::NONE;
+use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::plain::Plain;
 
 /// A task that waits for the store.
@@ -114,8 +114,12 @@ impl WriteQueue {
         }
     }
 
+    fn instruments(&self) -> &Instruments {
+        self.arguments.context.recorder.instruments()
+    }
+
     pub(super) fn store(&self) -> &Arc<dyn Store> {
-        &self.arguments.store
+        &self.arguments.context.store
     }
 
     /// Takes in a request. It becomes ready once its ward is held and its journal is open.
@@ -132,7 +136,7 @@ impl WriteQueue {
         if let Request::Accept(Accept { at, .. }) | Request::Post(Post { at, .. }) | Request::HandOver(HandOver { at, .. }) =
             &mut request
         {
-            at.get_or_insert_with(|| self.arguments.clock.now());
+            at.get_or_insert_with(|| self.arguments.context.clock.now());
         }
         let Some(channel_key) = request.channel_key().cloned() else {
             return self.enqueue_administrative(request);
@@ -258,7 +262,11 @@ impl WriteQueue {
             match plan(&request, ward, &mut position) {
                 Ok(mut plan) => {
                     if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
-                        batch.writes.extend(erased::note(batch.ward, self.arguments.clock.now(), request.is_erasure_requested()));
+                        batch.writes.extend(erased::note(
+                            batch.ward,
+                            self.arguments.context.clock.now(),
+                            request.is_erasure_requested(),
+                        ));
                     }
                     if let Some(channel_key) = channel_key {
                         positions.insert(channel_key.clone(), position.clone());
@@ -280,7 +288,7 @@ impl WriteQueue {
             }
             return None;
         }
-        self.arguments.instruments.group_size.record(batches.len() as f64, NONE);
+        self.instruments().group_size.record(batches.len() as f64, NONE);
         self.groups += 1;
         let number = self.groups;
         self.in_flight.push_back(Group {
@@ -341,7 +349,7 @@ impl WriteQueue {
                     if let Some(channel_key) = channel_key {
                         refused.insert(channel_key.clone());
                     }
-                    if let Err(reason) = self.answer_existing_key(planned, &key, value) {
+                    if let Err(reason) = self.answer_existing_key(planned, &key, &value) {
                         broken.get_or_insert(reason);
                     }
                 }
@@ -373,15 +381,15 @@ impl WriteQueue {
         }
     }
 
-    /// Answers a request whose key exists already. If the key is the message's id, the message is a duplicate. An administrative write gets the
-    /// existing value. Anything else means that another writer uses this store.
-    fn answer_existing_key(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), String> {
+    /// Answers a request whose key exists already. If the key is the message's id, the message is a duplicate. Anything else means
+    /// that another writer uses this store.
+    fn answer_existing_key(&mut self, planned: Planned, key: &Key, value: &Value) -> Result<(), String> {
         let Planned { request, position, .. } = planned;
         if let (Some(channel_key), Some(id), Some(no)) = (request.channel_key(), request.message_id(), position.no)
             && is_message_id(key, channel_key.ward(), no, id)
         {
             let channel_key = channel_key.clone();
-            let first = decode(key, &value).map(|seq| Accepted { seq, is_new: false });
+            let first = decode(key, value).map(|seq| Accepted { seq, is_new: false });
             let unreadable = |error: String| WriteError::Unreadable(error.into());
             match request {
                 Request::Accept(Accept { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()).into())),
@@ -391,23 +399,15 @@ impl WriteQueue {
             self.journal_cache.release(&channel_key);
             return Ok(());
         }
-        match request {
-            Request::WriteMeta(WriteMeta { reply, .. }) => {
-                reply.send(Err(MetaWriteError::Exists { key: key.clone(), value }));
-                Ok(())
-            }
-            request => {
-                let reason = format!("the key {key} exists already: another writer uses this store");
-                self.fail(request, WriteError::Unavailable(reason.as_str().into()));
-                Err(reason)
-            }
-        }
+        let reason = format!("the key {key} exists already: another writer uses this store");
+        self.fail(request, WriteError::Unavailable(reason.as_str().into()));
+        Err(reason)
     }
 
     /// Finishes a committed request: publishes and dispatches its events, and answers it.
     fn finish(&mut self, planned: Planned) {
         let Planned { request, has_batch, position, events } = planned;
-        measures::committed(&request, &events, &self.arguments.platforms, &self.arguments.instruments);
+        measures::committed(&request, &events, &self.arguments.context.platforms, self.instruments());
         let Some(channel_key) = request.channel_key().cloned() else {
             if let Request::WriteMeta(WriteMeta { reply, .. }) = request {
                 reply.send(Ok(()));
@@ -417,7 +417,7 @@ impl WriteQueue {
         self.journal_cache.advance(&channel_key, position.clone());
         let mut handed_over = Vec::new();
         for recorded in events {
-            self.arguments.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
+            self.arguments.context.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
             if recorded.event.is_inbound() {
                 // Nobody else has the event, unless somebody watches the channel. So this mostly needs no copy.
                 let recorded = Arc::unwrap_or_clone(recorded);
@@ -426,13 +426,16 @@ impl WriteQueue {
                 } else {
                     self.deliver(
                         &channel_key,
-                        ChannelMessage::Received(Received::Inbound(Box::new(recorded), self.arguments.clock.now())),
+                        ChannelMessage::Received(Received::Inbound(Box::new(recorded), self.arguments.context.clock.now())),
                     );
                 }
             }
         }
         if !handed_over.is_empty() {
-            self.deliver(&channel_key, ChannelMessage::Received(Received::HandedOver(handed_over, self.arguments.clock.now())));
+            self.deliver(
+                &channel_key,
+                ChannelMessage::Received(Received::HandedOver(handed_over, self.arguments.context.clock.now())),
+            );
         }
         let last = position.last;
         let accepted = Accepted { seq: last, is_new: true };
@@ -487,8 +490,8 @@ impl WriteQueue {
         for request in waiting {
             request.fail(WriteError::Unavailable(reason.clone()));
         }
-        self.arguments.instruments.store_failures.add(1, NONE);
-        (self.arguments.report)(Fate::StoreFailed(reason.to_string()));
+        self.instruments().store_failures.add(1, NONE);
+        (self.arguments.context.store_failed)(reason.to_string());
     }
 
     /// The number of unanswered requests.

@@ -80,12 +80,12 @@ impl Request {
     pub(super) fn fail(self, error: WriteError) {
         match self {
             Self::Accept(Accept { reply, .. }) => reply.send(Err(error.into())),
-            Self::WriteMeta(WriteMeta { reply, .. }) => reply.send(Err(error.into())),
             Self::Record(Record { reply, .. }) | Self::HandOver(HandOver { reply, .. }) => reply.send(Err(error)),
             Self::Post(Post { reply, .. }) => reply.send(Err(error)),
             Self::DeleteChannel(DeleteChannel { reply, .. })
             | Self::RedactEvents(RedactEvents { reply, .. })
             | Self::DeleteExpired(DeleteExpired { reply, .. })
+            | Self::WriteMeta(WriteMeta { reply, .. })
             | Self::Swept { reply, .. } => reply.send(Err(error)),
             Self::RemoveFromIndex(RemoveFromIndex { reply, .. }) => reply.send(Err(error)),
             Self::Fence(Fence { reply, .. }) => reply.send(Err(error)),

@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Fence, MetaWriteError, RedactEvents, Request, WriteError, WriteMeta, WriterMessage};
+use crate::actors::messages::reply::{Dropped, Reply};
+use crate::actors::messages::writer::{Fence, RedactEvents, Request, WriteError, WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::{self, IndexRemoval};
@@ -30,10 +30,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// It was not stored, or may not have been.
-pub async fn write_meta(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), MetaWriteError> {
-    let (reply, done) = Reply::awaited();
-    send_to_writer(context, Request::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
-    done.await.unwrap_or(Err(WriteError::Unknown.into()))
+pub async fn write_meta(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), WriteError> {
+    ask(&writer_ref(context)?, |reply| Request::WriteMeta(WriteMeta { ward, writes, reply })).await
 }
 
 /// Replaces events by their redacted form, and writes other keys of the channel with them.
@@ -46,9 +44,8 @@ pub async fn redact_events(
     events: Vec<Recorded>,
     writes: Vec<Write>,
 ) -> Result<(), WriteError> {
-    let (reply, done) = Reply::awaited();
-    send_to_writer(context, Request::RedactEvents(RedactEvents { channel_key: channel_key.clone(), events, writes, reply }))?;
-    done.await.unwrap_or(Err(WriteError::Unknown))
+    let channel_key = channel_key.clone();
+    ask(&writer_ref(context)?, |reply| Request::RedactEvents(RedactEvents { channel_key, events, writes, reply })).await
 }
 
 /// Removes people from the index of persons when nothing that they said is left in a stretch.
@@ -76,9 +73,7 @@ pub fn writer_ref(context: &ActorContext) -> Result<ActorRef<WriterMessage>, Wri
 /// # Errors
 /// The writer is being restarted, or the store has failed.
 pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<Seq, WriteError> {
-    let (reply, done) = Reply::awaited();
-    send_to_writer(context, Request::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
-    done.await.unwrap_or(Err(WriteError::Unknown))
+    ask(&writer_ref(context)?, |reply| Request::Fence(Fence { channel_key: channel_key.clone(), reply })).await
 }
 
 /// The state of a channel, if it is running and answers in time. It has then handled everything that was dispatched to it before.
@@ -105,6 +100,20 @@ pub async fn drained(context: &ActorContext, channel_key: &ChannelKey) -> Result
         tokio::time::sleep(RETRY_PAUSE).await;
     }
     fence(context, channel_key).await.map(drop)
+}
+
+/// Sends a request to the writer, and waits for the answer.
+///
+/// # Errors
+/// What the writer answers, or that it is being restarted.
+pub async fn ask<T, E>(writer: &ActorRef<WriterMessage>, request: impl FnOnce(Reply<T, E>) -> Request) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Dropped> + From<WriteError> + Send + 'static,
+{
+    let (reply, answer) = Reply::awaited();
+    writer.cast(WriterMessage::Request(request(reply))).map_err(|_| being_restarted())?;
+    answer.await.unwrap_or_else(|_| Err(Dropped.into()))
 }
 
 /// Sends a message to the writer.

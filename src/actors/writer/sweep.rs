@@ -7,12 +7,13 @@ use ractor::ActorRef;
 use tokio::time::Instant;
 
 use super::index_removal::{IndexRemoval, remove_from_index};
+use super::requests::ask;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{MetaWriteError, Request, WriteError, WriteMeta, WriterMessage};
+use crate::actors::messages::writer::{Request, WriteError, WriteMeta, WriterMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::ReadError;
+use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{OutboxRecord, decode, decode_event};
 use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -101,15 +102,11 @@ impl Sweep {
         }
     }
 
-    async fn remove(&self, mut from: Key, to: Key, keys_to_remove: impl Fn(&Key, &Value) -> Vec<Key>) -> Result<u64, WriteError> {
-        let mut removed = 0;
+    async fn remove(&self, from: Key, to: Key, keys_to_remove: impl Fn(&Key, &Value) -> Vec<Key>) -> Result<(), WriteError> {
+        let mut pages = Reader::new(&*self.store).pages(from, to);
         loop {
             let began = Instant::now();
-            let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await;
-            let page = page.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
-            let Some((last, _)) = page.last() else { return Ok(removed) };
-            removed += page.len() as u64;
-            from = key::successor(last);
+            let Some(page) = pages.next().await.map_err(|error| error.of(&self.channel_key))? else { return Ok(()) };
             let writes: Vec<_> = page.iter().flat_map(|(key, value)| keys_to_remove(key, value)).map(Write::Remove).collect();
             if !writes.is_empty() {
                 self.write(writes).await?;
@@ -121,15 +118,8 @@ impl Sweep {
     }
 
     async fn write(&self, writes: Vec<Write>) -> Result<(), WriteError> {
-        let (reply, done) = Reply::awaited();
-        let write_meta = WriteMeta { ward: self.channel_key.ward(), writes, fresh: Vec::new(), reply };
-        let _ = self.writer.cast(WriterMessage::Request(Request::WriteMeta(write_meta)));
-        match done.await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(MetaWriteError::WriteError(lost))) => Err(lost),
-            // No key had to be new, and a reply always answers.
-            Ok(Err(MetaWriteError::Exists { .. })) | Err(_) => Err(WriteError::Unknown),
-        }
+        let ward = self.channel_key.ward();
+        ask(&self.writer, |reply| Request::WriteMeta(WriteMeta { ward, writes, reply })).await
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use self::world::{World, channel_key, jitter, made_event, new, outbox_record, retry, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Committed, MetaWriteError, OutboxWrite, Quiet, Refused, Request, WriteError, WriteMeta};
+use crate::actors::messages::writer::{Committed, OutboxWrite, Quiet, Refused, Request, WriteError, WriteMeta};
 use crate::actors::runtime::hub::Live;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;
@@ -20,7 +20,7 @@ use crate::domain::trigger::Trigger;
 use crate::journal::erased;
 use crate::journal::key;
 use crate::journal::reader::{Pending, Range};
-use crate::journal::record::{Used, encode, encode_number};
+use crate::journal::record::{Used, encode_number};
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -191,7 +191,7 @@ async fn an_unknown_outcome_fails_all_requests_and_ends_all_writing() {
     assert!(matches!(elsewhere.await.unwrap(), Err(Refused::WriteError(WriteError::Unavailable(_)))));
     let later = world.accept("lobby", "three", None).await.unwrap();
     assert!(matches!(later, Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    assert!(matches!(&world.failures.lock()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
+    assert!(matches!(&world.failures.lock()[..], [why] if why.contains("no answer")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -442,23 +442,6 @@ async fn committed_events_are_published_in_order_before_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_administrative_write_that_must_be_new_is_refused_if_its_key_exists() {
-    let world = World::new().await;
-    let room = key::room(&"console:lobby".into());
-    let create = |value: u32| {
-        let (reply, answer) = Reply::awaited();
-        let (writes, fresh) = (vec![Write::Put(room.clone(), encode(&value))], vec![room.clone()]);
-        world.send(Request::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh, reply }));
-        answer
-    };
-
-    let (first, second) = (create(1), create(2));
-
-    assert_eq!(first.await.unwrap(), Ok(()));
-    assert_eq!(second.await.unwrap(), Err(MetaWriteError::Exists { key: room.clone(), value: encode(&1) }));
-}
-
-#[tokio::test(start_paused = true)]
 async fn usages_at_the_same_moment_are_all_recorded() {
     let world = World::new().await;
     let used = || vec![Used::Evaluation { companion: "aria".into() }, Used::Statement { companion: "aria".into() }];
@@ -572,7 +555,7 @@ async fn every_erasing_write_marks_that_the_stores_file_still_has_the_words() {
     set(6);
     let used = vec![Write::Put(Key::new(ward, Kind::Usage).text("home"), Vec::new())];
     let (reply, administered) = Reply::awaited();
-    world.send(Request::WriteMeta(WriteMeta { ward, writes: used, fresh: Vec::new(), reply }));
+    world.send(Request::WriteMeta(WriteMeta { ward, writes: used, reply }));
     administered.await.unwrap().unwrap();
     assert_eq!(marks().await, 3);
     let erasures = erased::last(&*world.store).await.unwrap();

@@ -1,8 +1,8 @@
 //! The codec and the detector behind `ports/audio`.
 
-use super::opus::{CodecError, Decoder, Encoder, HEARD_FRAME, PacketError};
+use super::opus::{Decoder, Encoder};
 use super::vad::Detector;
-use crate::ports::audio::{self, Audio, CodecFailed, Decoded, Ear, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::audio::{self, Audio, CodecFailed, Decoded, Ear, HEARD_FRAME, Hop, PacketRefused};
 
 /// Opus, and the detector of speech.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +21,7 @@ impl Audio for OpusAudio {
     }
 
     fn encoder(&self) -> Result<Box<dyn audio::Encoder>, CodecFailed> {
-        Ok(Box::new(OpusEncoder(Encoder::new()?)))
+        Ok(Box::new(Encoder::new()?))
     }
 }
 
@@ -51,28 +51,5 @@ impl Ear for OpusEar {
         let (begun, hops) = (self.begun, &mut self.hops);
         self.detector.score(decoded.samples, |scored| hops.push(Hop { from: begun + scored.from, score: scored.score }));
         Ok(Decoded { from, samples: &self.samples, hops: &self.hops, concealed: decoded.concealed })
-    }
-}
-
-struct OpusEncoder(Encoder);
-
-impl audio::Encoder for OpusEncoder {
-    fn encode(&mut self, frame: &[i16; SPOKEN_FRAME]) -> Result<Vec<u8>, CodecFailed> {
-        Ok(self.0.encode(frame)?.to_vec())
-    }
-}
-
-impl From<CodecError> for CodecFailed {
-    fn from(error: CodecError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<PacketError> for PacketRefused {
-    fn from(error: PacketError) -> Self {
-        match error {
-            PacketError::Late { .. } => Self::Late(error.to_string()),
-            _ => Self::Malformed(error.to_string()),
-        }
     }
 }

@@ -2,16 +2,10 @@
 
 use ropus::{Application, Bitrate, Channels, DecodeMode};
 
+use crate::ports::audio::{self, CodecFailed, HEARD_FRAME, HEARD_RATE, PacketRefused, SPOKEN_FRAME, SPOKEN_RATE};
+
 /// The longest packet in bytes: the longest frame that Opus has.
 pub const MOST_BYTES: usize = 1_275;
-/// The samples in a second of what people say, after decoding. Recognition and detection want this rate.
-pub const HEARD_RATE: u32 = 16_000;
-/// The samples of one frame of what people say.
-pub const HEARD_FRAME: usize = 320;
-/// The samples in a second of what companions say.
-pub const SPOKEN_RATE: u32 = 24_000;
-/// The samples of one frame of what companions say.
-pub const SPOKEN_FRAME: usize = 480;
 /// The most lost frames in a row that are concealed. More are a gap.
 pub const MOST_CONCEALED: u32 = 3;
 
@@ -19,40 +13,6 @@ pub const MOST_CONCEALED: u32 = 3;
 const BITRATE: u32 = 32_000;
 /// How hard the encoder tries, from 0 to 10. At this bit rate more costs two thirds more time, and speech sounds the same.
 const COMPLEXITY: u8 = 5;
-
-/// Why a packet was not decoded. It counts as lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PacketError {
-    /// It has no bytes.
-    #[error("the Opus packet is empty; send one frame of 20 ms in each packet")]
-    Empty,
-    #[error("the Opus packet has {bytes} bytes; one frame has at most {MOST_BYTES}")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
-    /// It is not 20 ms long.
-    #[error("the Opus packet has {} ms of audio; send 20 ms in each packet", micros / 1_000)]
-    Duration {
-        /// The length of its audio in microseconds.
-        micros: u32,
-    },
-    /// It is no Opus.
-    #[error("the packet is not valid Opus (RFC 6716)")]
-    Malformed,
-    /// It is a duplicate, or comes after a later one.
-    #[error("the Opus packet {number} comes too late: {expected} is the next one")]
-    Late {
-        number: u32,
-        /// The next number that can be decoded.
-        expected: u32,
-    },
-}
-
-/// The codec does not start or does not encode, which no input can cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the Opus codec failed: {0}; please report it with the version")]
-pub struct CodecError(&'static str);
 
 /// Decodes what one person says: packets in any Opus mode, mono or stereo, to mono at 16 kHz.
 pub struct Decoder {
@@ -78,9 +38,8 @@ impl Decoder {
     ///
     /// # Errors
     /// The codec cannot be set up.
-    pub fn new() -> Result<Self, CodecError> {
-        let codec =
-            ropus::Decoder::new(HEARD_RATE, Channels::Mono).map_err(|_| CodecError("it cannot be set up for decoding"))?;
+    pub fn new() -> Result<Self, CodecFailed> {
+        let codec = ropus::Decoder::new(HEARD_RATE, Channels::Mono).map_err(|_| failed("it cannot be set up for decoding"))?;
         Ok(Self { codec, next: None, samples: [0; _] })
     }
 
@@ -89,10 +48,11 @@ impl Decoder {
     ///
     /// # Errors
     /// The packet is not one frame of 20 ms of valid Opus, or comes too late.
-    pub fn decode(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketError> {
+    pub fn decode(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         check(packet)?;
         let expected = self.next.unwrap_or(number);
-        let lost = number.checked_sub(expected).ok_or(PacketError::Late { number, expected })?;
+        let late = || PacketRefused::Late(format!("the Opus packet {number} comes too late: {expected} is the next one"));
+        let lost = number.checked_sub(expected).ok_or_else(late)?;
         let concealed = if lost <= MOST_CONCEALED { lost } else { 0 };
         let frames = concealed as usize + 1;
         for (after, frame) in (0..frames).rev().zip(self.samples.as_chunks_mut::<HEARD_FRAME>().0) {
@@ -101,9 +61,9 @@ impl Decoder {
                 1 => (packet, DecodeMode::Fec),
                 _ => (&[][..], DecodeMode::Normal),
             };
-            let count = self.codec.decode(bytes, frame, mode).map_err(|_| PacketError::Malformed)?;
+            let count = self.codec.decode(bytes, frame, mode).map_err(|_| invalid())?;
             if count != HEARD_FRAME {
-                return Err(PacketError::Malformed);
+                return Err(invalid());
             }
         }
         self.next = Some(number.saturating_add(1));
@@ -112,10 +72,13 @@ impl Decoder {
 }
 
 /// Looks at the head of a packet (RFC 6716, section 3).
-fn check(packet: &[u8]) -> Result<(), PacketError> {
-    let toc = *packet.first().ok_or(PacketError::Empty)?;
+fn check(packet: &[u8]) -> Result<(), PacketRefused> {
+    let refused = |text: String| Err(PacketRefused::Malformed(text));
+    let Some(toc) = packet.first() else {
+        return refused("the Opus packet is empty; send one frame of 20 ms in each packet".to_owned());
+    };
     if packet.len() > MOST_BYTES {
-        return Err(PacketError::TooLong { bytes: packet.len() });
+        return refused(format!("the Opus packet has {} bytes; one frame has at most {MOST_BYTES}", packet.len()));
     }
     let frame = match toc >> 3 {
         config @ 0..12 => [10_000, 20_000, 40_000, 60_000][usize::from(config % 4)],
@@ -125,12 +88,20 @@ fn check(packet: &[u8]) -> Result<(), PacketError> {
     let frames = match toc & 3 {
         0 => 1,
         1 | 2 => 2,
-        _ => u32::from(packet.get(1).ok_or(PacketError::Malformed)? & 0x3f),
+        _ => u32::from(packet.get(1).ok_or_else(invalid)? & 0x3f),
     };
     match frame * frames {
         20_000 => Ok(()),
-        micros => Err(PacketError::Duration { micros }),
+        micros => refused(format!("the Opus packet has {} ms of audio; send 20 ms in each packet", micros / 1_000)),
     }
+}
+
+fn invalid() -> PacketRefused {
+    PacketRefused::Malformed("the packet is not valid Opus (RFC 6716)".to_owned())
+}
+
+fn failed(how: &str) -> CodecFailed {
+    CodecFailed(format!("the Opus codec failed: {how}; please report it with the version"))
 }
 
 /// Encodes what companions say in one call: mono at 24 kHz to packets of 20 ms, at 32 kbit/s on average.
@@ -144,22 +115,21 @@ impl Encoder {
     ///
     /// # Errors
     /// The codec cannot be set up.
-    pub fn new() -> Result<Self, CodecError> {
+    pub fn new() -> Result<Self, CodecFailed> {
         let codec = ropus::Encoder::builder(SPOKEN_RATE, Channels::Mono, Application::Voip)
             .bitrate(Bitrate::Bits(BITRATE))
             .complexity(COMPLEXITY)
             .build()
-            .map_err(|_| CodecError("it cannot be set up for encoding"))?;
+            .map_err(|_| failed("it cannot be set up for encoding"))?;
         Ok(Self { codec, packet: [0; _] })
     }
+}
 
-    /// Encodes a frame. The packet has 1 to 1,275 bytes.
-    ///
-    /// # Errors
-    /// The codec refuses the frame.
-    pub fn encode(&mut self, frame: &[i16; SPOKEN_FRAME]) -> Result<&[u8], CodecError> {
-        let length = self.codec.encode(frame, &mut self.packet).map_err(|_| CodecError("it does not encode"))?;
-        self.packet.get(..length).filter(|packet| !packet.is_empty()).ok_or(CodecError("it made no packet"))
+impl audio::Encoder for Encoder {
+    fn encode(&mut self, frame: &[i16; SPOKEN_FRAME]) -> Result<Vec<u8>, CodecFailed> {
+        let length = self.codec.encode(frame, &mut self.packet).map_err(|_| failed("it does not encode"))?;
+        let packet = self.packet.get(..length).filter(|packet| !packet.is_empty());
+        packet.map(<[u8]>::to_vec).ok_or_else(|| failed("it made no packet"))
     }
 }
 

@@ -23,7 +23,8 @@ use tower::ServiceExt;
 use super::forwarded::Proxies;
 use super::guard::Peer;
 use super::host::is_loopback;
-use super::limits::{NoSlot, Slot, Slots};
+use super::limits::{Slot, Slots};
+use crate::adapters::slots::NoSlot;
 use crate::settings::server::Server;
 
 /// The longest head of a request, in bytes. About as many bytes of a request and of a response are held in memory at once.
@@ -123,7 +124,7 @@ mod tests {
 
         let taken = [slot(&slots, client, &NO_PROXIES), slot(&slots, client, &NO_PROXIES)].map(Result::unwrap);
 
-        assert_eq!(slot(&slots, client, &NO_PROXIES).err(), Some(NoSlot::FullForAddress));
+        assert_eq!(slot(&slots, client, &NO_PROXIES).err(), Some(NoSlot::FullForClient));
         assert!(slot(&slots, other, &NO_PROXIES).is_ok());
         drop(taken);
         let taken: Vec<_> = (0..4).map(|_| slot(&slots, loopback, &NO_PROXIES).unwrap()).collect();

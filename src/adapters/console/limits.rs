@@ -8,6 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::adapters::slots::{self, NoSlot};
+
 /// How many addresses have a bucket of their own. Further addresses share one bucket until others are removed.
 const MAX_ADDRESSES: usize = 10_000;
 
@@ -112,77 +114,21 @@ const RESERVED_DIVISOR: usize = 16;
 /// The largest number of reserved slots.
 const MAX_RESERVED: usize = 64;
 
-/// A limited number of slots, for connections or WebSockets.
-pub(super) struct Slots {
-    total: usize,
-    per_address: usize,
-    taken: Mutex<HashMap<IpAddr, usize>>,
-}
-
-/// A taken slot. Dropping it frees the slot.
-pub(super) struct Slot {
-    slots: Arc<Slots>,
-    address: IpAddr,
-}
-
-/// Why no slot is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoSlot {
-    /// All slots are taken.
-    Full,
-    /// This address has as many slots as one address may have.
-    FullForAddress,
-}
+/// Slots for connections or WebSockets.
+pub(super) type Slots = slots::Slots<IpAddr>;
+pub(super) type Slot = slots::Slot<IpAddr>;
 
 impl Slots {
-    pub(super) fn new(total: usize, per_address: usize) -> Arc<Self> {
-        Arc::new(Self { total, per_address, taken: Mutex::default() })
-    }
-
-    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Slot, NoSlot> {
-        self.take_within(address, self.per_address, self.total)
-    }
-
     /// Takes any slot, without a limit per address.
     pub(super) fn take_any(self: &Arc<Self>, address: IpAddr) -> Result<Slot, NoSlot> {
-        self.take_within(address, usize::MAX, self.total)
+        self.take_within(client_key(address), usize::MAX, self.total)
     }
 
     /// Takes a slot, but leaves the reserved ones free: a sixteenth of all, at most 64. A proxy has no limit per address.
     pub(super) fn take_unreserved(self: &Arc<Self>, address: IpAddr, is_proxy: bool) -> Result<Slot, NoSlot> {
         let reserved = (self.total / RESERVED_DIVISOR).min(MAX_RESERVED);
-        let per_address = if is_proxy { usize::MAX } else { self.per_address };
-        self.take_within(address, per_address, self.total - reserved)
-    }
-
-    fn take_within(self: &Arc<Self>, address: IpAddr, per_address: usize, total: usize) -> Result<Slot, NoSlot> {
-        let address = client_key(address);
-        let mut taken = self.taken.lock();
-        if taken.values().sum::<usize>() >= total {
-            return Err(NoSlot::Full);
-        }
-        if taken.get(&address).copied().unwrap_or_default() >= per_address {
-            return Err(NoSlot::FullForAddress);
-        }
-        *taken.entry(address).or_default() += 1;
-        Ok(Slot { slots: Arc::clone(self), address })
-    }
-
-    #[cfg(test)]
-    pub(super) fn taken(&self) -> usize {
-        self.taken.lock().values().sum()
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut taken = self.slots.taken.lock();
-        if let Some(count) = taken.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                taken.remove(&self.address);
-            }
-        }
+        let per_address = if is_proxy { usize::MAX } else { self.per_client };
+        self.take_within(client_key(address), per_address, self.total - reserved)
     }
 }
 
@@ -249,20 +195,5 @@ mod tests {
         let keys = ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.2"].map(|address| client_key(address.parse().unwrap()));
 
         assert_eq!(keys, [IpAddr::V4(Ipv4Addr::LOCALHOST); 4]);
-    }
-
-    #[test]
-    fn slots_are_limited_in_total_and_by_address() {
-        let slots = Slots::new(3, 2);
-
-        let taken = [slots.take(ANA), slots.take(ANA), slots.take(BEN)].map(Result::unwrap);
-
-        assert_eq!(slots.take(BEN).err(), Some(NoSlot::Full));
-        drop(taken);
-        let taken = [slots.take(ANA), slots.take(ANA)].map(Result::unwrap);
-        assert_eq!(slots.take(ANA).err(), Some(NoSlot::FullForAddress));
-        assert!(slots.take_any(ANA).is_ok());
-        drop(taken);
-        assert_eq!(slots.taken(), 0);
     }
 }

@@ -1,14 +1,23 @@
 //! The page's files, embedded in the binary. To add a file, put it into `page/` and add its name to `FILES`.
+//!
+//! The page gets its style sheets as one file and its modules as another. The address of these names their contents, so that browsers keep them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
+use std::io::Write as _;
+use std::sync::OnceLock;
 
-use axum::extract::{Path, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::Shared;
+use super::bundle::{self, Kind};
 use super::problem::Problem;
 
 macro_rules! files {
@@ -34,6 +43,7 @@ const FILES: &[(&str, &[u8])] = files![
     "entries.js",
     "find.js",
     "floor.js",
+    "happened.js",
     "icon.svg",
     "index.html",
     "items.js",
@@ -91,30 +101,89 @@ const FILES: &[(&str, &[u8])] = files![
     "words.js",
 ];
 
-/// The files with their ETags, by name.
+/// The style sheets of the page in one file, and its modules.
+const STYLES: &str = "page.css";
+const SCRIPT: &str = "page.js";
+
+/// The files by name.
 pub(super) struct Page(HashMap<&'static str, File>);
 
-#[derive(Clone, Copy)]
 struct File {
     name: &'static str,
-    bytes: &'static [u8],
-    tag: u64,
+    bytes: Cow<'static, [u8]>,
+    /// Compressed, once a browser has asked for it.
+    compressed: OnceLock<Bytes>,
+    /// A hash of the contents.
+    tag: String,
+}
+
+impl File {
+    fn new(name: &'static str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        let (bytes, mut hasher) = (bytes.into(), DefaultHasher::new());
+        hasher.write(&bytes);
+        Self { name, bytes, compressed: OnceLock::new(), tag: format!("{:016x}", hasher.finish()) }
+    }
+
+    fn bytes(&self) -> Bytes {
+        match &self.bytes {
+            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+            Cow::Owned(bytes) => Bytes::copy_from_slice(bytes),
+        }
+    }
+
+    fn compressed(&self) -> Bytes {
+        let compress = || {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+            // Writing to memory does not fail.
+            let _ = encoder.write_all(&self.bytes);
+            encoder.finish().unwrap_or_default().into()
+        };
+        self.compressed.get_or_init(compress).clone()
+    }
 }
 
 impl Page {
     pub(super) fn new() -> Self {
-        let tagged = |&(name, bytes): &(&'static str, &'static [u8])| {
-            let mut hasher = DefaultHasher::new();
-            hasher.write(bytes);
-            (name, File { name, bytes, tag: hasher.finish() })
+        let source = |name: &str| {
+            let file = FILES.iter().find(|(known, _)| *known == name);
+            file.map_or("", |(_, bytes)| std::str::from_utf8(bytes).unwrap_or_default())
         };
-        Self(FILES.iter().map(tagged).collect())
+        let (mut styles, mut script, mut index) = (String::new(), String::new(), String::new());
+        let lines = source("index.html").lines();
+        for line in lines.clone() {
+            match bundle::linked(line) {
+                Some((Kind::Style, name)) => styles += source(name),
+                Some((Kind::Module, name)) => script = bundle::script(name, source),
+                None => {}
+            }
+        }
+        let (styles, script) = (File::new(STYLES, styles.into_bytes()), File::new(SCRIPT, script.into_bytes()));
+        let mut is_linked = false;
+        for line in lines {
+            match bundle::linked(line) {
+                Some((Kind::Style, _)) if is_linked => {}
+                Some((Kind::Style, _)) => {
+                    index += &format!("<link rel=\"stylesheet\" href=\"/page/{STYLES}?v={}\">\n", styles.tag);
+                    is_linked = true;
+                }
+                Some((Kind::Module, _)) => {
+                    index += &format!("<script type=\"module\" src=\"/page/{SCRIPT}?v={}\"></script>\n", script.tag);
+                }
+                None => index += &format!("{line}\n"),
+            }
+        }
+        for &(name, bytes) in FILES {
+            index = index.replace(&format!("\"/page/{name}\""), &format!("\"/page/{name}?v={}\"", File::new(name, bytes).tag));
+        }
+        let files = FILES.iter().map(|&(name, bytes)| File::new(name, bytes));
+        let files = files.chain([styles, script, File::new("index.html", index.into_bytes())]);
+        Self(files.map(|file| (file.name, file)).collect())
     }
 
     /// The sign-in page with the reason why the last attempt was refused, in place of the comment `<!--refused-->`. The reason must be our own text,
     /// because it is not escaped.
     pub(super) fn refused_sign_in(&self, reason: &str) -> String {
-        let page = self.0.get("signin.html").map(|file| String::from_utf8_lossy(file.bytes)).unwrap_or_default();
+        let page = self.0.get("signin.html").map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
     }
 
@@ -124,38 +193,58 @@ impl Page {
         name != "index.html" && self.0.contains_key(name)
     }
 
-    fn answer(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    /// The file. `version` is the tag that its address names: such a file never changes.
+    fn answer(&self, name: &str, version: Option<&str>, headers: &HeaderMap) -> Result<Response, Problem> {
         let file = self.0.get(name).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no /page/{name}")))?;
-        let tag = format!("\"{:016x}\"", file.tag);
+        let is_compressed = headers.get_all(ACCEPT_ENCODING).iter().any(accepts_gzip);
+        let tag = format!("\"{}{}\"", file.tag, if is_compressed { "-gzip" } else { "" });
+        let is_fixed = version.is_some_and(|version| version == file.tag);
         let is_known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
         let is_known = is_known.is_some_and(|tags| tags.split(',').any(|known| known.trim().trim_start_matches("W/") == tag));
         let headers = [
-            // Browsers revalidate files each time, and get 304 if nothing changed.
-            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            // Browsers revalidate other files each time, and get 304 if nothing changed.
+            (CACHE_CONTROL, HeaderValue::from_static(if is_fixed { "private, max-age=31536000, immutable" } else { "no-cache" })),
             (ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))),
             (CONTENT_TYPE, media_type(file.name)),
+            (VARY, HeaderValue::from_static("accept-encoding")),
         ];
-        Ok(if is_known { (StatusCode::NOT_MODIFIED, headers).into_response() } else { (headers, file.bytes).into_response() })
+        Ok(match (is_known, is_compressed) {
+            (true, _) => (StatusCode::NOT_MODIFIED, headers).into_response(),
+            (false, true) => (headers, [(CONTENT_ENCODING, "gzip")], file.compressed()).into_response(),
+            (false, false) => (headers, file.bytes()).into_response(),
+        })
     }
 }
 
 /// `GET /`
 pub(super) async fn index(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.answer("index.html", &headers)
+    console.page.answer("index.html", None, &headers)
 }
 
 /// `GET /signin`
 pub(super) async fn sign_in(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.answer("signin.html", &headers)
+    console.page.answer("signin.html", None, &headers)
 }
 
 /// `GET /page/{name}`
 pub(super) async fn file(
     State(console): State<Shared>,
     Path(name): Path<String>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    console.page.answer(&name, &headers)
+    let version = query.as_deref().and_then(|query| query.strip_prefix("v="));
+    console.page.answer(&name, version, &headers)
+}
+
+/// Whether a list of encodings names gzip, and does not exclude it with `q=0`.
+fn accepts_gzip(accepted: &HeaderValue) -> bool {
+    let names_gzip = |part: &str| {
+        let (name, weight) = part.split_once(';').unwrap_or((part, ""));
+        let is_excluded = weight.trim().trim_start_matches("q=").trim_end_matches(['0', '.']).is_empty() && !weight.is_empty();
+        name.trim().eq_ignore_ascii_case("gzip") && !is_excluded
+    };
+    accepted.to_str().is_ok_and(|accepted| accepted.split(',').any(names_gzip))
 }
 
 fn media_type(name: &str) -> HeaderValue {
@@ -240,6 +329,46 @@ mod tests {
         let imported = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
         let worklets = text.split("addModule('/page/").skip(1).filter_map(|rest| rest.split('\'').next());
         linked.chain(imported).chain(worklets)
+    }
+
+    #[test]
+    fn the_page_is_three_files_and_every_module_is_in_one_of_them() {
+        let page = Page::new();
+        let text = |name: &str| String::from_utf8_lossy(&page.0[name].bytes).into_owned();
+        let (index, script, styles) = (text("index.html"), text(SCRIPT), text(STYLES));
+
+        assert_eq!(index.matches("<link rel=\"stylesheet\"").count() + index.matches("<script").count(), 3, "{index}");
+        assert!(index.contains(&format!("/page/{SCRIPT}?v={}", page.0[SCRIPT].tag)), "{index}");
+        let alone = ["theme.js", "loudspeaker-worklet.js", "microphone-worklet.js"];
+        for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js") && !alone.contains(name)) {
+            assert!(script.contains(&format!("modules[\"{name}\"] = ")), "nothing imports {name}");
+            let source = std::str::from_utf8(bytes).unwrap();
+            let exported = source.matches("export ").count();
+            assert_eq!(
+                exported,
+                source.lines().filter(|line| line.starts_with("export ")).count(),
+                "{name} exports within a line"
+            );
+            assert!(!source.contains("export let") && !source.contains("export default"), "{name} exports what can change");
+        }
+        assert!(!script.lines().any(|line| line.starts_with("import ") || line.starts_with("export ")));
+        assert!(styles.contains(".voice") && !styles.contains("@import"));
+    }
+
+    #[test]
+    fn a_browser_gets_compressed_files_and_keeps_those_whose_address_names_their_contents() {
+        let page = Page::new();
+        let accepting = |encodings: &'static str| HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encodings))]);
+        let tag = page.0[SCRIPT].tag.as_str();
+
+        let fixed = page.answer(SCRIPT, Some(tag), &accepting("br, gzip;q=0.8")).unwrap();
+        let plain = page.answer(SCRIPT, Some("other"), &accepting("gzip;q=0, identity")).unwrap();
+
+        assert!(fixed.headers()[CONTENT_ENCODING] == "gzip" && fixed.headers()[VARY] == "accept-encoding");
+        assert!(fixed.headers()[CACHE_CONTROL].to_str().unwrap().ends_with("immutable"));
+        assert!(!plain.headers().contains_key(CONTENT_ENCODING) && plain.headers()[CACHE_CONTROL] == "no-cache");
+        assert_ne!(fixed.headers()[ETAG], plain.headers()[ETAG]);
+        assert!(page.0[SCRIPT].compressed().len() < 130_000);
     }
 
     #[test]

@@ -96,7 +96,6 @@ impl From<Refused> for Problem {
             Refused::Unavailable { detail, retry_after } => {
                 Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
             }
-            Refused::NotYet(detail) => Self::new(StatusCode::NOT_IMPLEMENTED, detail),
             Refused::Damaged(detail) => Self { kind: DAMAGED, ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail) },
             Refused::Broken(detail) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
         }

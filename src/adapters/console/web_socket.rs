@@ -11,8 +11,9 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 
 use super::Shared;
-use super::limits::{NoSlot, Slot};
+use super::limits::{Slot, client_key};
 use super::problem::Problem;
+use crate::adapters::slots::NoSlot;
 
 /// The sizes of the buffers of a WebSocket, in bytes. Every message and every pong is flushed before the next one is made, so the buffer holds only
 /// the message that is being sent.
@@ -33,9 +34,9 @@ pub(super) fn upgrade(requested: Requested, max_bytes: usize) -> Result<WebSocke
 /// A slot for a live view or a call.
 pub(super) fn slot(console: &Shared, address: IpAddr) -> Result<Slot, Problem> {
     let wait = console.settings.live_ping();
-    console.slots.take(address).map_err(|full| match full {
+    console.slots.take(client_key(address)).map_err(|full| match full {
         NoSlot::Full => Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait),
-        NoSlot::FullForAddress => {
+        NoSlot::FullForClient => {
             let detail = "this address has too many live views and calls open; close one, or raise server.max_live_per_address";
             Problem::too_many(detail, wait)
         }

@@ -31,7 +31,7 @@ use self::guild::{Admitted, By, GuildVoice, Present, Way};
 use self::kept::{Kept, ToldPeople};
 use self::numbers::Numbers;
 use self::status::Live;
-pub use self::status::{Participant, Status};
+pub use self::status::Status;
 use super::platform::Discord;
 use super::rest::{Failed, Request};
 use super::snowflake::Snowflake;
@@ -71,14 +71,7 @@ pub struct Dependencies {
 pub struct Calls(Arc<Shared>);
 
 pub struct Shared {
-    discord: Arc<Discord>,
-    calls: Arc<dyn PlatformCalls>,
-    backend: Backend,
-    audio: Arc<dyn Audio>,
-    notes: Arc<dyn Notes>,
-    options: Options,
-    automatic: BTreeSet<Snowflake>,
-    tells_people: bool,
+    parts: Dependencies,
     /// Whether what the process before has kept is being read.
     comes_back: AtomicBool,
     /// Whether that is known. Before, the bot enters no channel by itself.
@@ -90,6 +83,7 @@ pub struct Shared {
     guilds: Mutex<BTreeMap<Snowflake, Entry>>,
 }
 
+#[derive(Default)]
 struct Entry {
     voice: GuildVoice,
     changes: watch::Sender<()>,
@@ -117,17 +111,9 @@ struct Begun {
 }
 
 impl Calls {
-    pub fn new(dependencies: Dependencies) -> Self {
-        let Dependencies { discord, calls, backend, audio, notes, options, automatic, tells_people } = dependencies;
+    pub fn new(parts: Dependencies) -> Self {
         Self(Arc::new(Shared {
-            discord,
-            calls,
-            backend,
-            audio,
-            notes,
-            options,
-            automatic,
-            tells_people,
+            parts,
             comes_back: AtomicBool::new(false),
             is_back: AtomicBool::new(false),
             keeping: tokio::sync::Mutex::default(),
@@ -161,7 +147,7 @@ impl Calls {
     /// `VOICE_STATE_UPDATE`.
     pub fn voice_state(&self, state: &VoiceState) {
         let Some(guild) = state.guild_id else { return };
-        let bot = self.0.discord.user();
+        let bot = self.0.parts.discord.user();
         let before = self.channel_of(guild, state.user_id);
         self.change(guild, |shared, voice| voice.update(state, bot, |channel| shared.is_automatic(channel), Instant::now()));
         if let Some(left) = before.filter(|before| state.channel_id != Some(*before)) {
@@ -177,7 +163,7 @@ impl Calls {
 
     /// `GUILD_CREATE`: all who are in voice channels.
     pub fn guild_reported(&self, guild: Snowflake, states: &[VoiceState]) {
-        let bot = self.0.discord.user();
+        let bot = self.0.parts.discord.user();
         self.change(guild, |shared, voice| voice.replace(states, bot, |channel| shared.is_automatic(channel), Instant::now()));
     }
 
@@ -206,7 +192,7 @@ impl Calls {
     /// # Errors
     /// No companion is in the channel, or there are as many calls as there may be.
     pub async fn join(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
-        if !self.0.calls.has_companions(&channel.channel()) {
+        if !self.0.parts.calls.has_companions(&channel.channel()) {
             return Err(Refused::NotFound("no companion is in the channel".to_owned()));
         }
         // What failed before says nothing of this attempt.
@@ -240,7 +226,7 @@ impl Shared {
     fn change(self: &Arc<Self>, guild: Snowflake, change: impl FnOnce(&mut GuildVoice)) -> Result<(), Refused> {
         let wanted = {
             let mut guilds = self.guilds.lock();
-            let entry = guilds.entry(guild).or_insert_with(Entry::new);
+            let entry = guilds.entry(guild).or_default();
             change(&mut entry.voice);
             entry.changes.send_replace(());
             entry.voice.wanted(Instant::now()).filter(|wanted| entry.begun_in() != Some(wanted.channel))
@@ -273,7 +259,7 @@ impl Shared {
             entry.changes.send_replace(());
             channel
         };
-        self.calls.try_again(&channel.channel());
+        self.parts.calls.try_again(&channel.channel());
     }
 
     /// How often something changed that may let the bot into the channel in which it belongs.
@@ -314,15 +300,17 @@ impl Shared {
 
     /// Whether the bot enters a channel by itself.
     fn is_automatic(&self, channel: Snowflake) -> bool {
-        self.is_back.load(Ordering::Relaxed) && self.automatic.contains(&channel) && self.calls.has_companions(&channel.channel())
+        self.is_back.load(Ordering::Relaxed)
+            && self.parts.automatic.contains(&channel)
+            && self.parts.calls.has_companions(&channel.channel())
     }
 
     fn begin(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         let channel_ref = ChannelRef { guild: guild.guild(), channel: channel.channel(), parent: None };
         let left = self.guilds.lock().get(&guild).and_then(Entry::begun_in).map(Snowflake::channel);
-        self.calls.begin(&channel_ref, left.as_ref(), Arc::new(Connection::new(self.clone(), guild, channel)))?;
+        self.parts.calls.begin(&channel_ref, left.as_ref(), Arc::new(Connection::new(self.clone(), guild, channel)))?;
         let mut guilds = self.guilds.lock();
-        let entry = guilds.entry(guild).or_insert_with(Entry::new);
+        let entry = guilds.entry(guild).or_default();
         entry.begun = Some(Begun { channel, is_connected: false, since: None, live: None, told: BTreeSet::new() });
         entry.trouble = None;
         Ok(())
@@ -351,7 +339,7 @@ impl Shared {
     /// Leaves a channel in which the bot does not belong any more: it is wanted elsewhere or nowhere, or the last companion has left. Returns whether
     /// that is so.
     fn leave_unless_wanted(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> bool {
-        let has_companions = self.calls.has_companions(&channel.channel());
+        let has_companions = self.parts.calls.has_companions(&channel.channel());
         let leaves = {
             let mut guilds = self.guilds.lock();
             let Some(entry) = guilds.get_mut(&guild) else { return true };
@@ -396,7 +384,7 @@ impl Shared {
             session_id: admitted.session,
             guild: guild.get(),
             channel: admitted.channel.get(),
-            user: self.discord.user()?.get(),
+            user: self.parts.discord.user()?.get(),
         })
     }
 
@@ -413,7 +401,7 @@ impl Shared {
             if self.knows(guild, user) {
                 return None;
             }
-            match self.discord.rest().ask(Request::voice_state(guild, user)).await {
+            match self.parts.discord.rest().ask(Request::voice_state(guild, user)).await {
                 Ok(state) => return Some(state),
                 Err(Failed::Refused(_)) => return None,
                 Err(error) => tracing::debug!(%guild, %error, "it is not known who is in a call"),
@@ -424,7 +412,7 @@ impl Shared {
 
     /// Somebody was found in a voice channel.
     fn found(self: &Arc<Self>, guild: Snowflake, state: &VoiceState) {
-        let bot = self.discord.user();
+        let bot = self.parts.discord.user();
         // What is refused is logged, and tried again with the next change.
         let _ = self.change(guild, |voice| voice.update(state, bot, |channel| self.is_automatic(channel), Instant::now()));
     }
@@ -474,7 +462,7 @@ impl Shared {
 
     /// Discord does not let the bot into a voice channel.
     fn count_not_let_in(&self) {
-        self.options.instruments.voice_refusals.add(1, ["channel"]);
+        self.parts.options.instruments.voice_refusals.add(1, ["channel"]);
     }
 
     fn connected(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
@@ -498,8 +486,8 @@ impl Shared {
     fn ask_to_speak(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
         let shared = self.clone();
         tokio::spawn(async move {
-            let request = Request::speak_on_stage(guild, channel, &Stamp(shared.discord.now()));
-            if let Err(error) = shared.discord.rest().send(&request).await {
+            let request = Request::speak_on_stage(guild, channel, &Stamp(shared.parts.discord.now()));
+            if let Err(error) = shared.parts.discord.rest().send(&request).await {
                 tracing::info!(%guild, %channel, %error, "the bot may not speak in a call, and cannot ask for it");
             }
         });
@@ -529,19 +517,6 @@ fn without_scheme(endpoint: &str) -> &str {
 }
 
 impl Entry {
-    fn new() -> Self {
-        Self {
-            voice: GuildVoice::default(),
-            changes: watch::channel(()).0,
-            begun: None,
-            trouble: None,
-            chances: 0,
-            told: None,
-            is_telling: false,
-            kept: Kept::default(),
-        }
-    }
-
     /// The channel whose call was begun.
     fn begun_in(&self) -> Option<Snowflake> {
         self.begun.as_ref().map(|begun| begun.channel)

@@ -111,7 +111,7 @@ impl Checking<'_> {
     fn clock(&mut self) {
         let difference = self.clocks.difference();
         self.note(match difference {
-            clock::Difference::None => Line::good("clock", difference.description()),
+            clock::Difference::NONE => Line::good("clock", difference.description()),
             _ => {
                 let text = format!("{}; the age of messages is measured by Discord's clock", difference.description());
                 Line::warning("clock", text).click(clock::CLICK)

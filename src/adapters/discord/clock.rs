@@ -37,16 +37,9 @@ struct Measured {
     timer: Instant,
 }
 
-/// How this machine's clock differs from Discord's.
+/// By how many microseconds this machine's clock is ahead of Discord's. Below zero it is behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// They agree within the limits.
-    None,
-    /// The local clock is ahead.
-    Ahead(Duration),
-    /// The local clock is behind.
-    Behind(Duration),
-}
+pub struct Difference(i64);
 
 impl Clocks {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
@@ -60,16 +53,16 @@ impl Clocks {
         let took = timer.elapsed();
         let (before, difference) = {
             let mut last = self.last.lock();
-            let before = last.map_or(Difference::None, |before| before.difference);
-            let agrees = if before == Difference::None { AGREES } else { AGREES_AGAIN };
-            let difference = compare(made, sent, took, agrees);
+            let before = last.map_or(Difference::NONE, |before| before.difference);
+            let agrees = if before == Difference::NONE { AGREES } else { AGREES_AGAIN };
+            let difference = Difference::of(made, sent, took, agrees);
             *last = Some(Measured { difference, at: self.clock.now(), timer: Instant::now() });
             (before, difference)
         };
         match (before, difference) {
-            (Difference::None, Difference::None) => {}
-            (_, Difference::None) => tracing::info!(platform = "discord", "this machine's clock agrees with Discord's again"),
-            (Difference::None, _) => {
+            (Difference::NONE, Difference::NONE) => {}
+            (_, Difference::NONE) => tracing::info!(platform = "discord", "this machine's clock agrees with Discord's again"),
+            (Difference::NONE, _) => {
                 tracing::warn!(
                     platform = "discord",
                     "{}; the age of messages is measured by Discord's clock. {CLICK}",
@@ -80,14 +73,12 @@ impl Clocks {
         }
     }
 
-    /// The difference between the clocks, or none if it is unknown.
+    /// The last measured difference. None if the clock was set since: the difference is unknown then.
     pub fn difference(&self) -> Difference {
-        self.current().unwrap_or(Difference::None)
-    }
-
-    /// Whether a difference was measured, but this machine's clock was set since.
-    pub fn was_set(&self) -> bool {
-        self.last.lock().is_some() && self.current().is_none()
+        let Some(last) = *self.last.lock() else { return Difference::NONE };
+        let (by_clock, by_timer) = (self.clock.now().since(last.at), last.timer.elapsed());
+        let went_back = self.clock.now() + JUMPED < last.at;
+        if went_back || by_clock.abs_diff(by_timer) > JUMPED { Difference::NONE } else { last.difference }
     }
 
     /// The time of day by this machine's clock.
@@ -97,66 +88,43 @@ impl Clocks {
 
     /// The time of day by Discord's clock.
     pub fn now(&self) -> Moment {
-        self.difference().on_discord(self.clock.now())
+        Difference(-self.difference().0).here(self.clock.now())
     }
 
     /// When a message was sent, by this machine's clock.
     pub fn said_at(&self, id: Snowflake) -> Moment {
         self.difference().here(id.time())
     }
-
-    /// The last measured difference, unless the clock was set since.
-    fn current(&self) -> Option<Difference> {
-        let last = (*self.last.lock())?;
-        let (by_clock, by_timer) = (self.clock.now().since(last.at), last.timer.elapsed());
-        let went_back = self.clock.now() + JUMPED < last.at;
-        (!went_back && by_clock.abs_diff(by_timer) <= JUMPED).then_some(last.difference)
-    }
 }
 
 pub const CLICK: &str = "Synchronise the machine's clock by NTP (systemd-timesyncd, chrony), or set it.";
 
 impl Difference {
+    /// The clocks agree within the limits.
+    pub const NONE: Self = Self(0);
+
+    /// Compares the time of an answer with the local time in the middle of its exchange. Clocks agree if they differ by less than `agrees`.
+    fn of(made: Moment, sent: Moment, took: Duration, agrees: Duration) -> Self {
+        let micros = |moment: Moment| i64::try_from(moment.as_micros()).unwrap_or(i64::MAX);
+        let ahead = micros(sent + took / 2) - micros(made + UNIT / 2);
+        if Duration::from_micros(ahead.unsigned_abs()) < agrees { Self::NONE } else { Self(ahead) }
+    }
+
     pub fn description(self) -> String {
-        let rounded = |by: Duration| match by.as_secs_f64() {
+        let by = match Duration::from_micros(self.0.unsigned_abs()).as_secs_f64() {
             secs @ ..120.0 => format!("{secs:.0} s"),
             secs => format!("{:.0} min", secs / 60.0),
         };
-        match self {
-            Self::None => "this machine's clock agrees with Discord's".to_owned(),
-            Self::Ahead(difference) => format!("this machine's clock is {} ahead of Discord's", rounded(difference)),
-            Self::Behind(difference) => format!("this machine's clock is {} behind Discord's", rounded(difference)),
-        }
-    }
-
-    /// Converts a moment of this machine's clock to Discord's.
-    pub fn on_discord(self, here: Moment) -> Moment {
-        match self {
-            Self::None => here,
-            Self::Ahead(by) => here - by,
-            Self::Behind(by) => here + by,
+        match self.0 {
+            0 => "this machine's clock agrees with Discord's".to_owned(),
+            1.. => format!("this machine's clock is {by} ahead of Discord's"),
+            _ => format!("this machine's clock is {by} behind Discord's"),
         }
     }
 
     /// Converts a moment of Discord's clock to this machine's.
-    pub fn here(self, on_discord: Moment) -> Moment {
-        match self {
-            Self::None => on_discord,
-            Self::Ahead(by) => on_discord + by,
-            Self::Behind(by) => on_discord - by,
-        }
-    }
-}
-
-/// Compares the time of an answer with the local time in the middle of its exchange. Clocks agree if they differ by less than `agrees`.
-fn compare(made: Moment, sent: Moment, took: Duration, agrees: Duration) -> Difference {
-    let (middle_here, middle_there) = (sent + took / 2, made + UNIT / 2);
-    let ahead = middle_here.since(middle_there);
-    let behind = middle_there.since(middle_here);
-    match (ahead >= agrees, behind >= agrees) {
-        (true, _) => Difference::Ahead(ahead),
-        (_, true) => Difference::Behind(behind),
-        _ => Difference::None,
+    const fn here(self, on_discord: Moment) -> Moment {
+        Moment::from_micros(on_discord.as_micros().saturating_add_signed(self.0))
     }
 }
 
@@ -195,10 +163,10 @@ mod tests {
     async fn the_age_of_a_message_follows_discords_clock() {
         let half = UNIT / 2;
         for (here, difference) in [
-            (MADE + half, Difference::None),
-            (MADE + Duration::from_secs(3), Difference::None),
-            (MADE + half + HOUR, Difference::Ahead(HOUR)),
-            (MADE + half - HOUR, Difference::Behind(HOUR)),
+            (MADE + half, Difference::NONE),
+            (MADE + Duration::from_secs(3), Difference::NONE),
+            (MADE + half + HOUR, ahead(HOUR)),
+            (MADE + half - HOUR, Difference(-ahead(HOUR).0)),
         ] {
             let (local, clocks) = clocks(here);
 
@@ -218,7 +186,7 @@ mod tests {
         let is_none = |ahead: f64| {
             local.set(MADE + UNIT / 2 + Duration::from_secs_f64(ahead));
             clocks.answered(DATE, local.now(), Instant::now());
-            clocks.difference() == Difference::None
+            clocks.difference() == Difference::NONE
         };
 
         assert_eq!([4.9, 5.1, 4.9, 3.1, 2.9, 4.9].map(is_none), [true, false, false, false, true, true]);
@@ -228,21 +196,19 @@ mod tests {
     async fn the_difference_is_unknown_after_the_clock_was_set() {
         let (local, clocks) = clocks(MADE + HOUR);
         clocks.answered(DATE, local.now(), Instant::now());
-        let ahead = clocks.difference();
+        let before = clocks.difference();
 
         // Both clocks advance by an hour.
         tokio::time::advance(HOUR).await;
         local.set(MADE + HOUR * 2);
-        let still = (clocks.difference(), clocks.was_set());
+        let still = clocks.difference();
         for moment in [MADE + HOUR, MADE, MADE + HOUR * 3] {
             local.set(moment);
 
-            assert_eq!((clocks.difference(), clocks.was_set()), (Difference::None, true), "{moment:?}");
+            assert_eq!(clocks.difference(), Difference::NONE, "{moment:?}");
         }
 
-        assert_eq!(still, (ahead, false));
-        clocks.answered("Fri, 15 Jan 2027 11:00:00 GMT", local.now(), Instant::now());
-        assert_eq!((clocks.difference(), clocks.was_set()), (Difference::None, false));
+        assert_eq!((before, still), (ahead(HOUR - UNIT / 2), before));
     }
 
     #[tokio::test(start_paused = true)]
@@ -256,15 +222,18 @@ mod tests {
         tokio::time::advance(LONGEST_EXCHANGE + Duration::from_secs(1)).await;
         clocks.answered(DATE, local.now(), timer);
 
-        assert_eq!((clocks.difference(), clocks.was_set()), (Difference::None, false));
+        assert_eq!(clocks.difference(), Difference::NONE);
     }
 
     #[test]
     fn a_difference_is_written_for_people() {
-        let texts = [Difference::Ahead(Duration::from_secs(5_400)), Difference::Behind(Duration::from_secs(7))]
-            .map(Difference::description);
+        let texts = [Difference(5_400_000_000), Difference(-7_000_000)].map(Difference::description);
 
         assert_eq!(texts, ["this machine's clock is 90 min ahead of Discord's", "this machine's clock is 7 s behind Discord's"]);
+    }
+
+    fn ahead(by: Duration) -> Difference {
+        Difference(by.as_micros() as i64)
     }
 
     fn clocks(here: Moment) -> (Arc<SettableClock>, Clocks) {

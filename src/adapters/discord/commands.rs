@@ -2,7 +2,7 @@
 //!
 //! * `registered`: the commands as registered with Discord, with all their texts; `registering` registers them.
 //! * `interaction`: parses who requests what, and where.
-//! * `admission`: limits how many interactions are handled at once, and drops repeated ones.
+//! * `recent`: finds repeated interactions.
 //! * `answering`: sends answers, within three seconds.
 //! * `choosing`: finds the named companion, and the choices to offer while somebody types.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
@@ -11,7 +11,6 @@
 //! * `status`, `why`: describe a channel. `voice`: calls.
 //! * `words`: sentences that several answers share.
 
-mod admission;
 mod answering;
 mod choosing;
 #[cfg(test)]
@@ -19,6 +18,7 @@ pub(crate) mod fuzz;
 mod interaction;
 mod members;
 mod persons;
+mod recent;
 pub(super) mod registered;
 mod registering;
 mod saying;
@@ -40,14 +40,15 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::admission::{RecentInteractions, Slot, Slots};
 use self::answering::FirstAnswer;
 use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
+use self::recent::RecentInteractions;
 use self::saying::Questions;
 use super::calls::Calls;
 use super::platform::Discord;
 use super::snowflake::Snowflake;
-use crate::domain::id::CompanionId;
+use crate::adapters::slots::{Slot, Slots};
+use crate::domain::id::{CompanionId, GuildId};
 use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::inbound_events::InboundEvents;
@@ -90,9 +91,9 @@ struct CommandHandler {
     direct_companions: Option<Vec<CompanionId>>,
     is_registering: AtomicBool,
     register_again: Notify,
-    commands: Slots,
-    typing: Slots,
-    rejections: Slots,
+    commands: Arc<Slots<GuildId>>,
+    typing: Arc<Slots<GuildId>>,
+    rejections: Arc<Slots<GuildId>>,
     seen: Mutex<RecentInteractions>,
     instruments: Instruments,
 }
@@ -170,11 +171,11 @@ impl Commands {
         }
         let guild = interaction.here.guild_id();
         let slots = if matches!(interaction.action, Action::Typing(_)) { &handler.typing } else { &handler.commands };
-        if let Some(slot) = slots.take(&guild) {
+        if let Ok(slot) = slots.take(guild.clone()) {
             tokio::spawn(Arc::clone(handler).handle(interaction, since, slot));
         } else {
             handler.count(label, "busy");
-            if let Some(slot) = handler.rejections.take(&guild) {
+            if let Ok(slot) = handler.rejections.take(guild) {
                 tokio::spawn(Arc::clone(handler).reject(interaction, since, slot));
             }
         }
@@ -196,7 +197,7 @@ impl Interaction {
 }
 
 impl CommandHandler {
-    async fn handle(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot) {
+    async fn handle(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot<GuildId>) {
         let label = interaction.label();
         let Interaction { handle, person, here, action } = interaction;
         let pending = Pending { handle: &handle, since, label };
@@ -226,7 +227,7 @@ impl CommandHandler {
         self.count(label, outcome);
     }
 
-    async fn reject(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot) {
+    async fn reject(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot<GuildId>) {
         let wants_choices = matches!(interaction.action, Action::Typing(_) | Action::Unknown { choices: true });
         let body = if wants_choices { answering::choices(&[]) } else { answering::message(words::BUSY) };
         // The interaction is counted already, whether this answer arrives or not.

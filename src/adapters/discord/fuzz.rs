@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 pub(crate) use super::commands::fuzz::{interaction, interactions};
 use super::gateway::fuzz as gateway;
 use super::identify::IdentifyHistory;
-use super::incoming::{Incoming, OwnIds, Sender, classify};
+use super::incoming::{Incoming, Sender, classify};
 use super::limits::{Account, Ask, Limits, Route};
 use super::markup::pieces;
 use super::names;
@@ -105,10 +105,9 @@ pub(crate) fn messages() -> Vec<Vec<u8>> {
 pub(crate) fn message(bytes: &[u8]) {
     read::<wire::Update>(bytes, |update| _ = update.is_edit());
     let Ok(message) = serde_json::from_slice::<wire::Message>(bytes) else { return };
-    let webhooks = BTreeSet::from([id(7)]);
-    let us = OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
+    let us = wire::Bot { user: id(BOT), application: id(APPLICATION) };
 
-    match classify(&message, &us, &()) {
+    match classify(&message, us, &()) {
         Incoming::Message(inbound_message) => {
             // The author and role of the message match its origin.
             assert_eq!(inbound_message.id.as_deref(), Some(&*message.id.to_string()));
@@ -147,15 +146,13 @@ pub(crate) fn message(bytes: &[u8]) {
         }
         Incoming::Ours(_) => {
             let origin = message.origin();
-            let is_ours = origin.author.id == id(BOT)
-                || origin.webhook.is_some_and(|hook| webhooks.contains(&hook))
-                || origin.application == Some(id(APPLICATION));
+            let is_ours = origin.author.id == id(BOT) || origin.application == Some(id(APPLICATION));
             assert!(is_ours, "another author passes for us");
         }
         Incoming::Ignored(_) => {}
     }
     if let Some((_, Some(origin))) = message.answers()
-        && let Sender::Other(author) = super::incoming::sender(&origin, &us)
+        && let Sender::Other(author) = super::incoming::sender(&origin, us)
     {
         assert_ne!(author.role, Role::Companion);
     }

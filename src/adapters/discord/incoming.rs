@@ -5,7 +5,6 @@ mod attached;
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,7 +13,7 @@ use twilight_model::channel::message::{MessageFlags, MessageType};
 use super::markup::{Mark, Piece, pieces};
 use super::names::plain;
 use super::snowflake::Snowflake;
-use super::wire::{Message, Origin};
+use super::wire::{Bot, Message, Origin};
 use crate::domain::message::{Author, Role};
 use crate::domain::text::shortened_with;
 use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
@@ -25,17 +24,6 @@ const MAX_CHARS: usize = 8_000;
 const MARKUP_PLACEHOLDER: char = '\u{fffc}';
 /// A zero width space that breaks a mention such as `@everyone`. `outgoing` inserts it.
 pub(super) const MENTION_BREAKER: char = '\u{200b}';
-
-/// The ids of our own bot.
-#[derive(Clone, Copy, Debug)]
-pub struct OwnIds<'a> {
-    /// The id of the bot's user.
-    pub bot: Snowflake,
-    /// The id of the application. It owns the webhooks that it created.
-    pub application: Snowflake,
-    /// The ids of webhooks that are known to be ours.
-    pub webhooks: &'a BTreeSet<Snowflake>,
-}
 
 /// Looks up the names of users, roles and channels in a message's markup.
 pub trait NameLookup {
@@ -93,32 +81,32 @@ pub enum IgnoreReason {
 }
 
 /// Classifies a message. Edited messages are classified in the same way.
-pub fn classify(message: &Message, own_ids: &OwnIds<'_>, names: &impl NameLookup) -> Incoming {
+pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incoming {
     if message.flags.is_some_and(|flags| flags.intersects(MessageFlags::EPHEMERAL | MessageFlags::LOADING)) {
         return Incoming::Ignored(IgnoreReason::NotPublic);
     }
     if !is_conversation(message.kind) {
         return Incoming::Ignored(IgnoreReason::NotConversation);
     }
-    let from = match sender(&message.origin(), own_ids) {
+    let from = match sender(&message.origin(), bot) {
         Sender::Ours(name) => return Incoming::Ours(name),
         Sender::System => return Incoming::Ignored(IgnoreReason::NotConversation),
         Sender::Other(author) => author,
     };
     let Some((text, own_words)) = readable_text(message, names) else { return Incoming::Ignored(IgnoreReason::Empty) };
     let mut mentions: Vec<Arc<str>> =
-        message.mentions.iter().filter(|user| user.id != own_ids.bot).map(|user| user.id.person().as_str().into()).collect();
+        message.mentions.iter().filter(|user| user.id != bot.user).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
     mentions.dedup();
     let reply_to = message.answers().map(|(message, origin)| ReplyTo::Foreign {
         id: message.to_string().into(),
-        by: origin.and_then(|origin| answered(sender(&origin, own_ids))),
+        by: origin.and_then(|origin| answered(sender(&origin, bot))),
     });
     Incoming::Message(Box::new(InboundMessage {
         id: Some(message.id.to_string().into()),
         own_words: Some(own_words.into()),
         mentions,
-        to_all: message.mentions.iter().any(|user| user.id == own_ids.bot),
+        to_all: message.mentions.iter().any(|user| user.id == bot.user),
         reply_to,
         ..InboundMessage::new(from, text.into())
     }))
@@ -158,16 +146,14 @@ pub const fn is_conversation(kind: MessageType) -> bool {
 
 /// The sender of a message.
 ///
-/// The author of a webhook's message is not a user, whatever its name and picture. A webhook of our application is ours, even if it is not
-/// cached.
-pub fn sender(origin: &Origin<'_>, own_ids: &OwnIds<'_>) -> Sender {
+/// The author of a webhook's message is not a user, whatever its name and picture. A webhook of our application is ours: Discord reports the
+/// application with each message of a webhook that it created.
+pub fn sender(origin: &Origin<'_>, bot: Bot) -> Sender {
     let author = origin.author;
-    if author.id == own_ids.bot {
+    if author.id == bot.user {
         return Sender::Ours(None);
     }
-    if let Some(webhook) = origin.webhook
-        && (own_ids.webhooks.contains(&webhook) || origin.application == Some(own_ids.application))
-    {
+    if origin.webhook.is_some() && origin.application == Some(bot.application) {
         return Sender::Ours(Some(author.username.clone()));
     }
     if author.system == Some(true) {

@@ -75,8 +75,6 @@ pub struct SharedIntake {
     marks: Marks,
     reader: Reader,
     lookup_permits: Semaphore,
-    /// When a request was last made to learn Discord's time.
-    clock_requested_at: Mutex<Option<tokio::time::Instant>>,
     lookups: Arc<guilds::Lookups>,
     background_lookups: guilds::BackgroundLookups,
     guilds_with_members: guilds::GuildsWithMembers,
@@ -105,7 +103,6 @@ impl SharedIntake {
             marks: Marks::new(notes),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
             lookup_permits: Semaphore::new(MAX_CONCURRENT_LOOKUPS),
-            clock_requested_at: Mutex::default(),
             lookups: Arc::default(),
             background_lookups: guilds::BackgroundLookups::default(),
             guilds_with_members: guilds::GuildsWithMembers::default(),

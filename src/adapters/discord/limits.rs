@@ -161,14 +161,19 @@ impl Limits {
         if let Caution::Stop(until) = self.invalid.caution(now) {
             return Ask::WaitUntil(until);
         }
-        let account_closed_until = self.account(route).map_or(Moment::ZERO, |account| account.closed_until);
+        self.drop_idle(now);
+        let key = self.key(route);
+        let mut account = match route.account {
+            Account::Bot => Some(&mut self.bot),
+            Account::Address => Some(&mut self.address),
+            Account::None => None,
+        };
+        let account_closed_until = account.as_ref().map_or(Moment::ZERO, |account| account.closed_until);
         let closed_until = self.closed_until.max(account_closed_until);
         if now < closed_until {
             return Ask::WaitUntil(closed_until);
         }
-        self.drop_idle(now);
-        let key = self.key(route);
-        let bucket = self.buckets.entry(key.clone()).or_default();
+        let bucket = self.buckets.entry(key).or_default();
         if now < bucket.closed_until {
             return Ask::WaitUntil(bucket.closed_until);
         }
@@ -178,12 +183,7 @@ impl Limits {
             Some(window) if window.remaining == 0 => return Ask::WaitUntil(window.resets_at),
             _ => {}
         }
-        let account = match route.account {
-            Account::Bot => Some(&mut self.bot),
-            Account::Address => Some(&mut self.address),
-            Account::None => None,
-        };
-        if let Some(until) = account.and_then(|account| account.count(self.per_second, now)) {
+        if let Some(until) = account.as_mut().and_then(|account| account.count(self.per_second, now)) {
             return Ask::WaitUntil(until);
         }
         bucket.in_flight += 1;
@@ -237,14 +237,6 @@ impl Limits {
     /// How careful to be because of invalid requests.
     pub fn caution(&mut self, now: Moment) -> Caution {
         self.invalid.caution(now)
-    }
-
-    fn account(&self, route: &Route) -> Option<&PerSecond> {
-        match route.account {
-            Account::Bot => Some(&self.bot),
-            Account::Address => Some(&self.address),
-            Account::None => None,
-        }
     }
 
     /// Ends a request in flight. Returns whether it was the first of a window.

@@ -3,13 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use twilight_model::channel::ChannelType;
 use twilight_model::channel::permission_overwrite::{PermissionOverwrite, PermissionOverwriteType};
 use twilight_model::guild::Permissions;
 
 use super::snowflake::Snowflake;
+use super::wire::{Server, ServerChannel, ServerMember, ServerRole};
 use crate::domain::moment::Moment;
 
 /// What nobody may do who may not write.
@@ -18,43 +17,16 @@ const FOR_WRITERS_ONLY: Permissions = Permissions::MENTION_EVERYONE
     .union(Permissions::ATTACH_FILES)
     .union(Permissions::EMBED_LINKS);
 
-/// A guild's permissions.
+/// Where people write.
 #[derive(Clone, Copy, Debug)]
-pub struct Guild<'a> {
-    /// The guild's id, which is also the id of its `@everyone` role.
-    pub id: Snowflake,
-    pub owner: Snowflake,
-    /// The permissions of each role.
-    pub roles: &'a BTreeMap<Snowflake, Permissions>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct Member<'a> {
-    pub id: Snowflake,
-    /// The member's roles, without `@everyone`.
-    pub roles: &'a [Snowflake],
-    /// The end of the member's timeout (`communication_disabled_until`).
-    pub timed_out_until: Option<Moment>,
-}
-
-/// A channel. For a thread: its parent channel, and the thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Channel<'a> {
-    pub overwrites: &'a [PermissionOverwrite],
-    /// Whether it is a voice or stage channel, which has a text chat too.
-    pub is_voice: bool,
-    pub thread: Option<Thread>,
-}
-
-/// A thread, or a post in a forum.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Thread {
-    /// Whether only its members see it.
-    pub is_private: bool,
-    /// Whether the guild member is a member of the thread.
-    pub is_member: bool,
-    /// Whether only moderators may write.
-    pub is_locked: bool,
+pub enum Place {
+    Text,
+    /// A voice or stage channel, which has a text chat too.
+    Voice,
+    /// A thread, or a post in a forum. If it is locked, only moderators may write.
+    Thread {
+        is_locked: bool,
+    },
 }
 
 /// Whether it is a voice or stage channel, which has a text chat too.
@@ -62,53 +34,51 @@ pub const fn is_voice(kind: ChannelType) -> bool {
     matches!(kind, ChannelType::GuildVoice | ChannelType::GuildStageVoice)
 }
 
-/// A member's permissions in a guild, before the overwrites of a channel.
-pub fn in_guild(guild: &Guild<'_>, member: &Member<'_>) -> Permissions {
-    if guild.owner == member.id {
+/// The permissions of the member with this id in a guild, before the overwrites of a channel.
+pub fn in_guild(guild: &Server, id: Snowflake, member: &ServerMember) -> Permissions {
+    if guild.owner_id == id {
         return Permissions::all();
     }
-    let permissions: Permissions =
-        [guild.id].iter().chain(member.roles).filter_map(|role| guild.roles.get(role)).copied().collect();
+    // `@everyone` is the role with the id of the guild.
+    let has = |role: &&ServerRole| role.id == guild.id || member.roles.contains(&role.id);
+    let permissions: Permissions = guild.roles.iter().filter(has).map(|role| role.permissions).collect();
     if permissions.contains(Permissions::ADMINISTRATOR) { Permissions::all() } else { permissions }
 }
 
-/// A member's effective permissions in a channel, with implied permissions, the thread and a timeout taken into account.
-pub fn in_channel(guild: &Guild<'_>, member: &Member<'_>, channel: &Channel<'_>, now: Moment) -> Permissions {
-    let base = in_guild(guild, member);
+/// A member's effective permissions in a channel, with implied permissions and a timeout taken into account.
+pub fn in_channel(guild: &Server, id: Snowflake, member: &ServerMember, channel: &ServerChannel, now: Moment) -> Permissions {
+    let base = in_guild(guild, id, member);
     if base.contains(Permissions::ADMINISTRATOR) {
         return Permissions::all();
     }
-    let mut permissions = overwritten(base, guild, member, channel.overwrites);
-    if member.timed_out_until.is_some_and(|until| now < until) {
+    let overwrites = channel.permission_overwrites.as_deref().unwrap_or_default();
+    let mut permissions = overwritten(base, guild.id, id, member, overwrites);
+    if member.is_timed_out(now) {
         permissions &= Permissions::VIEW_CHANNEL | Permissions::READ_MESSAGE_HISTORY;
     }
-    let hidden = channel.thread.is_some_and(|thread| thread.is_private && !thread.is_member)
-        && !permissions.contains(Permissions::MANAGE_THREADS);
-    if hidden || !permissions.contains(Permissions::VIEW_CHANNEL) {
+    if !permissions.contains(Permissions::VIEW_CHANNEL) {
         return Permissions::empty();
     }
-    if channel.is_voice && !permissions.contains(Permissions::CONNECT) {
+    if is_voice(channel.kind) && !permissions.contains(Permissions::CONNECT) {
         return Permissions::VIEW_CHANNEL;
     }
-    let mut writes = permissions.contains(Permissions::SEND_MESSAGES);
-    if let Some(thread) = channel.thread {
-        permissions -= Permissions::SEND_MESSAGES;
-        if thread.is_locked && !permissions.contains(Permissions::MANAGE_THREADS) {
-            permissions -= Permissions::SEND_MESSAGES_IN_THREADS;
-        }
-        writes = permissions.contains(Permissions::SEND_MESSAGES_IN_THREADS);
-    }
-    if writes { permissions } else { permissions - FOR_WRITERS_ONLY }
+    if permissions.contains(Permissions::SEND_MESSAGES) { permissions } else { permissions - FOR_WRITERS_ONLY }
 }
 
 /// Applies the overwrite of `@everyone`, then those of all roles together, then the member's own. In each step, allow wins over deny.
-fn overwritten(base: Permissions, guild: &Guild<'_>, member: &Member<'_>, overwrites: &[PermissionOverwrite]) -> Permissions {
+fn overwritten(
+    base: Permissions,
+    guild: Snowflake,
+    id: Snowflake,
+    member: &ServerMember,
+    overwrites: &[PermissionOverwrite],
+) -> Permissions {
     use PermissionOverwriteType::{Member, Role};
     let is = |overwrite: &PermissionOverwrite, kind, id: Snowflake| overwrite.kind == kind && overwrite.id == id.get();
-    let everyone = |overwrite: &PermissionOverwrite| is(overwrite, Role, guild.id);
+    let everyone = |overwrite: &PermissionOverwrite| is(overwrite, Role, guild);
     let by_role =
         |overwrite: &PermissionOverwrite| !everyone(overwrite) && member.roles.iter().any(|role| is(overwrite, Role, *role));
-    let own = |overwrite: &PermissionOverwrite| is(overwrite, Member, member.id);
+    let own = |overwrite: &PermissionOverwrite| is(overwrite, Member, id);
     let steps: [&dyn Fn(&PermissionOverwrite) -> bool; 3] = [&everyone, &by_role, &own];
     steps.into_iter().fold(base, |permissions, concerns| {
         let step = || overwrites.iter().filter(|overwrite| concerns(overwrite));
@@ -228,12 +198,12 @@ pub fn missing_in_call(permissions: Permissions, is_stage: bool) -> Option<Need>
 }
 
 /// What the bot needs in a channel and does not have, the most important first.
-pub fn missing(permissions: Permissions, channel: &Channel<'_>) -> Vec<Need> {
-    let is_locked = channel.thread.is_some_and(|thread| thread.is_locked) && Need::Unlocked.is_missing(permissions);
-    let write = if channel.thread.is_some() { Need::SendInThreads } else { Need::Send };
+pub fn missing(permissions: Permissions, place: Place) -> Vec<Need> {
+    let is_locked = matches!(place, Place::Thread { is_locked: true }) && Need::Unlocked.is_missing(permissions);
+    let write = if matches!(place, Place::Thread { .. }) { Need::SendInThreads } else { Need::Send };
     let needed = [
         (Need::Listen, true),
-        (Need::Enter, channel.is_voice),
+        (Need::Enter, matches!(place, Place::Voice)),
         (Need::Webhooks, true),
         (Need::Unlocked, is_locked),
         (Need::ReadBack, true),

@@ -73,6 +73,8 @@ pub struct Rest {
     /// Without a trailing slash.
     base: String,
     token: SecretString,
+    /// The header with the token.
+    authorization: HeaderValue,
     timeout: Duration,
     clocks: Arc<Clocks>,
     rate_limiter: RateLimiter,
@@ -108,14 +110,16 @@ impl Rest {
     /// The address or the token cannot be used.
     pub fn new(settings: &Settings, token: SecretString, clocks: Arc<Clocks>) -> Result<Self, Problem> {
         let url = settings.api()?;
-        // The token is sent in a header, so it must be a valid header value.
-        authorization(&token).ok_or_else(|| problem("token", "holds characters that cannot be sent"))?;
+        let authorization = HeaderValue::from_str(&format!("Bot {}", token.expose_secret()));
+        let mut authorization = authorization.map_err(|_| Problem::new("token", "holds characters that cannot be sent"))?;
+        authorization.set_sensitive(true);
         let timeout = settings.request_timeout();
         Ok(Self {
             client: client(&url, timeout, &settings.user_agent())
-                .map_err(|error| problem("api_url", &format!("cannot be used: {}", reason(&error))))?,
+                .map_err(|error| Problem::new("api_url", format!("cannot be used: {}", reason(&error))))?,
             base: format!("{}/{VERSION}", url.as_str().trim_end_matches('/')),
             token,
+            authorization,
             timeout,
             clocks,
             rate_limiter: RateLimiter::new(Limits::default()),
@@ -202,7 +206,7 @@ impl Rest {
     async fn exchange(&self, request: &Request) -> Result<RawResponse, Failed> {
         let mut sent = self.client.request(request.method.clone(), format!("{}{}", self.base, request.path));
         if request.with_bot_token {
-            sent = sent.header(AUTHORIZATION, authorization(&self.token).ok_or_else(|| cannot_be_sent("the token"))?);
+            sent = sent.header(AUTHORIZATION, self.authorization.clone());
         }
         if let Some(body) = &request.body {
             sent = sent.json(body);
@@ -237,9 +241,7 @@ impl Rest {
             }
         }
     }
-}
 
-impl Rest {
     /// A text from outside without the bot's token and without control characters, which a terminal would obey.
     fn sanitized(&self, text: &str) -> String {
         spaced(&text.replace(self.token.expose_secret(), "***"))
@@ -262,20 +264,6 @@ fn client(url: &Url, timeout: Duration, user_agent: &str) -> reqwest::Result<Cli
         .build()
 }
 
-fn problem(key: &str, message: &str) -> Problem {
-    Problem { key: key.to_owned(), message: message.to_owned() }
-}
-
-fn authorization(token: &SecretString) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_str(&format!("Bot {}", token.expose_secret())).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-fn cannot_be_sent(what: &str) -> Failed {
-    Failed::NotNow { after: None, detail: format!("{what} cannot be sent") }
-}
-
 /// The failure of a connection. After one that broke, the request may still arrive `within` this time. The URL is left out, because a
 /// webhook's URL holds its token.
 fn connection_failure(error: reqwest::Error, within: Duration) -> Failed {
@@ -284,30 +272,23 @@ fn connection_failure(error: reqwest::Error, within: Duration) -> Failed {
         return Failed::NotNow { after: None, detail: format!("Discord cannot be reached: {reason}") };
     }
     if error.is_builder() {
-        return cannot_be_sent(&reason);
+        return Failed::NotNow { after: None, detail: format!("{reason} cannot be sent") };
     }
     Failed::Unknown { detail: format!("the connection to Discord broke: {reason}"), within }
 }
 
-/// The rate limit information of a response: from its headers, and for a 429 from its body too.
+/// The rate limit information of a response: from its headers (Discord's documentation, "Rate Limits", "Header Format"), and for a 429 from its
+/// body too.
 pub(super) fn limits_of(status: u16, headers: &HeaderMap, body: &[u8]) -> Answer {
-    let mut limits = limits_in_headers(status, headers);
-    if status == 429 {
-        let error: ErrorBody = serde_json::from_slice(body).unwrap_or_default();
-        limits.retry_after_secs = [limits.retry_after_secs, error.retry_after].into_iter().flatten().reduce(f64::max);
-    }
-    limits
-}
-
-/// The rate limit headers of a response (Discord's documentation, "Rate Limits", "Header Format").
-fn limits_in_headers(status: u16, headers: &HeaderMap) -> Answer {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let error: ErrorBody = if status == 429 { serde_json::from_slice(body).unwrap_or_default() } else { ErrorBody::default() };
+    let retry_after = text("retry-after").and_then(|secs| secs.parse().ok());
     Answer {
         status,
         bucket: text("x-ratelimit-bucket").map(str::to_owned),
         remaining: text("x-ratelimit-remaining").and_then(|count| count.parse().ok()),
         reset_after_secs: text("x-ratelimit-reset-after").and_then(|secs| secs.parse().ok()),
-        retry_after_secs: text("retry-after").and_then(|secs| secs.parse().ok()),
+        retry_after_secs: [retry_after, error.retry_after].into_iter().flatten().reduce(f64::max),
         scope: match text("x-ratelimit-scope") {
             Some("user") => Some(Scope::User),
             Some("global") => Some(Scope::Global),

@@ -7,7 +7,6 @@
 //! (RTP).
 
 mod closing;
-mod commands;
 mod connection;
 mod counts;
 mod datagrams;
@@ -21,7 +20,6 @@ mod messages;
 mod metrics;
 mod rtp;
 mod server;
-mod socket;
 mod speaking;
 mod stream;
 mod task;
@@ -30,10 +28,9 @@ mod tests;
 mod transport;
 
 pub use self::closing::Ended;
-pub use self::commands::{Full, MOST_WAITING};
 pub use self::connection::{Connection, Effect};
 pub use self::counts::Counts;
 pub use self::events::{Event, Heard, Sent};
 pub use self::server::Server;
-pub use self::speaking::Frame;
+pub use self::speaking::{Frame, MOST_WAITING};
 pub use self::task::{Options, VoiceConnection};

@@ -13,7 +13,7 @@ mod voice;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Server, ServerChannel, ServerMember};
+pub use access::{Server, ServerChannel, ServerMember, ServerRole};
 pub use application::{Application, Bot, GatewayBot, Ready, SessionStartLimit, WithId};
 pub use guild::{
     Changed, Channel, ChannelDeleted, Emoji, Emojis, Guild, GuildDeleted, Role, RoleChanged, RoleDeleted, Threads,

@@ -43,8 +43,6 @@ pub(in crate::adapters) enum Broken {
     OutOfTokens(String),
     /// The model declined to answer: its words.
     Declined(String),
-    /// The key has characters that cannot be sent.
-    Key,
     /// The request cannot be serialised.
     Request(String),
     /// The answer is audio that cannot be used: what it is, and the way out.
@@ -193,8 +191,10 @@ impl Failures {
                 self.refused(format!("its answer cannot be read: {}", self.quoted(&format!("{why} in {shown:?}"))))
             }
             Broken::Audio(why) => self.refused(why),
-            Broken::Request(why) => self.unsendable(format!("the request cannot be written: {why}")),
-            Broken::Key => self.unsendable("the key holds characters that cannot be sent".to_owned()),
+            Broken::Request(why) => {
+                let detail = self.shown(&format!("the request cannot be written: {why}"));
+                NoAnswer::Unsendable { endpoint: self.endpoint.clone(), detail }
+            }
             Broken::Told(told) => self.of_told(&told),
             Broken::Declined(words) => self.refused(format!("the model declined to answer: {}", self.quoted(&words))),
             Broken::OutOfTokens(why) => NoAnswer::OutOfTokens { endpoint: self.endpoint.clone(), detail: self.shown(&why) },
@@ -218,10 +218,6 @@ impl Failures {
         NoAnswer::Refused { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
     }
 
-    fn unsendable(&self, detail: String) -> NoAnswer {
-        NoAnswer::Unsendable { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
-    }
-
     /// The server's own message in quotation marks: it may quote what people said.
     fn quoted(&self, message: &str) -> String {
         format!("“{}”", shortened(&self.without_key(message), MAX_MESSAGE_CHARS))
@@ -235,16 +231,6 @@ impl Failures {
     fn without_key(&self, text: &str) -> String {
         self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.expose_secret(), "***"))
     }
-}
-
-/// The message in an error's body, in the shapes that servers use; else the body itself.
-pub(in crate::adapters) fn message_in(body: &[u8]) -> String {
-    Told::of(body).message
-}
-
-/// The message in an error, in the shapes that servers use; otherwise the error as it was sent.
-pub(in crate::adapters) fn message_of(error: &RawValue) -> String {
-    Told::in_json(error).message
 }
 
 /// The string in a JSON value; none if it is not a string.

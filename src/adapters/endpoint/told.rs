@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::{MAX_KEPT_BYTES, MAX_RETRY_AFTER, retry_after, text_in};
+use super::fields::fields;
 use super::first::First;
 use crate::domain::text::first_bytes;
 
@@ -234,50 +234,6 @@ struct Found {
     retry_after: Option<Duration>,
 }
 
-/// The fields of an error, in any of its shapes.
-#[derive(Default, Deserialize)]
-struct Fields<'a> {
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    errors: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    msg: Option<&'a RawValue>,
-    #[serde(borrow)]
-    detail: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error_message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error_msg: Option<&'a RawValue>,
-    #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow)]
-    raw: Option<&'a RawValue>,
-    #[serde(borrow)]
-    details: Option<&'a RawValue>,
-    #[serde(borrow)]
-    code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status_code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error_type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reason: Option<&'a RawValue>,
-    #[serde(borrow)]
-    param: Option<&'a RawValue>,
-    /// `RetryInfo` of Google's APIs.
-    #[serde(borrow, rename = "retryDelay")]
-    retry_delay: Option<&'a RawValue>,
-    #[serde(borrow)]
-    retry_after: Option<&'a RawValue>,
-}
-
 impl Found {
     fn read(&mut self, value: &RawValue, depth: u8) {
         let Some(deeper) = depth.checked_sub(1) else { return };
@@ -295,27 +251,28 @@ impl Found {
     }
 
     fn read_object(&mut self, value: &RawValue, depth: u8) {
-        let fields: Fields<'_> = serde_json::from_str(value.get()).unwrap_or_default();
-        for code in [fields.code, fields.status, fields.status_code].into_iter().flatten() {
+        let object = value.get();
+        let codes = fields(object, ["code", "status", "type", "error_type", "reason", "param"]).unwrap_or_default();
+        let [status_code] = fields(object, ["status_code"]).unwrap_or_default();
+        for code in [codes[0], codes[1], status_code].into_iter().flatten() {
             let number = code.get().trim_matches('"').parse().ok();
             self.status = self.status.or(number.filter(|status| (400..=599).contains(status)));
         }
-        let named = [fields.code, fields.status, fields.r#type, fields.error_type, fields.reason, fields.param];
-        for code in named.into_iter().flatten() {
+        for code in codes.into_iter().flatten() {
             let code = text_in(code).unwrap_or_else(|| code.get().to_owned());
             if self.codes.len() < 4 * MOST_ENTRIES && code.len() <= 100 {
                 self.codes.push(code.to_lowercase());
             }
         }
-        for delay in [fields.retry_delay, fields.retry_after].into_iter().flatten() {
+        // The first is of `RetryInfo` of Google's APIs.
+        for delay in fields(object, ["retryDelay", "retry_after"]).unwrap_or_default().into_iter().flatten() {
             let secs = delay.get().trim_matches('"').trim_end_matches('s').parse().ok();
             let wait = secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
             self.retry_after = self.retry_after.or(wait.map(|wait| wait.min(MAX_RETRY_AFTER)));
         }
-        let Fields { error, errors, message, msg, detail, error_message, error_msg, metadata, raw, .. } = fields;
-        let told = [error, errors, message, msg, detail, error_message, error_msg, metadata, raw];
-        told.into_iter().flatten().for_each(|told| self.read(told, depth));
-        if let Some(details) = fields.details {
+        let names = ["error", "errors", "message", "msg", "detail", "error_message", "error_msg", "metadata", "raw"];
+        fields(object, names).unwrap_or_default().into_iter().flatten().for_each(|told| self.read(told, depth));
+        if let Ok([Some(details)]) = fields(object, ["details"]) {
             // They repeat the message, or are for programs.
             let words = std::mem::take(&mut self.words);
             self.read(details, depth);

@@ -22,9 +22,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Certificate, Client, Response, Url};
-use secrecy::SecretString;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Certificate, Response, Url};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -34,9 +33,9 @@ use self::answer::PartialAnswer;
 use self::dialect::{Attempt, Dialect, Form};
 use self::request::Body;
 use self::wire::Piece;
-use crate::adapters::endpoint::address::{bearer, beneath, client};
 use crate::adapters::endpoint::body::{self, Content, media_type};
-use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
+use crate::adapters::endpoint::failure::Broken;
+use crate::adapters::endpoint::service::Service;
 use crate::adapters::endpoint::sse::Events;
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
@@ -60,16 +59,13 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// A model behind one endpoint that speaks OpenAI's protocol.
 pub struct OpenAi {
-    http: Client,
+    service: Service,
     url: Url,
-    names_url: Url,
-    key: Option<SecretString>,
     temperature: Option<f64>,
     timeout: Duration,
     first_token_timeout: Duration,
     idle_timeout: Duration,
     dialect: Arc<Dialect>,
-    failures: Failures,
     identity: Identity,
 }
 
@@ -89,13 +85,10 @@ impl OpenAi {
             model: model.into(),
             endpoint: base.origin().ascii_serialization().into(),
         };
-        let key = endpoint.key()?;
+        let service = Service::openai(base, endpoint.key()?, authorities)?;
         Ok(Self {
-            http: client(&base, authorities)?,
-            url: beneath(&base, "chat/completions"),
-            names_url: beneath(&base, "models"),
-            failures: Failures::new(identity.endpoint.clone(), key.clone()).with_api(OPENAI),
-            key,
+            url: service.beneath("chat/completions"),
+            service,
             temperature: limits.temperature,
             timeout: limits.timeout(),
             first_token_timeout: duration(limits.first_token_timeout_secs),
@@ -122,7 +115,7 @@ impl OpenAi {
                 Ok(()) => {
                     self.dialect.worked(&attempt);
                     let answer = partial.finish(request, attempt.parameters.limit);
-                    return answer.map_err(|error| self.failures.in_answer(error));
+                    return answer.map_err(|error| self.service.failures.in_answer(error));
                 }
                 Err(Failed::Told(status, refusal, no_answer)) => {
                     // Words that were shown are not asked for in another way.
@@ -154,7 +147,7 @@ impl OpenAi {
         if !status.is_success() {
             let headers = response.headers().clone();
             let body = body::of_error(response, within.first_token_deadline()).await;
-            let no_answer = self.failures.of_status(status, &headers, &body);
+            let no_answer = self.service.failures.of_status(status, &headers, &body);
             let refusal = String::from_utf8_lossy(&body).into_owned();
             return Err(Failed::Told(Some(status.as_u16()), refusal, Box::new(no_answer)));
         }
@@ -162,15 +155,15 @@ impl OpenAi {
         let begun = timeout_at(within.first_token_deadline(), body::begin(&mut response, &declared))
             .await
             .map_err(|_| within.no_first_token())?;
-        let (content, begin) = begun.map_err(|broke| self.failures.of_connection(broke))?;
+        let (content, begin) = begun.map_err(|broke| self.service.failures.of_connection(broke))?;
         match content {
             Content::Events => self.read_events(begin, response, partial, within).await,
             Content::Json => {
-                let body = body::rest(begin, response, MAX_WHOLE_BYTES, within.idle, &self.failures).await?;
+                let body = body::rest(begin, response, MAX_WHOLE_BYTES, within.idle, &self.service.failures).await?;
                 let whole = read_whole(body).await.map_err(|error| self.failed(error))?;
                 partial.take_whole(whole).map_err(|error| self.failed(error))
             }
-            Content::Other => Err(self.failures.not_an_answer(&declared, "JSON or text/event-stream", &begin).into()),
+            Content::Other => Err(self.service.failures.not_an_answer(&declared, "JSON or text/event-stream", &begin).into()),
         }
     }
 
@@ -180,7 +173,7 @@ impl OpenAi {
             Broken::Told(told) => Some((told.status, told.words())),
             _ => None,
         };
-        let no_answer = self.failures.in_answer(broken);
+        let no_answer = self.service.failures.in_answer(broken);
         match told {
             Some((status, words)) => Failed::Told(status, words, Box::new(no_answer)),
             None => Failed::Other(no_answer),
@@ -189,19 +182,15 @@ impl OpenAi {
 
     async fn send(&self, request: &Request, parameters: dialect::Parameters, within: Within) -> Result<Response, NoAnswer> {
         let body = Body::new(&self.identity.model, self.temperature, request, parameters);
-        let body = body.map_err(|error| self.failures.in_answer(error))?;
-        let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
-        let mut headers = self.headers()?;
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        match timeout_at(within.first_token_deadline(), self.http.post(self.url.clone()).headers(headers).body(body).send()).await
-        {
-            Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
+        let body = body.map_err(|error| self.service.failures.in_answer(error))?;
+        let body =
+            serde_json::to_vec(&body).map_err(|error| self.service.failures.in_answer(Broken::Request(error.to_string())))?;
+        let Service { http, headers, .. } = &self.service;
+        let sent = http.post(self.url.clone()).headers(headers.clone()).header(CONTENT_TYPE, "application/json").body(body);
+        match timeout_at(within.first_token_deadline(), sent.send()).await {
+            Ok(sent) => sent.map_err(|broke| self.service.failures.of_connection(broke)),
             Err(_) => Err(within.no_first_token()),
         }
-    }
-
-    fn headers(&self) -> Result<HeaderMap, NoAnswer> {
-        bearer(self.key.as_ref()).map_err(|error| self.failures.in_answer(error))
     }
 
     async fn read_events(
@@ -216,9 +205,9 @@ impl OpenAi {
         loop {
             read += next.len();
             if read > MAX_STREAM_BYTES {
-                return Err(self.failures.in_answer(Broken::TooLong).into());
+                return Err(self.service.failures.in_answer(Broken::TooLong).into());
             }
-            events.feed(&next).map_err(|error| self.failures.in_answer(error))?;
+            events.feed(&next).map_err(|error| self.service.failures.in_answer(error))?;
             while let Some(event) = events.next() {
                 partial.take_event(&event, events.is_error()).map_err(|error| self.failed(error))?;
                 if partial.is_done() {
@@ -239,21 +228,21 @@ impl OpenAi {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
                 Ok(Err(_)) if partial.survives_break() => return Ok(()),
-                Ok(Err(error)) => return Err(self.failures.of_connection(error).into()),
+                Ok(Err(error)) => return Err(self.service.failures.of_connection(error).into()),
                 Err(_) if partial.survives_silence() => return Ok(()),
-                Err(_) if partial.has_begun() => return Err(self.failures.stalled(within.idle).into()),
+                Err(_) if partial.has_begun() => return Err(self.service.failures.stalled(within.idle).into()),
                 Err(_) => return Err(within.no_first_token().into()),
             };
         }
         if let Some(event) = events.last() {
             match partial.take_event(&event, events.is_error()) {
                 // The body was cut within a piece.
-                Err(Broken::Garbled(..)) if !partial.survives_break() => return Err(self.failures.cut().into()),
+                Err(Broken::Garbled(..)) if !partial.survives_break() => return Err(self.service.failures.cut().into()),
                 Err(Broken::Garbled(..)) => {}
                 taken => taken.map_err(|error| self.failed(error))?,
             }
         }
-        if partial.survives_end() { Ok(()) } else { Err(self.failures.cut().into()) }
+        if partial.survives_end() { Ok(()) } else { Err(self.service.failures.cut().into()) }
     }
 }
 

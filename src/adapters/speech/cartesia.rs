@@ -24,7 +24,6 @@ use tokio::time::{Instant, timeout_at};
 
 use self::link::{End, Link, Listening, Opener};
 use super::service::At;
-use super::synthesis_service::Sockets;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::settings::Problem;
@@ -54,19 +53,14 @@ impl Cartesia {
     pub fn new(at: At) -> Result<Self, Problem> {
         let mut random = [0; 8];
         rand::fill(&mut random).map_err(|_| Problem::new("provider", "cannot be used: this machine has no random numbers"))?;
-        let sockets = Sockets::new(&at, KEY_HEADER)?;
+        let service = at.service(KEY_HEADER, "")?;
         Ok(Self(Arc::new(Service {
-            opener: Arc::new(Opener { sockets, timeout: at.timeout, ignored: AtomicU64::new(0) }),
+            opener: Arc::new(Opener { service, timeout: at.timeout }),
             model: at.model,
             link: Mutex::new(None),
             prefix: format!("{:016x}", u64::from_ne_bytes(random)),
             contexts: AtomicU64::new(0),
         })))
-    }
-
-    /// How many messages came that belong to no sentence, such as those that were on their way when it was cancelled.
-    pub fn ignored_messages(&self) -> u64 {
-        self.0.opener.ignored.load(Ordering::Relaxed)
     }
 }
 
@@ -76,7 +70,7 @@ impl SpeechSynthesis for Cartesia {
     }
 
     fn host(&self) -> Option<Arc<str>> {
-        self.0.opener.sockets.host()
+        self.0.opener.service.host()
     }
 
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
@@ -145,7 +139,7 @@ impl Speaking {
 
     async fn receive(&mut self) -> Result<Option<Piece>, NoAnswer> {
         let patience = self.service.opener.timeout;
-        let failures = &self.service.opener.sockets.failures;
+        let failures = &self.service.opener.service.failures;
         loop {
             let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + patience);
             let listening = match &mut self.listening {

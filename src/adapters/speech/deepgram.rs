@@ -1,4 +1,4 @@
-//! Ears at Deepgram: streaming recognition, version 1 (the models Nova and older).
+//! Ears at Deepgram: streaming recognition by utterances, version 1 (the models Nova and older), or by turns, version 2 ([`flux`]).
 
 #[cfg(test)]
 pub(in crate::adapters::speech) mod fake;
@@ -15,20 +15,18 @@ pub(super) mod trial;
 pub(super) mod utterances;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Client, Url};
-use secrecy::ExposeSecret;
+use reqwest::header::AUTHORIZATION;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use self::results::Listening;
-use self::stream::{Protocol, run};
+use self::stream::Protocol;
+use super::flux;
 use super::service::At;
-use crate::adapters::endpoint::address::{client, host};
-use crate::adapters::endpoint::failure::Failures;
-use crate::adapters::endpoint::web_socket::WebSocket;
+use crate::adapters::endpoint::service::Service;
 use crate::ports::audio::HEARD_RATE;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
@@ -40,40 +38,71 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 pub(super) const CLOSING: Duration = Duration::from_secs(5);
 
 pub struct Deepgram {
-    connections: Connections,
+    service: Service,
     model: Arc<str>,
+    timeout: Duration,
     partial_results: bool,
+    /// Whether it can end a turn, if it recognises by turns (Flux): not every server can.
+    ends_turns: Option<AtomicBool>,
 }
 
 impl Deepgram {
+    /// Recognition by utterances.
+    ///
     /// # Errors
     /// The address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
-        Ok(Self { model: at.model.clone(), partial_results: at.partial_results, connections: Connections::new(at)? })
+        let service = at.service(AUTHORIZATION, "Token ")?;
+        let At { model, timeout, partial_results, .. } = at;
+        Ok(Self { service, model, timeout, partial_results, ends_turns: None })
     }
 
-    fn url(&self, expectation: &Expectation) -> Url {
-        let mut url = query::beneath(&self.connections.base_url, "v1/listen");
-        let rate = HEARD_RATE.to_string();
-        url.query_pairs_mut()
-            .append_pair("model", &self.model)
-            .append_pair("encoding", "linear16")
-            .append_pair("sample_rate", &rate)
-            .append_pair("channels", "1")
-            .append_pair("interim_results", if self.partial_results { "true" } else { "false" })
-            .append_pair("vad_events", "true")
-            .append_pair("endpointing", "300");
+    /// Recognition by turns.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn flux(at: At) -> Result<Self, Problem> {
+        Ok(Self { ends_turns: Some(AtomicBool::new(true)), ..Self::new(at)? })
+    }
+
+    fn query(&self, expectation: &Expectation) -> Vec<(&'static str, String)> {
+        let mut query =
+            vec![("model", self.model.to_string()), ("encoding", "linear16".to_owned()), ("sample_rate", HEARD_RATE.to_string())];
+        if self.ends_turns.is_some() {
+            flux::add_query(&mut query, &self.model, expectation);
+            return query;
+        }
+        let partial_results = if self.partial_results { "true" } else { "false" };
+        let more = [("channels", "1"), ("interim_results", partial_results), ("vad_events", "true"), ("endpointing", "300")];
+        query.extend(more.map(|(name, value)| (name, value.to_owned())));
         // It is found in partial results.
         if self.partial_results {
-            url.query_pairs_mut().append_pair("utterance_end_ms", "1000");
+            query.push(("utterance_end_ms", "1000".to_owned()));
         }
-        if let Some(language) = query::language(expectation) {
-            url.query_pairs_mut().append_pair("language", language);
-        }
+        query.extend(query::language(expectation).map(|language| ("language", language.to_owned())));
         if query::takes_names(&self.model) {
-            query::add_names(&mut url, expectation);
+            query.extend(query::names(expectation));
         }
-        url
+        query
+    }
+
+    /// Opens a connection and listens on it.
+    async fn run(
+        &self,
+        expectation: &Expectation,
+        protocol: &mut impl Protocol,
+        sounds: Receiver<Sound>,
+        results: &Sender<Recognised>,
+    ) -> Result<(), NoAnswer> {
+        let path = [if self.ends_turns.is_some() { "v2" } else { "v1" }, "listen"];
+        let query = self.query(expectation);
+        let query: Vec<_> = query.iter().map(|(name, value)| (*name, &**value)).collect();
+        let socket = tokio::select! {
+            biased;
+            () = results.closed() => return Ok(()),
+            socket = self.service.open_socket(&path, &query, MAX_MESSAGE_BYTES, self.timeout) => socket?,
+        };
+        stream::run(socket, protocol, sounds, results, &self.service.failures, CLOSING).await
     }
 }
 
@@ -84,7 +113,7 @@ impl SpeechRecognition for Deepgram {
     }
 
     fn host(&self) -> Option<Arc<str>> {
-        self.connections.host()
+        self.service.host()
     }
 
     fn recognises_words(&self) -> bool {
@@ -101,54 +130,14 @@ impl SpeechRecognition for Deepgram {
         sounds: Receiver<Sound>,
         results: Sender<Recognised>,
     ) -> Result<(), NoAnswer> {
-        self.connections.listen(self.url(&expectation), &mut Listening::default(), sounds, &results).await
-    }
-}
-
-/// How Deepgram is reached.
-pub(super) struct Connections {
-    http: Client,
-    pub(super) base_url: Url,
-    headers: HeaderMap,
-    pub(super) failures: Failures,
-    timeout: Duration,
-}
-
-impl Connections {
-    pub fn new(at: At) -> Result<Self, Problem> {
-        let http = client(&at.base_url, &at.authorities)?;
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &at.key {
-            let key = HeaderValue::from_str(&format!("Token {}", key.expose_secret()));
-            let mut key = key.map_err(|_| Problem::new("api_key", "holds characters that cannot be sent"))?;
-            key.set_sensitive(true);
-            headers.insert(AUTHORIZATION, key);
-        }
-        let failures = Failures::new(at.base_url.origin().ascii_serialization().into(), at.key);
-        Ok(Self { http, headers, failures, timeout: at.timeout, base_url: at.base_url })
-    }
-
-    pub fn host(&self) -> Option<Arc<str>> {
-        host(&self.base_url)
-    }
-
-    /// Opens a connection and listens on it.
-    pub async fn listen(
-        &self,
-        url: Url,
-        protocol: &mut impl Protocol,
-        sounds: Receiver<Sound>,
-        results: &Sender<Recognised>,
-    ) -> Result<(), NoAnswer> {
-        let socket = tokio::select! {
-            biased;
-            () = results.closed() => return Ok(()),
-            socket = self.open(url) => socket?,
+        let Some(ends_turns) = &self.ends_turns else {
+            return self.run(&expectation, &mut Listening::default(), sounds, &results).await;
         };
-        run(socket, protocol, sounds, results, &self.failures, CLOSING).await
-    }
-
-    async fn open(&self, url: Url) -> Result<WebSocket, NoAnswer> {
-        WebSocket::open(&self.http, &self.failures, url, self.headers.clone(), MAX_MESSAGE_BYTES, self.timeout).await
+        let mut listening = flux::Listening::new(ends_turns.load(Ordering::Relaxed), self.partial_results);
+        let outcome = self.run(&expectation, &mut listening, sounds, &results).await;
+        if listening.cannot_end_turns() {
+            ends_turns.store(false, Ordering::Relaxed);
+        }
+        outcome
     }
 }

@@ -24,9 +24,10 @@ use tokio::time::{Instant, timeout_at};
 
 use self::making::{Made, Making};
 use super::service::At;
-use super::synthesis_service::{MAX_MESSAGE_BYTES, Sockets, language_code};
+use super::{MAX_MESSAGE_BYTES, language_code};
 use crate::adapters::endpoint::failure::Broken;
-use crate::adapters::endpoint::web_socket::{Received, WebSocket};
+use crate::adapters::endpoint::service;
+use crate::adapters::web_socket::{NORMAL_CLOSURE, Received, WebSocket};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, most_samples};
 use crate::settings::Problem;
@@ -43,7 +44,7 @@ const LARGE: usize = 128 * 1024;
 pub struct ElevenLabs(Arc<Service>);
 
 struct Service {
-    sockets: Sockets,
+    endpoint: service::Service,
     model: Arc<str>,
     timeout: Duration,
 }
@@ -54,8 +55,8 @@ impl ElevenLabs {
     /// # Errors
     /// The address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
-        let sockets = Sockets::new(&at, KEY_HEADER)?;
-        Ok(Self(Arc::new(Service { sockets, model: at.model, timeout: at.timeout })))
+        let endpoint = at.service(KEY_HEADER, "")?;
+        Ok(Self(Arc::new(Service { endpoint, model: at.model, timeout: at.timeout })))
     }
 }
 
@@ -65,7 +66,7 @@ impl SpeechSynthesis for ElevenLabs {
     }
 
     fn host(&self) -> Option<Arc<str>> {
-        self.0.sockets.host()
+        self.0.endpoint.host()
     }
 
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
@@ -99,7 +100,7 @@ impl Service {
         // The audio of a sentence may come in one message, which is then longer than a MiB.
         let audio_bytes = 2 * most_samples(&sentence.text, sentence.speed) * 4 / 3;
         let max_message = MAX_MESSAGE_BYTES.max(audio_bytes + LARGE);
-        let mut socket = self.sockets.open(&path, &query, max_message, patience).await?;
+        let mut socket = self.endpoint.open_socket(&path, &query, max_message, patience).await?;
         wire::asking(&sentence.text, sentence.speed).into_iter().for_each(|message| socket.send_text(message));
         Ok(socket)
     }
@@ -143,7 +144,7 @@ impl Speaking {
             self.socket = Some(self.service.open(&self.sentence, deadline.saturating_duration_since(Instant::now())).await?);
             return Ok(());
         };
-        let failures = &self.service.sockets.failures;
+        let failures = &self.service.endpoint.failures;
         let Ok(received) = timeout_at(deadline, socket.next()).await else {
             return Err(if self.has_audio { failures.stalled(patience) } else { NoAnswer::TimedOut { after: patience } });
         };
@@ -153,13 +154,13 @@ impl Speaking {
                 Made::All(pieces) => {
                     self.is_over = true;
                     if let Some(socket) = self.socket.take() {
-                        socket.close();
+                        socket.close(NORMAL_CLOSURE);
                     }
                     pieces
                 }
                 Made::Failed(code, message) => return Err(self.failed(&code, &message, None)),
             },
-            Received::Closed { code, reason } => return Err(self.failed("", &reason, Some(code))),
+            Received::Closed { code, reason, .. } => return Err(self.failed("", &reason, Some(code))),
             // Nothing of this protocol is binary.
             Received::Binary(_) | Received::Drained => Vec::new(),
         };
@@ -172,7 +173,7 @@ impl Speaking {
 
     /// An error by its code and its message, or by how the connection was closed. The codes are not documented as a whole, and some come in the message.
     fn failed(&self, code: &str, message: &str, closed: Option<Option<u16>>) -> NoAnswer {
-        let failures = &self.service.sockets.failures;
+        let failures = &self.service.endpoint.failures;
         let said = format!("{code} {message}").to_lowercase().replace('_', " ");
         let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
         let is_unknown = says(&["not exist", "not found", "invalid voice", "invalid model", "not supported"]);

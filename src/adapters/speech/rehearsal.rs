@@ -5,22 +5,33 @@
 
 #[cfg(test)]
 pub(crate) mod fuzz;
-mod plan;
-mod synthesiser;
+mod murmur;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::plan::{Plan, PlannedWord};
-use self::synthesiser::Synthesiser;
-use crate::domain::voice::heard::WordTime;
+use unicode_normalization::char::decompose_canonical;
+
+use self::murmur::{HUM, Murmur, Sound, VOWELS};
+use crate::domain::names::is_unspaced;
+use crate::domain::voice::heard::{WordTime, word_ranges};
 
 /// The samples in a second of what the voice says.
 pub const SAMPLE_RATE: u32 = 24_000;
 /// The samples of one frame: 20 ms.
 pub const FRAME_SAMPLES: usize = 480;
+
+/// The level of the hum that begins a syllable. That of a vowel is 1.
+const HUM_LEVEL: f64 = 0.35;
+/// The lengths of a hum and of a vowel, in milliseconds.
+const HUM_MILLIS: f64 = 100.0;
+const VOWEL_MILLIS: f64 = 150.0;
+/// A word has no more syllables.
+const MOST_SYLLABLES: usize = 20;
+/// The last vowel before a pause is this much longer.
+const FINAL_LENGTH: f64 = 1.35;
 
 /// The words of speech that nobody recognised, by its duration: what a segment of real audio reads.
 pub fn unrecognised(duration: Duration) -> String {
@@ -44,7 +55,7 @@ impl Voice {
         let mut seed = hash(id);
         let mut between = |least: f64, most: f64| {
             seed = mix(seed);
-            least + (most - least) * (seed >> 11) as f64 / (1_u64 << 53) as f64
+            least + (most - least) * fraction(seed)
         };
         let height = between(0.0, 1.0);
         Self {
@@ -57,79 +68,147 @@ impl Voice {
     /// The words of a text with their exact times.
     pub fn words(self, text: impl Into<Arc<str>>) -> impl Iterator<Item = WordTime> {
         let mut samples = 0;
-        Plan::new(text.into(), self).map(move |word| {
+        self.plan(text.into()).map(move |word| {
             let start = samples;
-            let end = start + word.voiced();
+            let end = start + word.sounds.iter().map(|sound| u64::from(sound.samples)).sum::<u64>();
             samples = end + u64::from(word.pause);
             WordTime { text_end: word.text_end, start: duration(start), end: duration(end) }
         })
     }
 
-    /// How long the audio of a text is, to its last frame. Zero if the text is blank.
-    pub fn duration(self, text: impl Into<Arc<str>>) -> Duration {
-        let samples: u64 = Plan::new(text.into(), self).map(|word| word.voiced() + u64::from(word.pause)).sum();
-        duration(samples.next_multiple_of(FRAME_SAMPLES as u64))
+    /// Speaks a text in frames of 20 ms, mono at 24 kHz. The last one ends in silence. What is kept beside the text does not grow with it.
+    pub fn speak(self, text: impl Into<Arc<str>>) -> impl Iterator<Item = [i16; FRAME_SAMPLES]> {
+        let mut murmur = Murmur::new(self);
+        let sounds = self.plan(text.into()).flat_map(|word| {
+            let pause = Sound { formants: &HUM, samples: word.pause, pitch: 1.0, level: 0.0 };
+            word.sounds.into_iter().chain([pause])
+        });
+        let mut samples = sounds.flat_map(|sound| (0..sound.samples).map(move |_| sound)).map(move |sound| murmur.sample(sound));
+        std::iter::from_fn(move || {
+            let mut frame = [0; FRAME_SAMPLES];
+            frame[0] = samples.next()?;
+            frame[1..].iter_mut().zip(&mut samples).for_each(|(at, sample)| *at = sample);
+            Some(frame)
+        })
     }
 
-    /// Speaks a text, frame by frame. What is kept beside the text does not grow with it.
-    pub fn speak(self, text: impl Into<Arc<str>>) -> Spoken {
-        Spoken { plan: Plan::new(text.into(), self), word: None, phone: 0, left: 0, synthesiser: Synthesiser::new(self) }
+    /// The words of a text, one after the other.
+    fn plan(self, text: Arc<str>) -> impl Iterator<Item = Word> {
+        // The end of the last word, in bytes, and the number of words since the last pause.
+        let (mut at, mut words) = (0, 0_u32);
+        std::iter::from_fn(move || {
+            let rest = &text[at..];
+            let length = word_ranges(rest).next()?.text_end;
+            let word = rest[..length].trim_start();
+            let is_last = rest[length..].trim_start().is_empty();
+            let end = match end_of(word) {
+                End::Nothing | End::Clause if is_last => End::Sentence,
+                end => end,
+            };
+            let sounds = self.sounds(word, end, f64::from(words));
+            let pause = match end {
+                End::Nothing => 0.0,
+                End::Clause => 150.0,
+                End::Sentence | End::Question => 300.0,
+            };
+            words = if end == End::Nothing { words.saturating_add(1) } else { 0 };
+            at += length;
+            Some(Word { text_end: at, sounds, pause: self.samples(pause) })
+        })
+    }
+
+    /// The sounds of a word. The melody falls towards the next pause, long words have an accent, and the end of a sentence is heard.
+    fn sounds(self, word: &str, end: End, words_before: f64) -> Vec<Sound> {
+        let vowels = vowels(word);
+        let fall = (1.12 - 0.03 * words_before).max(0.94) * (0.97 + 0.06 * fraction(mix(hash(word))));
+        let loudness = (1.0 - 0.02 * words_before).max(0.85);
+        let syllable = |(number, vowel): (usize, &usize)| {
+            let (accent, stress) = if number == 0 && vowels.len() > 1 { (1.09, 1.0) } else { (1.0, 0.8) };
+            let (tone, length) = match end {
+                _ if number + 1 < vowels.len() => (1.0, 1.0),
+                End::Nothing => (1.0, 1.0),
+                End::Clause => (1.06, FINAL_LENGTH),
+                End::Sentence => (0.8, FINAL_LENGTH),
+                End::Question => (1.3, FINAL_LENGTH),
+            };
+            let (pitch, level) = (fall * accent * tone, loudness * stress);
+            let hum = Sound { formants: &HUM, samples: self.samples(HUM_MILLIS), pitch, level: level * HUM_LEVEL };
+            [hum, Sound { formants: &VOWELS[*vowel], samples: self.samples(VOWEL_MILLIS * length), pitch, level }]
+        };
+        vowels.iter().enumerate().flat_map(syllable).collect()
+    }
+
+    fn samples(self, millis: f64) -> u32 {
+        (millis / 1_000.0 / self.pace * f64::from(SAMPLE_RATE)).round() as u32
     }
 }
 
-/// The audio of a text: frames of 20 ms, mono at 24 kHz. The last one ends in silence.
-pub struct Spoken {
-    plan: Plan,
-    word: Option<PlannedWord>,
-    /// The number of the phone of the word. After the last one comes the pause.
-    phone: usize,
-    /// The samples that are left of the phone or the pause.
-    left: u32,
-    synthesiser: Synthesiser,
+/// A word, and the pause after it.
+struct Word {
+    /// Its end in the text, in bytes.
+    text_end: usize,
+    sounds: Vec<Sound>,
+    /// In samples.
+    pause: u32,
 }
 
-impl Iterator for Spoken {
-    type Item = [i16; FRAME_SAMPLES];
+/// What ends with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Nothing,
+    Clause,
+    Sentence,
+    Question,
+}
 
-    fn next(&mut self) -> Option<Self::Item> {
-        let is_over = self.left == 0 && !self.advance();
-        if is_over {
-            return None;
-        }
-        let mut frame = [0; FRAME_SAMPLES];
-        for sample in &mut frame {
-            if self.left == 0 && !self.advance() {
-                // Silence to the end of the frame.
-                break;
-            }
-            self.left -= 1;
-            let phone = self.word.as_ref().and_then(|word| word.phones.get(self.phone));
-            *sample = self.synthesiser.sample(phone);
-        }
-        Some(frame)
+/// What ends with a word, by the characters after its last letter.
+fn end_of(word: &str) -> End {
+    let marks = || word.chars().rev().take(8).take_while(|c| !c.is_alphanumeric());
+    if marks().any(|c| "?？؟".contains(c)) {
+        End::Question
+    } else if marks().any(|c| ".!…。！।".contains(c)) {
+        End::Sentence
+    } else if marks().any(|c| ",;:、，；：،—–".contains(c)) {
+        End::Clause
+    } else {
+        End::Nothing
     }
 }
 
-impl Spoken {
-    /// Goes on to the next phone or pause that has samples. False: there is none.
-    fn advance(&mut self) -> bool {
-        loop {
-            match &self.word {
-                Some(word) if self.phone < word.phones.len() => {
-                    self.phone += 1;
-                    self.left = word.phones.get(self.phone).map_or(word.pause, |phone| phone.samples);
-                }
-                _ => {
-                    let Some(word) = self.plan.next() else { return false };
-                    (self.phone, self.left) = (0, word.phones.first().map_or(word.pause, |phone| phone.samples));
-                    self.word = Some(word);
-                }
+/// The vowels of a word's syllables, by their numbers. Vowels after each other are one syllable, and so is a digit, a character of a script without
+/// spaces, and every second letter of another script.
+fn vowels(word: &str) -> Vec<usize> {
+    let mut vowels = Vec::new();
+    let (mut is_vowel, mut letters) = (false, 0);
+    for c in word.chars().filter(|c| c.is_alphanumeric()) {
+        let mut base = None;
+        decompose_canonical(c.to_lowercase().next().unwrap_or(c), |part| base = base.or(Some(part)));
+        let base = base.unwrap_or(c);
+        let vowel = "aeiou".find(base).or((base == 'y').then_some(2));
+        let mut other = || match c {
+            '\u{ac00}'..='\u{d7a3}' => true,
+            _ if c.is_numeric() || is_unspaced(c) => true,
+            _ if base.is_ascii_alphabetic() => false,
+            _ => {
+                letters += 1;
+                letters % 2 == 0
             }
-            if self.left > 0 {
-                return true;
-            }
+        };
+        match vowel {
+            Some(vowel) if !is_vowel => vowels.push(vowel),
+            None if other() => vowels.push(c as usize % VOWELS.len()),
+            _ => {}
+        }
+        is_vowel = vowel.is_some();
+        if vowels.len() == MOST_SYLLABLES {
+            break;
         }
     }
+    // "brr" is hummed.
+    if vowels.is_empty() && word.contains(char::is_alphanumeric) {
+        vowels.push(1);
+    }
+    vowels
 }
 
 fn duration(samples: u64) -> Duration {
@@ -147,4 +226,9 @@ const fn mix(state: u64) -> u64 {
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
+}
+
+/// A number as one from 0 to 1.
+const fn fraction(number: u64) -> f64 {
+    (number >> 11) as f64 / (1_u64 << 53) as f64
 }

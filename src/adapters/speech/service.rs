@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::header::HeaderName;
 use reqwest::{Certificate, Url};
 use secrecy::SecretString;
+
+use crate::adapters::endpoint::service::Service;
+use crate::settings::Problem;
 
 #[derive(Clone, Debug)]
 pub struct At {
@@ -19,4 +23,11 @@ pub struct At {
     pub partial_results: bool,
     /// Certificate authorities that are trusted besides those of the machine.
     pub authorities: Vec<Certificate>,
+}
+
+impl At {
+    /// The service, which reads its key from this header.
+    pub(super) fn service(&self, key_header: HeaderName, scheme: &str) -> Result<Service, Problem> {
+        Service::new(self.base_url.clone(), self.key.clone(), key_header, scheme, &self.authorities)
+    }
 }

@@ -92,13 +92,18 @@ pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
 pub fn write(data: &Path, manifest: &Manifest) -> std::io::Result<()> {
     let mut text = serde_json::to_vec_pretty(manifest)?;
     text.push(b'\n');
-    let draft = data.join("manifest.new");
+    replace(data, "manifest", &text).map(drop)
+}
+
+/// Replaces a file of a data folder, in one step that survives power loss. Returns it, open for writing.
+pub(super) fn replace(data: &Path, name: &str, bytes: &[u8]) -> std::io::Result<File> {
+    let draft = data.join(format!("{name}.new"));
     let mut file = File::create(&draft)?;
-    file.write_all(&text)?;
+    file.write_all(bytes)?;
     file.sync_all()?;
-    drop(file);
-    fs::rename(&draft, path(data))?;
-    sync_folder(data)
+    fs::rename(&draft, data.join(name))?;
+    sync_folder(data)?;
+    Ok(file)
 }
 
 /// Syncs a directory, so that its entries survive power loss.

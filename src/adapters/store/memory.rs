@@ -204,10 +204,6 @@ impl StoreMaintenance for MemoryStore {
     async fn copy_for(self: Arc<Self>, _: u32) -> Result<TemporaryCopy, MaintenanceError> {
         Err(MaintenanceError::Failed("a store in memory has no folder".to_owned()))
     }
-
-    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError> {
-        Ok(0)
-    }
 }
 
 impl State {

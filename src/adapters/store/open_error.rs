@@ -89,7 +89,7 @@ pub enum OpenError {
     #[error("{} is not a folder: move what is there, or name another data folder with storage.path", .path.display())]
     NoFolder { path: PathBuf },
     /// Another error of the file system.
-    #[error("{}: {error}", .path.display())]
+    #[error("{} cannot be used: {error}; name another data folder with storage.path (TERTULIA__STORAGE__PATH)", .path.display())]
     Io {
         /// The file or folder in question.
         path: PathBuf,

@@ -269,12 +269,6 @@ impl StoreMaintenance for SledStore {
         drop(wanted);
         Ok(copied?)
     }
-
-    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError> {
-        let measured = tokio::task::spawn_blocking(move || Self::disk_bytes(&self));
-        let measured = measured.await.map_err(|panic| MaintenanceError::Failed(format!("measuring panicked: {panic}")))?;
-        measured.map_err(|error| MaintenanceError::Failed(format!("the store's size cannot be read: {error}")))
-    }
 }
 
 /// A file that is deleted when this is dropped.

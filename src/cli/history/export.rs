@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Form, check_id};
 use crate::adapters::store::backup::CopyError;
@@ -14,6 +14,7 @@ use crate::adapters::store::part::{Part, exists_already, unwritten};
 use crate::adapters::store::target;
 use crate::cli::access::{self, Access};
 use crate::cli::client::{Client, block_on};
+use crate::cli::command_io::report;
 use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::domain::text::spaced;
@@ -30,7 +31,7 @@ pub(super) fn run(
     room: Option<String>,
     guild_and_person: Option<(String, String)>,
     form: Form,
-    out: Option<&Path>,
+    (out, as_json): (Option<&Path>, bool),
 ) -> Result<(), Failure> {
     let room = room.map(|room| RoomId::parse(&room).ok_or_else(|| no_room_id(&room))).transpose()?;
     let form = if form == Form::Replay { ExportForm::Replay } else { ExportForm::Json };
@@ -55,7 +56,13 @@ pub(super) fn run(
     match outcome {
         Ok(()) => {
             let notes = notes(sink.copy.as_deref().unwrap_or_default());
+            let (lines, bytes) = (sink.lines, sink.bytes);
             sink.finish()?;
+            if let Some(path) = out {
+                let object = json!({ "file": path, "lines": lines, "bytes": bytes });
+                let what = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+                report(as_json, &object, &format!("wrote {} ({what}, {bytes} bytes)", path.display()))?;
+            }
             for note in notes {
                 eprintln!("note: {}", visible::line(&note));
             }
@@ -150,13 +157,15 @@ struct Sink {
     file: Option<(PathBuf, Part)>,
     /// A copy of everything written, if it is parsed at the end.
     copy: Option<Vec<u8>>,
+    lines: u64,
+    bytes: u64,
     reader_is_gone: bool,
 }
 
 impl Sink {
     fn open(file: Option<&Path>, data: &Path) -> Result<Self, Failure> {
         let Some(path) = file else {
-            return Ok(Self { out: Box::new(BufWriter::new(io::stdout())), file: None, copy: None, reader_is_gone: false });
+            return Ok(Self::to(BufWriter::new(io::stdout()), None));
         };
         if target::is_among(data, path) {
             let among = CopyError::Among { to: path.to_path_buf(), data: data.to_path_buf() };
@@ -166,18 +175,19 @@ impl Sink {
             return Err(Failure::Failed(exists_already(path)));
         }
         let (file, part) = Part::begin(path).map_err(|error| about(path, &error))?;
-        Ok(Self {
-            out: Box::new(BufWriter::new(file)),
-            file: Some((path.to_path_buf(), part)),
-            copy: None,
-            reader_is_gone: false,
-        })
+        Ok(Self::to(BufWriter::new(file), Some((path.to_path_buf(), part))))
+    }
+
+    fn to(out: impl Write + 'static, file: Option<(PathBuf, Part)>) -> Self {
+        Self { out: Box::new(out), file, copy: None, lines: 0, bytes: 0, reader_is_gone: false }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if let Some(copy) = &mut self.copy {
             copy.extend_from_slice(bytes);
         }
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.bytes += bytes.len() as u64;
         let written = if self.file.is_some() { self.out.write_all(bytes) } else { self.out.write_all(&shown(bytes)) };
         written.map_err(|error| self.failed(&error))
     }

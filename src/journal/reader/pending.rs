@@ -137,16 +137,7 @@ mod tests {
         let channel_key = named(&store, 1, "console:lobby");
         named(&store, 2, "console:den");
         let ward = channel_key.ward();
-        let owed = OutboxRecord {
-            companion: "aria".into(),
-            trigger: crate::domain::trigger::Trigger::Lull,
-            messages: Vec::new(),
-            upto: Seq(1),
-            text: None,
-            parts: Vec::new(),
-            name: None,
-            truncated: false,
-        };
+        let owed = OutboxRecord::new("aria".into(), crate::domain::trigger::Trigger::Lull, Vec::new(), Seq(1));
         store.put(key::outbox(ward, ChannelNo(1), Ticket(1)), BROKEN.to_vec());
         store.put(key::outbox(ward, ChannelNo(2), Ticket(1)), encode(&owed));
 

@@ -108,7 +108,7 @@ async fn why_tells_who_cut_a_spoken_reply_and_what_nobody_heard() {
     assert!(statement.contains("nobody heard the rest: “") && statement.contains("It also runs fast."), "{statement}");
     let spans = world.spans.named("voice.interruption");
     let [_, cut] = &spans[..] else { panic!("{spans:?}") };
-    let attribute = |name| crate::telemetry::memory::attribute(cut, name);
+    let attribute = |name| crate::telemetry::fake::attribute(cut, name);
     assert_eq!(attribute("interruption.verdict").as_deref(), Some("stop_word"));
     assert!(!format!("{spans:?}").contains("Zora"), "{spans:?}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use opentelemetry::trace::Status;
 use opentelemetry_sdk::trace::SpanData;
 
-use crate::telemetry::memory::{SpanMemory, attribute};
+use crate::telemetry::fake::{SpanMemory, attribute};
 
 /// Counts by labels, in the order of the requested labels.
 type Counts = BTreeMap<Vec<String>, u64>;

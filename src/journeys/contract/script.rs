@@ -14,7 +14,7 @@ use crate::actors::runtime::directory::ActorKey as Address;
 use crate::domain::moment::Moment;
 use crate::domain::question_context::Purpose;
 use crate::ports::language_model::{NoAnswer, Request};
-use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::fake::SpanMemory;
 
 /// A section of the evening, with its heading.
 pub(super) struct Chapter(pub(super) &'static str, pub(super) &'static [Step]);

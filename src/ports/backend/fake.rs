@@ -284,7 +284,7 @@ impl CallRooms for FakeBackend {
     }
 
     async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
-        Err(Refused::NotYet("there are no calls here".into()))
+        Err(Refused::Conflict("there are no calls here".into()))
     }
 }
 

@@ -38,9 +38,6 @@ pub enum Refused {
         /// The delay before the next attempt, if it is known.
         retry_after: Option<Duration>,
     },
-    /// This version does not support it. (501)
-    #[error("{0}")]
-    NotYet(String),
     /// Stored data can no longer be read. The message says what to do. (500)
     #[error("{0}")]
     Damaged(String),

@@ -1,4 +1,4 @@
-//! Maintenance of a store: backups while it runs, its size on disk, and whether its records can be read.
+//! Maintenance of a store: backups while it runs, and whether its records can be read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub fn is_backup_name(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "backup") && !name.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// Backups and size of a store.
+/// Backups of a store.
 #[async_trait]
 pub trait StoreMaintenance: Send + Sync + 'static {
     /// Writes everything committed before now into one new file, while the store keeps working. Returns how many records the file holds.
@@ -28,12 +28,6 @@ pub trait StoreMaintenance: Send + Sync + 'static {
     /// # Errors
     /// [`MaintenanceError`]. The file then does not exist, or is unchanged.
     async fn copy_for(self: Arc<Self>, process: u32) -> Result<TemporaryCopy, MaintenanceError>;
-
-    /// The bytes that the store uses on disk; 0 for a store in memory.
-    ///
-    /// # Errors
-    /// The error that the file system reports.
-    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError>;
 }
 
 /// A copy of a store that is read once.
@@ -86,7 +80,7 @@ impl Inspect for () {
     }
 }
 
-/// Why a store could not be copied or measured.
+/// Why a store could not be copied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MaintenanceError {
     /// The target exists already: name another.

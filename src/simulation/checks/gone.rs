@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::life::Props;
 use super::super::people::{Fate, Sent};
 use super::super::stage::lock;
-use super::super::store::Committed;
+use super::super::store::{Committed, is_unfinished_work};
 use super::{Journals, channel_key_of};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Ward};
@@ -31,8 +31,7 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Chann
         }
     }
     answers(props, &sent, journals, deleted);
-    let is_left = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
-    for (key, _) in stored.iter().filter(|(key, _)| is_left(key)) {
+    for (key, _) in stored.iter().filter(|(key, _)| is_unfinished_work(key)) {
         stage.violate(format!("{key} was started, and is never finished"));
     }
     let listed: BTreeSet<&Key> =

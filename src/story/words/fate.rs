@@ -37,14 +37,16 @@ pub(crate) fn owed(owed: &Recorded, ending: Option<&Recorded>, is_read: bool) ->
 
 /// Something else happened before the message was settled. `retried_as`: the copy of a dead letter.
 pub(crate) fn lost(by: &Event, was_asked: bool, retried_as: Option<Seq>) -> (Outcome, String) {
-    let (outcome, how) = match by {
-        Event::Joined { .. } => {
-            let text = "It joined the room later. A companion that joins reads only the newest messages.";
-            return (Outcome::Absent, text.to_owned());
-        }
-        Event::Deleted { .. } => (Outcome::Deleted, "the message was deleted"),
-        Event::Cleared => (Outcome::Cleared, "the room was cleared"),
-        _ => (Outcome::Left, "it left the room"),
+    if matches!(by, Event::Joined { .. }) {
+        let text = "It joined the room later. A companion that joins reads only the newest messages.";
+        return (Outcome::Absent, text.to_owned());
+    }
+    let (outcome, how) = if matches!(by, Event::Deleted { .. }) {
+        (Outcome::Deleted, "the message was deleted")
+    } else if *by == Event::Cleared {
+        (Outcome::Cleared, "the room was cleared")
+    } else {
+        (Outcome::Left, "it left the room")
     };
     let text = match (outcome, retried_as) {
         (Outcome::Deleted, Some(again)) => {

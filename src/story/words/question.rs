@@ -42,10 +42,8 @@ pub(crate) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
         },
     };
     // A silence is about no message.
-    let about = match evaluated.trigger {
-        Trigger::Silence => String::new(),
-        _ => format!(", about {}", messages_in_words(evaluated.messages.len())),
-    };
+    let is_about_none = evaluated.trigger == Trigger::Silence;
+    let about = if is_about_none { String::new() } else { format!(", about {}", messages_in_words(evaluated.messages.len())) };
     let addressee = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
     let repeated = repetition(who, evaluated, asked.seq, before);
     let at_once = if evaluated.trigger == Trigger::DirectAddress && repeated.is_none() {
@@ -120,16 +118,16 @@ fn quiet(asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> Option
 fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> Option<String> {
     let earlier = before.iter().rev().filter(|recorded| recorded.seq < asked);
     for recorded in earlier.take_while(|recorded| recorded.seq > evaluated.message) {
-        match &recorded.event {
-            Event::Unanswered { companion, .. } if *companion == who.id => {
-                return Some(" It was asked once more, because no answer had come before.".to_owned());
-            }
-            Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id) => {
-                let name = &who.name;
-                return Some(format!(" {name} had wanted to speak before and did not get the floor; its wish had been kept."));
-            }
-            Event::Cleared => return None,
-            _ => {}
+        let event = &recorded.event;
+        if matches!(event, Event::Unanswered { companion, .. } if *companion == who.id) {
+            return Some(" It was asked once more, because no answer had come before.".to_owned());
+        }
+        if matches!(event, Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id)) {
+            let name = &who.name;
+            return Some(format!(" {name} had wanted to speak before and did not get the floor; its wish had been kept."));
+        }
+        if *event == Event::Cleared {
+            return None;
         }
     }
     None

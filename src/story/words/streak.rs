@@ -2,7 +2,7 @@
 
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
-use crate::domain::message::Role;
+use crate::domain::message::{Message, Role};
 use crate::domain::turn::bid::{Ending, What};
 use crate::domain::turn::bids::Bids;
 
@@ -11,15 +11,12 @@ pub(crate) fn in_a_row(before: &[Recorded]) -> String {
     let (mut bids, mut newest_human) = (Bids::default(), Seq::NONE);
     let (mut said, mut counted) = (0_u64, 0_u64);
     for recorded in before {
-        match &recorded.event {
-            Event::Said { message, .. }
-                if message.from.role == Role::Person && !message.is_event() && !message.is_backchannel() =>
-            {
-                (said, counted, newest_human) = (0, 0, recorded.seq);
-            }
+        let is_human = |message: &Message| message.from.role == Role::Person && !message.is_event() && !message.is_backchannel();
+        if matches!(&recorded.event, Event::Said { message, .. } if is_human(message)) {
+            (said, counted, newest_human) = (0, 0, recorded.seq);
+        } else if matches!(recorded.event, Event::ReplyOwed { again: Some(_), .. }) {
             // The statement that is replaced does not count.
-            Event::ReplyOwed { again: Some(_), .. } => (said, counted) = (said.saturating_sub(1), counted.saturating_sub(1)),
-            _ => {}
+            (said, counted) = (said.saturating_sub(1), counted.saturating_sub(1));
         }
         for change in bids.apply(recorded).iter().filter(|change| change.what == What::Ended(Ending::Posted)) {
             said += 1;

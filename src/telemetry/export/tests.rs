@@ -4,7 +4,7 @@ use super::*;
 fn an_invalid_endpoint_is_an_error_that_names_it() {
     let plan = ExportPlan::to("not a url");
 
-    let error = plan.provider(1, &Ledger::default()).map(drop).expect_err("the URL is invalid");
+    let error = plan.provider("salon", 1, &Ledger::default()).map(drop).expect_err("the URL is invalid");
 
     assert!(error.to_string().starts_with("spans cannot be exported to not a url (OTEL_EXPORTER_OTLP_ENDPOINT or"), "{error}");
 }
@@ -46,7 +46,7 @@ fn the_standard_sampler_variable_sets_the_exported_share() {
 
 #[test]
 fn an_endpoint_is_shown_without_its_secrets() {
-    let shown = |endpoint: &str| ExportPlan::to(endpoint).shown_endpoint();
+    let shown = |endpoint: &str| Target::new(Signal::Spans, endpoint).shown_endpoint();
 
     assert_eq!(shown("https://ana:secret@host:4318/v1/traces?key=secret#x"), "https://host:4318/v1/traces");
     assert_eq!(shown("http://127.0.0.1:4318/v1/traces"), "http://127.0.0.1:4318/v1/traces");

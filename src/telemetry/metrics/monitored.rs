@@ -67,7 +67,7 @@ mod tests {
     use tracing::Level;
 
     use super::*;
-    use crate::telemetry::memory::Logged;
+    use crate::telemetry::fake::Logged;
 
     #[tokio::test(start_paused = true)]
     async fn an_hour_without_a_collector_of_metrics_is_two_lines_of_log() {

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::export::Signal;
 use super::super::instruments::{CATALOGUE, Entry, OBSERVED, platform_label};
 use super::*;
 
@@ -57,13 +58,9 @@ fn the_cardinality_limit_allows_every_series_of_the_labels() {
 
 #[test]
 fn an_invalid_endpoint_is_reported_without_its_secrets() {
-    let plan = MetricsPlan {
-        endpoint: "http://ana:secret@not a host/v1/metrics".to_owned(),
-        service_name: None,
-        timeout: Duration::from_secs(1),
-    };
+    let plan = Target::new(Signal::Metrics, "http://ana:secret@not a host/v1/metrics");
 
-    let error = Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect_err("the URL is invalid");
+    let error = Metrics::new(Resource::builder_empty().build(), Some(&plan)).map(drop).expect_err("the URL is invalid");
 
     assert!(error.to_string().starts_with("metrics cannot be exported to http://not a host/v1/metrics (OTEL"), "{error}");
     assert!(!format!("{error} {error:?} {plan:?}").contains("secret"), "{error:?} {plan:?}");

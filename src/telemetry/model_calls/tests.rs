@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::super::memory::{SpanMemory, attribute};
+use super::super::fake::{SpanMemory, attribute};
 use super::super::metrics::Metrics;
 use super::*;
 use crate::ports::language_model::{Asker, Message};

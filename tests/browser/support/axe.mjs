@@ -1,4 +1,4 @@
-// What axe-core finds on a page, and the ways in which it is shown.
+// What axe-core finds on a page, controls that cannot have the focus, and the ways in which a page is shown.
 
 import { readFile } from 'node:fs/promises';
 
@@ -10,7 +10,18 @@ export async function problems(page) {
   // The policy of the page allows no scripts but its own.
   await page.evaluate(source);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}\n${failureSummary}`));
+  const found = violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}\n${failureSummary}`));
+  return [...found, ...(await page.evaluate(withoutFocus))];
+}
+
+// Visible controls that do not take the focus. Behind a dialog nothing does.
+function withoutFocus() {
+  const before = document.activeElement;
+  const controls = (document.querySelector('dialog[open]') ?? document).querySelectorAll('button, a[href], input, select, textarea, summary, [tabindex]');
+  const isUsable = node => !node.disabled && node.checkVisibility({ visibilityProperty: true }) && node.getClientRects().length + node.children.length > 0;
+  const found = [...controls].filter(isUsable).filter(node => (node.focus({ preventScroll: true }), document.activeElement !== node));
+  before?.focus({ preventScroll: true });
+  return found.map(node => `takes no focus: ${node.outerHTML.slice(0, 120)}`);
 }
 
 export const KINDS = { light: {}, dark: { colorScheme: 'dark' }, phone: { viewport: PHONE, hasTouch: true, isMobile: true } };

@@ -43,7 +43,9 @@ export function world(settings = {}) {
       const context = await it.browser.newContext({ viewport, colorScheme, reducedMotion: 'reduce', ...options });
       context.setDefaultTimeout(TIMEOUT_MS);
       if (FOLDER) await serveFromDisk(context, it.server.url);
-      await context.addInitScript(stored => Object.entries(stored).forEach(([key, value]) => localStorage.setItem(`tertulia.${key}`, JSON.stringify(value))), storage);
+      // Most tests are about details.
+      const remembered = Object.fromEntries(Object.entries({ decisions: 'shown', ...storage }).filter(([, value]) => value !== undefined));
+      await context.addInitScript(stored => Object.entries(stored).forEach(([key, value]) => localStorage.setItem(`tertulia.${key}`, JSON.stringify(value))), remembered);
       return it.window(t, context, room, prepare);
     },
     // Opens another window of the same browser.

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::telemetry_fake::SpanMemory;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -18,7 +19,6 @@ use tertulia::ports::notes::{NoteError, Notes};
 use tertulia::ports::rng::Rng;
 use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::gateway::GatewayRecorder;
-use tertulia::telemetry::memory::SpanMemory;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

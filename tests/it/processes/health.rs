@@ -48,11 +48,32 @@ async fn health_tells_a_server_that_never_ran_stopped_starts_or_was_killed() {
     premises.run(&[]).await.exits_with(1);
 
     for health in [&never, &stopped, &killed] {
-        assert_unhealthy(health, "no server runs on data: start it");
+        assert_unhealthy(health, "no server runs on data, and none answers on 127.0.0.1:0");
     }
     assert_unhealthy(&starting, "its server has not reported its address yet");
     assert_eq!((&never.object()["ready"], &starting.object()["ready"]), (&false.into(), &false.into()));
     assert!(is_removed && is_left && !server_file.exists());
+}
+
+#[tokio::test]
+async fn a_server_is_found_by_its_address_from_a_folder_without_a_store() {
+    let premises = Premises::new().with("server.admin_token", "correct-horse-battery");
+    let server = premises.start().await;
+    let address = server.url.trim_start_matches("http://");
+    let elsewhere = Premises::new().with("server.listen", address);
+
+    let health = elsewhere.run(&["health"]).await.exits_with(0);
+    let without_token = elsewhere.run(&["why", "lobby"]).await.exits_with(1);
+    let elsewhere = elsewhere.with("server.admin_token", "correct-horse-battery");
+    let found = elsewhere.run(&["usage"]).await.exits_with(1);
+    let named = elsewhere.run(&["why", "lobby", "--server", address]).await.exits_with(0);
+
+    assert_eq!(health.stdout.trim_end(), format!("{} is ready", server.url));
+    for refused in [without_token, found] {
+        assert!(refused.stderr.contains("name the server with --server"), "the token is not sent: {refused:?}");
+    }
+    assert!(named.stdout.contains("Aria"), "{named:?}");
+    server.stop().await;
 }
 
 #[tokio::test]

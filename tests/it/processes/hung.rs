@@ -11,7 +11,6 @@ use serde_json::json;
 use tertulia::actors::runtime::directory::Address;
 use tertulia::actors::runtime::watchdog::{STALLED_EXIT_STATUS, Watchdog, at_message, at_work};
 use tertulia::domain::id::Seq;
-use tertulia::journal::channel_key::ChannelKey;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
@@ -43,13 +42,6 @@ async fn a_hung_handler_ends_the_process_although_the_rest_continues() {
     assert!(ended.stdout.contains("seq=7"), "{ended:?}");
 }
 
-#[tokio::test]
-async fn the_guild_channel_and_companion_of_a_hung_question_are_logged() {
-    let ended = ran(hanging("question")).await.exits_with(STALLED_EXIT_STATUS);
-
-    assert!(ended.stdout.contains("guild=home channel=console:lobby companion=aria"), "{ended:?}");
-}
-
 fn hanging(hanging_part: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
     command
@@ -70,16 +62,8 @@ fn hang_on_purpose() {
         let _watchdog = Watchdog::start(LIMIT).expect("a thread");
         let hung_tasks = if hanging_part == "runtime" { 2 } else { 1 };
         for _ in 0..hung_tasks {
-            let is_asking = hanging_part == "question";
             tokio::spawn(async move {
-                let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
-                let _at_work = match (hung_tasks, is_asking) {
-                    (1, false) => Some(at_work(Address::Channel(channel_key.channel))),
-                    (1, true) => {
-                        Some(at_work(Address::Companion("home".into(), "aria".into())).about(&channel_key, &"aria".into()))
-                    }
-                    _ => None,
-                };
+                let _at_work = (hung_tasks == 1).then(|| at_work(Address::Channel("console:lobby".into())));
                 at_message(Seq(7));
                 loop {
                     std::thread::park();

@@ -11,7 +11,7 @@ use crate::actors::models::Question;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::priority::Priority;
 use crate::domain::prompt;
@@ -24,9 +24,7 @@ pub(super) fn ask(ticket: Ticket, deadline: Instant, conversation: &Conversation
     if !is_judgement_open(ticket, conversation) {
         return None;
     }
-    let newest = conversation.judged_statements().last();
-    let modality = newest.map_or(Modality::Text, |(_, message)| message.modality);
-    let speaker = CompanionId::from(newest.map_or("", |(_, message)| &*message.from.id));
+    let modality = conversation.judged_statements().last().map_or(Modality::Text, |(_, message)| message.modality);
     let statements = channel.source(move |conversation| {
         let is_open = is_judgement_open(ticket, conversation);
         let judged = || conversation.judged_statements().map(|(seq, message)| (seq, message.clone()));
@@ -34,14 +32,14 @@ pub(super) fn ask(ticket: Ticket, deadline: Instant, conversation: &Conversation
     });
     let (pool, most) = (&channel.context.pool, channel.context.settings.prompt.max_side_answer_tokens);
     let base_request = Request::new(ModelRole::Side, channel.key.guild.clone(), most);
-    let (channel_key, context) = (channel.key.clone(), channel.context.clone());
+    let (id, context) = (channel.key.channel.clone(), channel.context.clone());
     let base = base_request.clone();
     let request = LazyRequest::later(base, move || {
         let (statements, base_request) = (statements(), base_request.clone());
-        let (channel_key, context, speaker) = (channel_key.clone(), context.clone(), speaker.clone());
+        let (id, context) = (id.clone(), context.clone());
         async move {
             let (numbers, statements) = statements.await?;
-            let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
+            let _at_work = at_work(Address::Channel(id));
             let prompt = prompt::judgement(&statements, &context.settings.prompt);
             let newest = Line::newest_of(statements.iter().map(|message| &**message));
             let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };

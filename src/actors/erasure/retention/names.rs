@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{PAGE, RetentionError};
+use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, Seq, Ward};
@@ -16,15 +16,12 @@ use crate::ports::store::key::ChannelNo;
 
 /// Removes entries of the index of persons whose stretch is empty. Usually they are removed together with the events. This finds entries that an
 /// interruption left, and entries of unreadable events.
-pub(super) async fn remove_stale_index_entries(context: &ActorContext, guild: &GuildId) -> Result<(), RetentionError> {
+pub(super) async fn remove_stale_index_entries(context: &ActorContext, guild: &GuildId) -> Result<(), RewriteError> {
     let reader = Reader::new(&*context.store);
     let ward = Ward::of(guild);
-    let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
+    let mut pages = reader.pages(key::all_persons(guild), key::all_persons(guild).end());
     let mut marks: BTreeMap<ChannelNo, Seq> = BTreeMap::new();
-    loop {
-        let page = context.store.scan(from, end.clone(), false, PAGE).await.map_err(ReadError::from)?;
-        let Some((last, _)) = page.last() else { return Ok(()) };
-        from = key::successor(last);
+    while let Some(page) = pages.next().await? {
         let mut writes = Vec::new();
         for (key, _) in page {
             let (Some(no), Some(seq)) = (key::channel_before_number(&key), key.last_number().map(Seq)) else { continue };
@@ -41,6 +38,7 @@ pub(super) async fn remove_stale_index_entries(context: &ActorContext, guild: &G
             write_meta(context, ward, writes).await?;
         }
     }
+    Ok(())
 }
 
 /// Removes the people who addressed companions from a guild's usage records. The usage itself and its cost stay, and name nobody.
@@ -48,18 +46,15 @@ pub(super) async fn remove_people_from_usage(
     context: &ActorContext,
     guild: &GuildId,
     before: Moment,
-) -> Result<(), RetentionError> {
+) -> Result<(), RewriteError> {
     let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), context.clock.now());
     let stored = context.store.get(mark.clone()).await.map_err(ReadError::from)?;
     let done = stored.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
     if before <= done {
         return Ok(());
     }
-    let (mut from, to) = (key::usage_from(guild, done), key::usage_from(guild, before));
-    loop {
-        let page = context.store.scan(from.clone(), to.clone(), false, PAGE).await.map_err(ReadError::from)?;
-        let Some((last, _)) = page.last() else { break };
-        from = key::successor(last);
+    let mut pages = Reader::new(&*context.store).pages(key::usage_from(guild, done), key::usage_from(guild, before));
+    while let Some(page) = pages.next().await? {
         let mut writes = Vec::new();
         for (key, value) in &page {
             let record: UsageRecord = decode(key, value).map_err(ReadError::from)?;

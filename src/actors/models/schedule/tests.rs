@@ -64,10 +64,10 @@ fn described(steps: &[Step]) -> Vec<String> {
     steps
         .iter()
         .map(|step| match step {
-            Step::Call(call, false) => format!("call {call}"),
-            Step::Call(call, true) => format!("again {call}"),
+            Step::Call(call, false) => format!("call {}", call.0),
+            Step::Call(call, true) => format!("again {}", call.0),
             Step::Answer { call, result, .. } => {
-                format!("{call} {}", result.as_ref().map_or_else(|no_answer| no_answer.code(), |_| "ok"))
+                format!("{} {}", call.0, result.as_ref().map_or_else(|no_answer| no_answer.code(), |_| "ok"))
             }
             Step::CircuitOpen(..) => "alone".to_owned(),
         })

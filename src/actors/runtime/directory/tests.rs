@@ -24,20 +24,16 @@ async fn a_restarted_actor_replaces_its_predecessor() {
     drop(old_entry);
 
     assert_eq!(directory.find(&TestKey("lobby")), Some(new));
-    assert_eq!(count(&directory, Sort::Channel), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_registered_actor_can_be_removed() {
+async fn a_dropped_entry_is_removed() {
     let directory = Directory::new();
-    let (old, new) = (listener::<u8>().await, listener::<u8>().await);
-    let _entry = directory.register(&TestKey("lobby"), &new);
-    let address = TestKey("lobby").address();
+    let entry = directory.register(&TestKey("lobby"), &listener::<u8>().await);
 
-    assert!(!directory.remove(&address, old.get_id()));
-    assert!(directory.remove(&address, new.get_id()));
-    assert!(!directory.remove(&address, new.get_id()));
-    assert_eq!(count(&directory, Sort::Channel), 0);
+    drop(entry);
+
+    assert_eq!(directory.find(&TestKey("lobby")), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,29 +48,6 @@ async fn a_stopped_actor_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_actor_with_another_message_type_is_not_found() {
-    let directory = Directory::new();
-    let actor = listener::<u8>().await;
-    let _entry = directory.register(&TestKey("lobby"), &actor);
-
-    assert_eq!(directory.find(&WrongKey("lobby")), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn registered_actors_are_counted_by_sort() {
-    let directory = Directory::new();
-    let actor = listener::<u8>().await;
-    let _lobby = directory.register(&TestKey("lobby"), &actor);
-    let attic = directory.register(&TestKey("attic"), &actor);
-    assert_eq!(count(&directory, Sort::Channel), 2);
-
-    drop(attic);
-
-    assert_eq!((count(&directory, Sort::Channel), count(&directory, Sort::Guild)), (1, 0));
-    assert_eq!(directory.alive().count(), Sort::ALL.len());
-}
-
-#[tokio::test(start_paused = true)]
 async fn two_systems_do_not_see_each_other() {
     let (one, other) = (Directory::new(), Directory::new());
     let actor = listener::<u8>().await;
@@ -84,13 +57,6 @@ async fn two_systems_do_not_see_each_other() {
     assert_eq!(other.find(&TestKey("lobby")), None);
 }
 
-#[test]
-fn the_list_of_sorts_is_in_the_order_of_declaration() {
-    for (index, sort) in Sort::ALL.into_iter().enumerate() {
-        assert_eq!(sort as usize, index);
-    }
-}
-
 struct TestKey(&'static str);
 
 impl ActorKey for TestKey {
@@ -98,16 +64,6 @@ impl ActorKey for TestKey {
 
     fn address(&self) -> Address {
         Address::Channel(self.0.into())
-    }
-}
-
-struct WrongKey(&'static str);
-
-impl ActorKey for WrongKey {
-    type Message = u16;
-
-    fn address(&self) -> Address {
-        TestKey(self.0).address()
     }
 }
 
@@ -125,8 +81,4 @@ impl<M: Message + Sync> Actor for Listener<M> {
 
 async fn listener<M: Message + Sync>() -> ActorRef<M> {
     Actor::spawn(None, Listener(std::marker::PhantomData), ()).await.expect("it starts").0
-}
-
-fn count(directory: &Directory, sort: Sort) -> usize {
-    directory.alive().find(|(each, _)| *each == sort).map(|(_, alive)| alive).expect("every sort is counted")
 }

@@ -90,16 +90,3 @@ async fn next(watcher: &mut Watcher) -> Result<Live, Missed> {
 fn note(text: &str) -> Live {
     Live::Note(text.into())
 }
-
-#[tokio::test]
-async fn a_watcher_of_states_receives_the_states_of_its_channel_only() {
-    let hub = Hub::new();
-    let mut states = hub.watch_states(&channel_key("lobby"));
-    let state = State::listening("aria".into(), "7".into(), false, crate::domain::closing::Stage::None);
-
-    hub.publish_state(&channel_key("attic"), State { message_id: "6".into(), ..state.clone() });
-    hub.publish_state(&channel_key("lobby"), state.clone());
-
-    assert_eq!(states.next().await, Ok(state));
-    assert!(!hub.is_watched(&channel_key("lobby")));
-}

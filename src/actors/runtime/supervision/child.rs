@@ -1,6 +1,5 @@
 //! What a supervisor knows about a child: how to start it, after which endings to restart it, and how it ended.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -27,8 +26,6 @@ const LONGEST_MESSAGE: usize = 500;
 /// Which endings are followed by a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartType {
-    /// None. Example: a reply, which is not needed any more once it has ended.
-    Temporary,
     /// Failures and kills, but not a normal stop. Example: a channel, which stops to go to sleep.
     Transient,
     /// Failures and kills, unless the child exceeded its own restart limit. Example: a guild; its supervisor decides what to do with one that
@@ -75,12 +72,6 @@ impl ChildSpec {
             Ok(Err(_panic)) => Err(Ending::NotStarted { message: "panicked before its start".to_owned() }),
             Err(_elapsed) => Err(Ending::Hung(START_DEADLINE)),
         }
-    }
-}
-
-impl fmt::Debug for ChildSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildSpec").field("restart_type", &self.restart_type).finish_non_exhaustive()
     }
 }
 
@@ -132,7 +123,6 @@ impl Ending {
     /// Whether a child of this restart type is restarted after this ending.
     pub fn calls_for_restart(&self, restart_type: RestartType) -> bool {
         match restart_type {
-            RestartType::Temporary => false,
             RestartType::Transient => !matches!(self, Self::Stopped { .. }),
             RestartType::Bulkhead => !matches!(self, Self::Stopped { .. }) && !self.is_escalation(),
             RestartType::Permanent => true,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{ActorCell, ActorId, ActorRef, Message, SupervisionEvent};
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::child::{ChildSpec, Escalation};
 use super::restarts::{RestartPolicy, Restarts, Verdict};
 use crate::actors::messages::supervision::{Ending, Upkeep};
+use crate::actors::runtime::owned_task::OwnedTask;
 use crate::ports::rng::Rng;
 
 #[cfg(test)]
@@ -25,12 +25,7 @@ const MAX_FOREIGN_ENDS: usize = 1_024;
 #[must_use]
 pub enum Report<K> {
     /// It started.
-    Started {
-        child: K,
-        actor: ActorCell,
-        /// How many times it had been started before.
-        restarts: u64,
-    },
+    Started { child: K, actor: ActorCell },
     /// It ended, and is restarted.
     Restarting {
         child: K,
@@ -54,23 +49,19 @@ pub struct Children<K, M> {
     /// Ends that ractor reported before the start: supervision events overtake messages.
     early: Vec<(ActorId, Ending)>,
     attempts: u64,
-    closed: bool,
 }
 
-#[derive(Debug)]
 struct Slot {
     spec: ChildSpec,
     phase: Phase,
     attempt: u64,
-    starts: u64,
     wanted: bool,
 }
 
-#[derive(Debug)]
 enum Phase {
-    Starting(AbortHandle),
+    Starting { _task: OwnedTask },
     Running(ActorCell),
-    Waiting(AbortHandle),
+    Waiting { _timer: OwnedTask },
 }
 
 impl<K, M> Children<K, M>
@@ -88,18 +79,17 @@ where
             names: HashMap::new(),
             early: Vec::new(),
             attempts: 0,
-            closed: false,
         }
     }
 
     /// Starts a child in the background, so that the caller's handler does not wait for its `pre_start`. [`Self::upkeep`] later reports
-    /// `Report::Started` or a restart. False, without any effect, if a child of that name exists or this is closed.
+    /// `Report::Started` or a restart. False, without any effect, if a child of that name exists.
     pub fn start(&mut self, child: K, spec: ChildSpec) -> bool {
-        if self.closed || self.slots.contains_key(&child) {
+        if self.slots.contains_key(&child) {
             return false;
         }
         let (attempt, start) = self.launch(&child, &spec);
-        self.slots.insert(child, Slot { spec, phase: Phase::Starting(start), attempt, starts: 0, wanted: true });
+        self.slots.insert(child, Slot { spec, phase: Phase::Starting { _task: start }, attempt, wanted: true });
         true
     }
 
@@ -109,14 +99,14 @@ where
     /// # Errors
     /// Why the child did not start, or that a child of that name exists.
     pub async fn start_and_wait(&mut self, child: K, spec: ChildSpec) -> Result<ActorCell, Ending> {
-        if self.closed || self.slots.contains_key(&child) {
-            return Err(Ending::NotStarted { message: format!("{child:?} exists already, or its supervisor is stopping") });
+        if self.slots.contains_key(&child) {
+            return Err(Ending::NotStarted { message: format!("{child:?} exists already") });
         }
         let actor = spec.clone().start(self.myself.get_cell()).await?;
         self.attempts += 1;
         self.names.insert(actor.get_id(), child.clone());
         let phase = Phase::Running(actor.clone());
-        self.slots.insert(child, Slot { spec, phase, attempt: self.attempts, starts: 1, wanted: true });
+        self.slots.insert(child, Slot { spec, phase, attempt: self.attempts, wanted: true });
         Ok(actor)
     }
 
@@ -166,59 +156,32 @@ where
                 slot.wanted = false;
                 Some(actor.clone())
             }
-            Phase::Starting(task) | Phase::Waiting(task) => {
-                task.abort();
+            Phase::Starting { .. } | Phase::Waiting { .. } => {
                 self.remove(child);
                 None
             }
         }
     }
 
-    /// Starts nothing from now on, and cancels waiting restarts. For a supervisor that shuts down.
-    pub fn close(&mut self) {
-        self.closed = true;
-        self.slots.retain(|_, slot| match &slot.phase {
-            Phase::Running(_) => true,
-            Phase::Starting(task) | Phase::Waiting(task) => {
-                task.abort();
-                false
-            }
-        });
-    }
-
     /// The child's actor, if it runs.
     pub fn get(&self, child: &K) -> Option<&ActorCell> {
         match &self.slots.get(child)?.phase {
             Phase::Running(actor) => Some(actor),
-            Phase::Starting(_) | Phase::Waiting(_) => None,
+            Phase::Starting { .. } | Phase::Waiting { .. } => None,
         }
-    }
-
-    /// Whether a child of that name exists: running, starting, or waiting for a restart.
-    pub fn contains(&self, child: &K) -> bool {
-        self.slots.contains_key(child)
     }
 
     /// The running children, by name.
     pub fn running(&self) -> impl Iterator<Item = (&K, &ActorCell)> {
         self.slots.iter().filter_map(|(child, slot)| match &slot.phase {
             Phase::Running(actor) => Some((child, actor)),
-            Phase::Starting(_) | Phase::Waiting(_) => None,
+            Phase::Starting { .. } | Phase::Waiting { .. } => None,
         })
     }
 
     /// The names of all children, including those that start or wait for a restart.
     pub fn names(&self) -> impl Iterator<Item = &K> {
         self.slots.keys()
-    }
-
-    /// The number of children, including those that start or wait for a restart.
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
     }
 
     /// Kills the running children in the order of their names, for a supervisor that fails. The runtime would kill them in an arbitrary order.
@@ -228,8 +191,6 @@ where
 
     fn came_up(&mut self, child: K, actor: ActorCell) -> Option<Report<K>> {
         let slot = self.slots.get_mut(&child)?;
-        let restarts = slot.starts;
-        slot.starts += 1;
         slot.phase = Phase::Running(actor.clone());
         self.restarts.started(&child, Instant::now());
         if let Some(index) = self.early.iter().position(|(id, _)| *id == actor.get_id()) {
@@ -239,12 +200,12 @@ where
         }
         self.forget_early();
         self.names.insert(actor.get_id(), child.clone());
-        Some(Report::Started { child, actor, restarts })
+        Some(Report::Started { child, actor })
     }
 
     fn ended(&mut self, child: K, ending: Ending) -> Option<Report<K>> {
         let slot = self.slots.get(&child)?;
-        if self.closed || !slot.wanted || !ending.calls_for_restart(slot.spec.restart_type) {
+        if !slot.wanted || !ending.calls_for_restart(slot.spec.restart_type) {
             self.remove(&child);
             return Some(Report::Ended { child, ending });
         }
@@ -278,7 +239,7 @@ where
         let (attempt, start) = self.launch(child, &spec);
         if let Some(slot) = self.slots.get_mut(child) {
             slot.attempt = attempt;
-            slot.phase = Phase::Starting(start);
+            slot.phase = Phase::Starting { _task: start };
         }
     }
 
@@ -287,10 +248,10 @@ where
         self.attempts += 1;
         let due = Upkeep::Due { child: child.clone(), attempt: self.attempts };
         slot.attempt = self.attempts;
-        slot.phase = Phase::Waiting(self.myself.send_after(delay, move || due.into()).abort_handle());
+        slot.phase = Phase::Waiting { _timer: self.myself.send_after(delay, move || due.into()).into() };
     }
 
-    fn launch(&mut self, child: &K, spec: &ChildSpec) -> (u64, AbortHandle) {
+    fn launch(&mut self, child: &K, spec: &ChildSpec) -> (u64, OwnedTask) {
         self.attempts += 1;
         let (attempt, child, spec, myself) = (self.attempts, child.clone(), spec.clone(), self.myself.clone());
         let start = tokio::spawn(async move {
@@ -298,11 +259,11 @@ where
             // The supervisor may have ended by then. ractor links no child to a stopping supervisor.
             let _ = myself.send_message(Upkeep::Spawned { child, attempt, outcome }.into());
         });
-        (attempt, start.abort_handle())
+        (attempt, start.into())
     }
 
     fn current(&self, child: &K, attempt: u64) -> Option<&Slot> {
-        self.slots.get(child).filter(|slot| slot.attempt == attempt && !self.closed)
+        self.slots.get(child).filter(|slot| slot.attempt == attempt)
     }
 
     fn remove(&mut self, child: &K) {
@@ -315,20 +276,9 @@ where
     /// bounded, far above what our own children can produce.
     fn forget_early(&mut self) {
         if !self.early.is_empty() {
-            let starting = self.slots.values().filter(|slot| matches!(slot.phase, Phase::Starting(_))).count();
+            let starting = self.slots.values().filter(|slot| matches!(slot.phase, Phase::Starting { .. })).count();
             let max = if starting == 0 { 0 } else { starting + MAX_FOREIGN_ENDS };
             self.early.drain(..self.early.len().saturating_sub(max));
-        }
-    }
-}
-
-impl<K, M> Drop for Children<K, M> {
-    fn drop(&mut self) {
-        for slot in self.slots.values() {
-            match &slot.phase {
-                Phase::Starting(task) | Phase::Waiting(task) => task.abort(),
-                Phase::Running(_) => {}
-            }
         }
     }
 }

@@ -99,11 +99,6 @@ impl<K: Ord + Clone> Restarts<K> {
         self.failing.remove(child);
     }
 
-    /// The number of restarts of this child in a row.
-    pub fn in_row(&self, child: &K) -> u32 {
-        self.failing.get(child).map_or(0, |failure| failure.in_row)
-    }
-
     fn forget_recovered(&mut self, now: Instant) {
         let window = self.policy.window;
         self.failing.retain(|_, failure| failure.up_since.is_none_or(|since| now.duration_since(since) < window));

@@ -13,6 +13,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
     Accept, Accepted, Committed, DeleteChannel, Fence, Post, Record, Refused, Request, WriteError,
 };
+use crate::actors::runtime::hub::Hub;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;
@@ -20,9 +21,11 @@ use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Range;
 use crate::journal::reader::tests::store::TestStore;
+use crate::ports::clock::Clock;
 use crate::samples::{self, author, message};
 pub(super) use crate::samples::{channel_key, made as made_event, outbox_record};
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::recorder::Recorder;
 
 /// The messages to channels, each as the numbers of its events.
 type Delivered = Vec<(ChannelKey, Vec<Seq>)>;
@@ -33,7 +36,7 @@ pub(super) struct World {
     pub(super) hub: Hub,
     pub(super) clock: Arc<TestClock>,
     pub(super) delivered: Arc<Mutex<Delivered>>,
-    pub(super) failures: Arc<Mutex<Vec<Fate>>>,
+    pub(super) failures: Arc<Mutex<Vec<String>>>,
     pub(super) metrics: Metrics,
 }
 
@@ -71,12 +74,16 @@ impl World {
         let (delivered, failures) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
         let metrics = Metrics::local();
         let (deliver_to, report_to) = (delivered.clone(), failures.clone());
-        let arguments = Arguments {
-            platforms: crate::ports::chat_platform::Platforms::default(),
+        let context = ActorContext {
             store: store.clone(),
             clock: clock.clone(),
             hub: hub.clone(),
-            instruments: metrics.instruments(),
+            recorder: Recorder::new(None, false, metrics.instruments()),
+            store_failed: Arc::new(move |why| report_to.lock().push(why)),
+            ..samples::context()
+        };
+        let arguments = Arguments {
+            context,
             deliver: Arc::new(move |guild, channel, message| {
                 let delivered = match message {
                     ChannelMessage::Received(Received::Inbound(recorded, _)) => vec![*recorded],
@@ -86,7 +93,6 @@ impl World {
                 let delivered = delivered.iter().map(|recorded| recorded.seq).collect();
                 deliver_to.lock().push((ChannelKey::new(guild, channel), delivered));
             }),
-            report: Arc::new(move |fate| report_to.lock().push(fate)),
             bounds,
         };
         let (writer, _) = Writer::spawn(None, Writer, arguments).await.unwrap();

@@ -21,7 +21,7 @@ pub(crate) fn stream(bytes: &[u8]) {
                 assert_eq!(decoded.samples.len(), HEARD_FRAME * (1 + decoded.concealed as usize));
                 assert_eq!(decoded.first + decoded.concealed, number);
             }
-            Err(error) => assert!(!matches!(error, PacketError::Late { .. }) && error.to_string().len() < 200),
+            Err(error) => assert!(!matches!(error, PacketRefused::Late(_)) && error.to_string().len() < 200),
         }
     }
     number = number.saturating_add(1);

@@ -5,6 +5,7 @@ use crate::adapters::audio::opus;
 use crate::adapters::speech::rehearsal::Voice;
 use crate::domain::moment::Moment;
 use crate::domain::voice::speech::{HOP, Pulse, Speech, VOICED_SCORE};
+use crate::ports::audio::{HEARD_FRAME, HEARD_RATE};
 
 fn scores(samples: &[i16]) -> Vec<Score> {
     let (mut detector, mut scores) = (Detector::default(), Vec::new());
@@ -15,7 +16,7 @@ fn scores(samples: &[i16]) -> Vec<Score> {
 /// What the domain makes of the scores.
 fn pulses(samples: &[i16]) -> Vec<Pulse> {
     let mut speech = Speech::default();
-    let at = |samples: u64| Moment::from_micros(samples * 1_000_000 / u64::from(opus::HEARD_RATE));
+    let at = |samples: u64| Moment::from_micros(samples * 1_000_000 / u64::from(HEARD_RATE));
     let mut pulses: Vec<Pulse> = scores(samples).iter().filter_map(|score| speech.hop(at(score.from), score.score)).collect();
     pulses.extend(speech.stop());
     pulses
@@ -38,7 +39,7 @@ fn speech() -> Vec<i16> {
 
 #[test]
 fn a_hop_of_the_detector_is_a_hop_of_the_domain() {
-    assert_eq!(HOP.as_micros() as usize * opus::HEARD_RATE as usize, HOP_SAMPLES * 1_000_000);
+    assert_eq!(HOP.as_micros() as usize * HEARD_RATE as usize, HOP_SAMPLES * 1_000_000);
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn samples_are_scored_hop_by_hop_in_whatever_pieces_they_come() {
     let whole = scores(&samples);
 
     assert_eq!(whole.len(), samples.len() / HOP_SAMPLES);
-    for piece in [1, 100, 255, 256, 257, opus::HEARD_FRAME, 5_000] {
+    for piece in [1, 100, 255, 256, 257, HEARD_FRAME, 5_000] {
         let (mut detector, mut pieces) = (Detector::default(), Vec::new());
         samples.chunks(piece).for_each(|piece| detector.score(piece, |score| pieces.push(score)));
         assert_eq!(pieces, whole, "in pieces of {piece}");

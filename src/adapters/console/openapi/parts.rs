@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::{Extension, Json as Answer};
@@ -140,6 +140,7 @@ described! {
 impl Part for State<Shared> {}
 impl Part for Extension<Caller> {}
 impl Part for HeaderMap {}
+impl Part for RawQuery {}
 impl Part for Request {}
 impl Part for Requested {}
 impl Part for StatusCode {}

@@ -16,7 +16,7 @@ export function announcement(room, e, me) {
     case 'decision':
       // Decisions of a round are announced when the round ends, and stopped replies by themselves.
       if (e.decision !== 'NO' || e.reason === 'cancelled' || e.reason === 'backchannel' || room.rounds.some(round => round.ballots.get(e.companion)?.entry?.seq === e.seq)) return '';
-      if (e.reason === 'loop_guard') return 'Loop guard: companion streak limit reached. The companions are waiting for a person.';
+      if (e.reason === 'loop_guard') return 'The companions have spoken several times in a row, and wait for a person.';
       return words.wasAsked(e) || room.companions.size < 2 ? `${who()} stays silent: ${e.why || words.reason(e.reason)}` : '';
     case 'round':
       return outcomeOf(room, room.rounds.findLast(round => round.message === e.message_id));

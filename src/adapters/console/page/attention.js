@@ -3,18 +3,17 @@
 
 import * as api from './api.js';
 import { serverNow } from './clock.js';
-import { dialog } from './dialogs.js';
+import { confirmed, dialog } from './dialogs.js';
 import { byId, el, name, plain, say } from './dom.js';
 import * as words from './words.js';
 
 const POLL_MS = 30_000;
-const CONFIRM_MS = 4000;
 
 const summary = ({ guilds, channels, messages, companions }) =>
   [
-    guilds.length ? `${words.count(guilds.length, 'guild')} quarantined` : '',
-    channels.length ? `${words.count(channels.length, 'room')} suspended` : '',
-    messages.length ? words.count(messages.length, 'dead letter') : '',
+    guilds.length ? `${words.count(guilds.length, 'server')} stopped after errors` : '',
+    channels.length ? `${words.count(channels.length, 'room')} stopped after errors` : '',
+    messages.length ? `${words.count(messages.length, 'message')} could not be handled` : '',
     companions.length ? `${words.count(companions.length, 'companion')} not loaded` : '',
   ]
     .filter(Boolean)
@@ -31,19 +30,11 @@ export function attention({ showProblem, announce, polled }) {
   let box = null;
   let list = null;
 
-  // A button that changes an entry, and shows the problem if that fails. A final one must be pressed twice.
-  function actionButton(label, title, run, isFinal = false) {
-    const node = el('button', { class: isFinal ? 'quiet-button danger' : 'solid', title }, label);
+  // A button that changes an entry, and shows the problem if that fails. `question` is asked before.
+  function actionButton(label, title, run, question = null) {
+    const node = el('button', { class: question ? 'quiet-button danger' : 'solid', title }, label);
     node.addEventListener('click', async () => {
-      if (isFinal && !node.dataset.sure) {
-        node.dataset.sure = 'yes';
-        say(node, `${label} it?`);
-        setTimeout(() => {
-          delete node.dataset.sure;
-          say(node, label);
-        }, CONFIRM_MS);
-        return;
-      }
+      if (question && !(await confirmed(label, question, label))) return;
       node.disabled = true;
       try {
         await run();
@@ -62,9 +53,9 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, el('strong', null, name(id)), ` has been quarantined since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', null, el('strong', null, name(id)), ` is stopped since ${words.time(since)}. ${nextRetry(until)}`),
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Release', 'Restart the guild now', () => api.release(id))),
+      el('p', { class: 'actions' }, actionButton('Restart', 'Restart it now', () => api.release(id))),
     );
   }
 
@@ -72,9 +63,9 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, el('strong', null, name(room)), ' in ', name(guild), ` has been suspended since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', null, el('strong', null, name(room)), ' in ', name(guild), ` is stopped since ${words.time(since)}. ${nextRetry(until)}`),
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Release', 'Restart the room now', () => api.release(id))),
+      el('p', { class: 'actions' }, actionButton('Restart', 'Restart it now', () => api.release(id))),
     );
   }
 
@@ -91,10 +82,10 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: it crashed its room ${words.times(attempts)}, last on ${words.moment(at)}.`),
+      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: its room failed ${words.times(attempts)}, last on ${words.moment(at)}.`),
       quote,
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Retry', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), true)),
+      el('p', { class: 'actions' }, actionButton('Try again', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), 'The message stays in the history, and no companion ever considers it.')),
     );
   }
 
@@ -105,13 +96,13 @@ export function attention({ showProblem, announce, polled }) {
     const { guilds, channels, messages, companions } = current;
     list.replaceChildren(
       ...(guilds.length
-        ? [el('h3', null, 'Quarantined guilds'), el('p', { class: 'muted' }, 'Each of these guilds crashed repeatedly and is stopped for a while. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. All other guilds keep running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
+        ? [el('h3', null, 'Servers that are stopped after errors'), el('p', { class: 'muted' }, 'Each of these failed again and again, and is stopped for a while. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. Everything else keeps running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
         : []),
       ...(channels.length
-        ? [el('h3', null, 'Suspended rooms'), el('p', { class: 'muted' }, 'Each of these rooms crashes when it is restored from its record, or its record cannot be read; the reason is shown below. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. The rest of the guild keeps running. If every restart fails, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
+        ? [el('h3', null, 'Rooms that are stopped after errors'), el('p', { class: 'muted' }, 'Each of these rooms fails when it is restored from its record, or its record cannot be read; the reason is shown below. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. All other rooms keep running. If every restart fails, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
         : []),
       ...(messages.length
-        ? [el('h3', null, 'Dead letters'), el('p', { class: 'muted' }, 'Each of these messages crashed its room several times. That is a bug in tertulia: please report it. The conversation continues without these messages.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
+        ? [el('h3', null, 'Messages that could not be handled'), el('p', { class: 'muted' }, 'Each of these messages made its room fail several times. That is a bug in tertulia: please report it. The conversation continues without these messages.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
         : []),
       ...(companions.length
         ? [el('h3', null, 'Companions that were not loaded'), el('p', { class: 'muted' }, 'Each of these companions left its rooms at the last reload, because its folder has neither companion.toml nor persona files (*.md). Add them, or remove the folder, and send SIGHUP again.'), el('ul', { class: 'entries' }, companions.map(companionEntry))]

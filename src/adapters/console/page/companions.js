@@ -11,7 +11,6 @@ const SLOW_MS = 6000;
 const RELOAD_AFTER_MS = 700;
 const RING = 2 * Math.PI * 20;
 const MOST_SEGMENTS = 24;
-const LARGE = 1000;
 
 // The dashes of the ring: one segment for each message, unless they would be too many to tell apart.
 function dashes(filled, total) {
@@ -33,8 +32,7 @@ function ring() {
     set(filled, total) {
       track.setAttribute('stroke-dasharray', total ? dashes(total, total) : `${RING} 0`);
       fill.setAttribute('stroke-dasharray', dashes(filled, total ?? 0));
-      // Two large numbers do not fit into the ring, so it shows how many messages are missing.
-      say(count, total >= LARGE ? `${Math.max(0, total - filled)} more` : total ? `${filled}/${total}` : String(filled));
+      say(count, total ? String(Math.max(0, total - filled)) : '');
       count.classList.toggle('long', count.textContent.length > 4);
     },
   };
@@ -77,7 +75,7 @@ function card(id, act) {
   const explanation = el('div', { class: 'explanation', hidden: true });
   const level = el(
     'select',
-    { title: 'Interjection level: how eager it is to join in', onchange: event => act.setLevel(id, event.target.value) },
+    { title: 'How often it speaks without being asked', onchange: event => act.setLevel(id, event.target.value) },
     words.INTERJECTION_LEVELS.map(code => el('option', { value: code }, words.interjectionLevel(code))),
   );
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
@@ -118,7 +116,7 @@ function card(id, act) {
     { class: 'card' },
     head,
     el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
-    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'visually-hidden' }, 'Interjection level'), level), address, pause, why), explanation),
+    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, 'Speaks '), level), address, pause, why), explanation),
   );
   return { node, head, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
 }
@@ -146,7 +144,7 @@ function nextWords(room, companion, lullLeft) {
   const speaker = lostTo(room, companion.id);
   if (speaker) return `Will be asked again once ${nameOf(room, speaker)} has spoken.`;
   if (!parts.length) return 'Waiting for someone to talk.';
-  return `Considers speaking after ${parts.join(', or ')}.`;
+  return `Thinks about speaking after ${parts.join(', or ')}.`;
 }
 
 function doingWords(companion, now) {
@@ -242,7 +240,7 @@ export function companionCards(root, { tone, act }) {
         say(parts.title, companion.name);
         parts.circle.set(companion.messageCount, companion.threshold);
         say(parts.about, `: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);
-        parts.level.setAttribute('aria-label', `Interjection level of ${companion.name}`);
+        parts.level.setAttribute('aria-label', `How often ${companion.name} speaks`);
         if (document.activeElement !== parts.level) parts.level.value = companion.interjection;
         parts.pause.setAttribute('aria-pressed', String(companion.paused));
         say(parts.pause, companion.paused ? 'Resume' : 'Pause');

@@ -2,7 +2,8 @@
 // In a voice call the same field says it aloud.
 
 import * as api from './api.js';
-import { byId, el, name, say } from './dom.js';
+import { confirmed } from './dialogs.js';
+import { byId, el, name, plain, say } from './dom.js';
 import { load, store } from './storage.js';
 import { mention } from './mention.js';
 
@@ -15,9 +16,9 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   const about = byId('compose-about');
   const how = byId('compose-how');
   const way = (label, on) => el('button', { type: 'button', onclick: () => choose(on) }, label);
-  const sayWay = way('Say aloud', true);
-  const writeWay = way('Write', false);
-  how.replaceChildren(sayWay, writeWay);
+  const sayWay = way('Voice', true);
+  const writeWay = way('Text', false);
+  how.replaceChildren(el('span', { class: 'muted' }, 'Send as: '), sayWay, writeWay);
   const speaker = byId('compose-as');
   const nameRow = byId('your-name');
   const nameField = byId('your-name-field');
@@ -125,8 +126,11 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   }
 
   async function remove(entry) {
+    const { id } = room();
+    const beginning = entry.text.length > 80 ? `${entry.text.slice(0, 80)}…` : entry.text;
+    if (!(await confirmed('Delete this message', `“${plain(beginning)}” is deleted for everybody, and no companion reads it any more.`, 'Delete'))) return;
     cancel();
-    await api.deleteMessage(room().id, entry.seq).catch(showProblem);
+    await api.deleteMessage(id, entry.seq).catch(showProblem);
   }
 
   function edit(entry) {

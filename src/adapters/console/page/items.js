@@ -2,6 +2,7 @@
 
 import { el, glyph, name, plain } from './dom.js';
 import { isStopped, messageOf, stoppedBy } from './floor.js';
+import { drawHappened, happened } from './happened.js';
 import { linked, markdown } from './markdown.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
@@ -24,7 +25,7 @@ const groupOf = entry => (entry.kind === 'tombstone' ? entry.kind : entry.kind =
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
 
-// What is shown with "Show decisions" only.
+// What is shown with “Details” only. Without it, one sentence stands for all of them that follow each other.
 const OF_DECISIONS = new Set(['decision', 'round', 'error', 'stage', 'repetition', 'replan']);
 
 // Whether another statement may take the place of a message: it is the newest, by a companion of this server.
@@ -56,9 +57,24 @@ export function itemsOf(room, now, showsDecisions = true) {
     items[items.length - 1] = { ...last, key, all, mark: `${all.length}` };
     return true;
   };
+  let behind = [];
+  const addSentence = () => {
+    const [first] = behind;
+    if (!first) return;
+    // Cached, too. A version only grows.
+    const version = behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length);
+    if (first.sentence?.version !== version) first.sentence = { version, item: happened(behind).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, mark: `${version}` } : null };
+    if (first.sentence.item) {
+      items.push(first.sentence.item);
+      previous = null;
+    }
+    behind = [];
+  };
   const add = (entry, what = entry.kind) => {
     // Answers in a round are shown with the round.
-    if (entry.round || isRepeated(entry) || (!showsDecisions && OF_DECISIONS.has(entry.kind))) return;
+    if (entry.round || isRepeated(entry)) return;
+    if (!showsDecisions && OF_DECISIONS.has(entry.kind)) return void behind.push(entry);
+    addSentence();
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
     const entryDay = entry.day || day;
@@ -97,6 +113,7 @@ export function itemsOf(room, now, showsDecisions = true) {
     while (refused[0]?.after < entry.seq) addPending(refused.shift());
     add(entry);
   }
+  addSentence();
   refused.forEach(addPending);
   for (const [companion, question] of showsDecisions ? room.asked : []) {
     // Companions that an open round asks are shown with the round.
@@ -169,7 +186,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, 'Reply'),
         canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: 'Delete this message and write another one in its place', onclick: event => view.act.replace(entry, event.currentTarget) }, 'Try again') : null,
         entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, 'Edit') : null,
-        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'Delete') : null,
+        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, 'Delete') : null,
       ),
       story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
     ],
@@ -216,7 +233,7 @@ const names = (view, all) => words.listed(unique(all).map(entry => name(nameOf(v
 function streakReached(view) {
   const { guard } = view.room;
   const times = Math.max(guard.streak, guard.maxStreak);
-  return [el('strong', null, `The companions have spoken ${words.times(times)} in a row and are waiting for a person`), DOT, 'loop guard: companion streak limit'];
+  return [el('strong', null, `The companions have spoken ${words.times(times)} in a row and wait for a person`)];
 }
 
 // A group of companions that were not asked, for the same reason.
@@ -293,7 +310,7 @@ function note(view, { entry, all = [entry] }) {
     return aside(names(view, all), ' ', unique(all).length > 1 ? what.replace(/^was\b/u, 'were') : what);
   }
   const who = entry.companion ? name(nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'The room';
-  const what = entry.what === 'tempered' ? (entry.interjection ? `is now set to “${words.interjectionLevel(entry.interjection)}”` : 'is back to its default interjection level') : entry.what === 'interrupted' ? words.verdict(entry.verdict) : NOTES[entry.what];
+  const what = entry.what === 'tempered' ? (entry.interjection ? `speaks ${words.interjectionLevel(entry.interjection)} from now on` : 'speaks as often as it usually does') : entry.what === 'interrupted' ? words.verdict(entry.verdict) : NOTES[entry.what];
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
 }
 
@@ -380,7 +397,7 @@ function day(view, item) {
   return el('h2', { class: 'day' }, item.mark);
 }
 
-const DRAW = { day, message, decision, round: drawRound, stage, repetition, replan, caught_up: caughtUp, error: failure, failed: failedReply, note, tombstone, asked, draft, pending };
+const DRAW = { day, happened: drawHappened, message, decision, round: drawRound, stage, repetition, replan, caught_up: caughtUp, error: failure, failed: failedReply, note, tombstone, asked, draft, pending };
 
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);

@@ -79,15 +79,7 @@ const view = {
     unfold: item => story.unfold(item.key),
     reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => composer.edit(entry),
-    remove(entry, button) {
-      if (button.dataset.sure) return composer.remove(entry);
-      button.dataset.sure = 'yes';
-      button.textContent = 'Delete it?';
-      setTimeout(() => {
-        delete button.dataset.sure;
-        button.textContent = 'Delete';
-      }, 4000);
-    },
+    remove: entry => composer.remove(entry),
     replace(entry, button) {
       button.disabled = true;
       api.answerAgain(current.room.id, entry.seq).catch(problem => {
@@ -225,8 +217,11 @@ function showConnection(state, at) {
   if (state === 'live' && before === 'lost') notice.announce('Connected again.');
   if (state === 'live' && before !== 'live') {
     unsent?.flush();
-    models.poll();
-    attentionView.poll();
+    // What was loaded with the page is new enough for the first connection.
+    if (before === 'lost') {
+      models.poll();
+      attentionView.poll();
+    }
   }
 }
 
@@ -239,8 +234,8 @@ byId('connection').addEventListener('click', () => current?.reconnect());
 
 function showTitle() {
   const room = allRooms.find(other => other.id === current?.room.id);
-  // A title contains the guild's name already.
-  const about = room?.title ? room.id : room?.guild;
+  // On other platforms, a title contains the name of the server already.
+  const about = room?.title ? room.id : room && platformName(room.id) ? room.guild : null;
   menu.draw();
   byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? 'Rooms'), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
@@ -484,7 +479,8 @@ async function begin() {
     readRooms().catch(() => {});
     voicePanel.refresh();
   }, ROOMS_POLL_MS);
-  composer.focus();
+  // Somebody may have been quicker.
+  if (document.activeElement === document.body) composer.focus();
 }
 composer.draw();
 begin();

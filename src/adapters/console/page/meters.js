@@ -24,24 +24,24 @@ function meter(name) {
 }
 
 function streakSentence({ streak, maxStreak, turns, maxTurns }) {
-  const turnLimit = maxTurns ? ` This conversation has used ${turns.toLocaleString()} of its ${words.count(maxTurns, 'statement')}.` : '';
-  if (streak >= maxStreak) return `The companions have spoken ${words.times(streak)} in a row and are waiting for a person (loop guard: companion streak limit).${turnLimit}`;
-  if (!streak) return `No companion has spoken since the last message by a person. After ${words.count(maxStreak, 'statement')} in a row, the companions wait for a person.${turnLimit}`;
+  const turnLimit = maxTurns ? ` This conversation has used ${turns.toLocaleString()} of its ${words.count(maxTurns, 'answer')}.` : '';
+  if (streak >= maxStreak) return `The companions have spoken ${words.times(streak)} in a row and wait for a person.${turnLimit}`;
+  if (!streak) return `No companion has spoken since the last message by a person. After ${words.count(maxStreak, 'answer')} in a row, the companions wait for a person.${turnLimit}`;
   const soFar = streak === 1 ? 'One companion has spoken since the last message by a person.' : `Companions have spoken ${words.times(streak)} in a row.`;
-  return `${soFar} After ${words.count(maxStreak, 'statement')} in a row, they wait for a person.${turnLimit}`;
+  return `${soFar} After ${words.count(maxStreak, 'answer')} in a row, they wait for a person.${turnLimit}`;
 }
 
 const capitalised = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 function repetitionSentence({ score, detections }) {
-  if (score === null) return 'How much the last statements of companions repeat each other. It is measured from the third statement on.';
-  const measured = `The repetition score of the last statements is ${score.toFixed(2)}`;
+  if (score === null) return 'How much the last answers of companions repeat each other. It is measured from the third answer on.';
+  const measured = `The repetition score of the last answers is ${score.toFixed(2)}`;
   if (score <= REPETITION_LIMIT) return `${measured}. Above ${REPETITION_LIMIT}, ${words.repetitionEffect(1)}.`;
   return `${measured}: the conversation is repeating itself${detections > 1 ? ` (detected ${words.times(detections)})` : ''}. ${capitalised(words.repetitionEffect(detections))}.`;
 }
 
 export function meters(root) {
-  const streak = meter('Companion streak');
+  const streak = meter('In a row');
   const repetition = meter('Repetition');
   root.hidden = true;
   root.append(streak.node, repetition.node);

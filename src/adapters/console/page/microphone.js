@@ -12,7 +12,7 @@ function problemOf(error) {
     NotAllowedError: 'The browser does not allow this page to use the microphone. Allow it in the browser’s settings for this page, and press Talk again.',
     NotFoundError: 'No microphone was found. Connect one and press Talk again, or only listen.',
     NotReadableError: 'The microphone cannot be opened. Another program may use it.',
-    OverconstrainedError: 'The chosen microphone is not there any more. Choose another one under Sound.',
+    OverconstrainedError: 'The chosen microphone is not there any more. Choose another one under “Devices and volume”.',
   };
   return new Error(texts[error.name] ?? `The microphone cannot be opened: ${error.message}`);
 }

@@ -35,11 +35,11 @@ const field = (label, input, hint) => el('label', { class: 'field' }, el('span',
 
 function inForce({ ready, current }) {
   const row = (term, model) => [el('dt', null, term), el('dd', null, model.model === model.provider ? model.model : `${model.model} · ${model.provider}`)];
-  const source = { rehearsal: 'No model is connected, so a built-in stand-in answers with canned sentences. Nothing leaves this computer.', settings: 'These models are set in the settings. A model that you connect here takes their place.', page: 'These models were connected on this page.' }[current.source];
+  const source = { rehearsal: 'Demo mode: no AI is connected, so companions answer with ready-made sentences. Nothing leaves this computer.', settings: 'These models are set in the settings. A model that you connect here takes their place.', page: 'These models were connected on this page.' }[current.source];
   const parts = (ready?.parts ?? []).filter(({ part, ready: isReady }) => !isReady && part !== 'models');
   return [
     el('p', null, source),
-    el('dl', { class: 'facts' }, row('Decisions', current.side), row('Statements', current.main)),
+    el('dl', { class: 'facts' }, row('Decisions', current.side), row('Answers', current.main)),
     adapted([...(current.side.adaptations ?? []), ...(current.main.adaptations ?? [])]),
     // Equal troubles of both models are one.
     el('div', { class: 'troubles' }, [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
@@ -187,7 +187,7 @@ export function modelDialog({ ready, current, changed }) {
       address.dispatchEvent(new Event('input', { bubbles: true }));
       key.focus();
     }))),
-    field('Address of an OpenAI-compatible server', address),
+    field('Address of an AI service', address),
     field('API key', key, 'It is kept on this server, in a file that only its user can read, and is never shown again.'),
     withSpare,
     withoutKey,
@@ -199,7 +199,7 @@ export function modelDialog({ ready, current, changed }) {
       el('summary', null, 'Another model for decisions, and prices'),
       field('Model for decisions', decides, 'A small, fast model is enough, and cheaper.'),
       el('p', { class: 'muted' }, `Prices of a million tokens in ${current.currency}, to see what talks cost.`),
-      el('div', { class: 'prices' }, field('Statements, input', prices.in), field('output', prices.out), field('Decisions, input', prices.sideIn), field('output', prices.sideOut)),
+      el('div', { class: 'prices' }, field('Answers, input', prices.in), field('output', prices.out), field('Decisions, input', prices.sideIn), field('output', prices.sideOut)),
     ),
     result,
     el('p', { class: 'actions' }, connect, test, back),
@@ -215,6 +215,6 @@ export function modelDialog({ ready, current, changed }) {
     show(el('p', { class: 'muted' }, 'Changed since the test: this is not tested.'));
   });
   const heading = !isConnected ? 'Your model' : current.troubles.length ? 'Change the connection' : 'Use another model';
-  const box = dialog(isConnected ? 'Models' : 'Connect a model', inForce({ ready, current }), el('h3', null, heading), form);
+  const box = dialog(isConnected ? 'Models' : 'Connect an AI', inForce({ ready, current }), el('h3', null, heading), form);
   return box;
 }

@@ -11,7 +11,7 @@ const POLL_MS = 30_000;
 const SHOWN_MS = 60_000;
 
 // What is left out where there is little room is in elements of their own.
-const canned = () => ['Rehearsal: ', el('span', { class: 'where-wide' }, 'these companions speak in '), 'canned sentences', el('span', { class: 'where-wide' }, ', until a model is connected'), '.'];
+const canned = () => ['Demo mode: ', el('span', { class: 'where-wide' }, 'these companions speak in '), 'ready-made sentences', el('span', { class: 'where-wide' }, ', until an AI is connected'), '.'];
 
 const WAS_READ = new Set(['model_yes', 'model_no']);
 
@@ -37,7 +37,7 @@ export function models({ nameOf, announce }) {
     const failed = [...failures].filter(([, { error }]) => troubles.some(one => one.error === error));
     if (failed.length) return `${words.listed(failed.map(([id]) => nameOf(id))).join('')} can’t answer: ${words.error(failed[0][1].error)}.`;
     if (troubles.length) return `Companions can’t answer: ${words.error(troubles[0].error)}.`;
-    if (unreadable) return `${nameOf(unreadable)} can’t decide: the model ${current?.side?.model ?? ''} does not follow the format of decisions. Choose another one for decisions.`;
+    if (unreadable) return `${nameOf(unreadable)} can’t decide: the model ${current?.side?.model ?? ''} cannot be used to decide when to speak. Choose another one for decisions.`;
     return null;
   }
 
@@ -49,9 +49,9 @@ export function models({ nameOf, announce }) {
     button.hidden = false;
     button.classList.toggle('loud', ready.ready === false);
     button.classList.toggle('failing', Boolean(first));
-    if (first) say(button, `${upper(words.error(first.error))} ▸ Mend`);
+    if (first) say(button, `${upper(words.error(first.error))} ▸ Fix`);
     else if (ready.ready === false) say(button, 'Not ready ▸ See why');
-    else if (isRehearsal) say(button, 'Rehearsal: no real model ▸ Connect one');
+    else if (isRehearsal) say(button, 'Demo mode: no AI connected ▸ Connect one');
     else say(button, current?.main?.model ?? ready.models?.main?.model ?? 'Models');
     const failure = sentence();
     const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? 'rehearsal' : '');
@@ -60,7 +60,7 @@ export function models({ nameOf, announce }) {
     const key = `${text} ${first?.detail ?? ''}`;
     if (key === said) return;
     said = key;
-    const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, failure && isConnected ? 'Change the connection' : 'Connect a model');
+    const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, failure && isConnected ? 'Change the connection' : 'Connect an AI');
     if (!failure) return trouble.replaceChildren(el('p', null, canned()), connect, el('button', { class: 'quiet-button', 'aria-label': 'Dismiss', onclick: dismiss }, '✕'));
     announce(text);
     trouble.replaceChildren(

@@ -1,4 +1,5 @@
-// "Show decisions": with it the page shows what each companion decides and waits for, without it only the talk, and who is typing, thinking or paused.
+// “Details”: with it the page shows what each companion decides and waits for. Without it: the talk, a sentence about who answered and who stayed out,
+// and who is typing, thinking or paused.
 
 import { byId, el, name } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
@@ -8,15 +9,17 @@ const THINKING = new Set(['asked', 'wants_to_speak', 'waiting_its_turn']);
 
 const doingOf = ({ doing, paused }) => (paused ? 'paused' : TYPING.has(doing) ? 'typing' : THINKING.has(doing) ? 'thinking' : null);
 
-// `changed()` is called when decisions are shown or hidden; `tone(id)` is the accent of a companion.
+// `changed()` is called when details are shown or hidden; `tone(id)` is the accent of a companion.
 export function presence({ changed, tone }) {
   const button = byId('decisions');
   const strip = byId('presence');
-  let shows = loadForAll('decisions') !== 'hidden';
+  let shows = loadForAll('decisions') === 'shown';
 
   function apply() {
     document.body.classList.toggle('chat-only', !shows);
-    button.replaceChildren(shows ? 'Hide' : 'Show', ' decisions');
+    button.replaceChildren('Details');
+    button.setAttribute('aria-pressed', String(shows));
+    button.title = shows ? 'Hide what companions decide' : 'Show what companions decide, and why';
   }
   button.addEventListener('click', () => {
     shows = !shows;

@@ -4,9 +4,9 @@ import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { byId, el, name } from './dom.js';
 import { platformName, titleOf } from './platforms.js';
+import { deletesRoom, deletionLabel } from './rooms.js';
 import * as words from './words.js';
 
-const CONFIRM_MS = 5000;
 const LONGEST_TITLE = 64;
 
 const whole = value => (Number.isFinite(value) ? value.toLocaleString() : '0');
@@ -26,7 +26,7 @@ async function showUsage(room) {
   try {
     const [today, month] = await Promise.all([since(new Date(now.getFullYear(), now.getMonth(), now.getDate())), since(new Date(now.getFullYear(), now.getMonth()))]);
     const rows = [
-      ['Statements', one => whole(one.statements)],
+      ['Answers', one => whole(one.statements)],
       ['Calls of models', one => whole(one.calls)],
       ['of these failed', one => whole(one.failed_calls)],
       ['Tokens read', one => whole(one.input_tokens)],
@@ -35,7 +35,7 @@ async function showUsage(room) {
     ];
     if (month.total?.speech?.characters || month.total?.speech?.recognised_secs) rows.push(['Cost of speech', (one, { currency }) => money(one.speech, currency)]);
     body.replaceChildren(
-      el('p', { class: 'muted' }, 'All rooms of “', name(room.guild), '” together.'),
+      el('p', { class: 'muted' }, 'All rooms of this server together.'),
       el(
         'table',
         { class: 'usage' },
@@ -85,32 +85,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
     act();
   };
 
-  // It must be pressed twice.
-  function deletion(shown) {
-    const [label, sure] = platformName(shown.id) ? ['Delete this channel’s history', 'Really delete it, and remove its companions?'] : ['Delete this room', 'Really delete it, with its history?'];
-    const text = el('span', null, label);
-    const node = item(text, null, null, { class: 'menu-item danger' });
-    let timer = null;
-    node.addEventListener('click', async () => {
-      if (!timer) {
-        text.textContent = sure;
-        timer = setTimeout(() => {
-          timer = null;
-          text.textContent = label;
-        }, CONFIRM_MS);
-        return;
-      }
-      closing(() => leave(shown.id))();
-      try {
-        await api.deleteRoom(shown.id);
-        await changed();
-      } catch (problem) {
-        leave(null);
-        showProblem(problem);
-      }
-    });
-    return node;
-  }
+  const deletion = shown => item(deletionLabel(shown), closing(() => deletesRoom(shown, leave).then(isDeleted => isDeleted && changed()).catch(showProblem)), null, { class: 'menu-item danger' });
 
   let drawnFor;
   function draw() {

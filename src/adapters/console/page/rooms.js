@@ -3,8 +3,9 @@
 import * as api from './api.js';
 import { serverNow } from './clock.js';
 import { companionPicker } from './companion-picker.js';
+import { confirmed } from './dialogs.js';
 import { byId, el, name } from './dom.js';
-import { areMany, listed, platformName, titleParts } from './platforms.js';
+import { areMany, listed, platformName, titleOf, titleParts } from './platforms.js';
 import { inFigures } from './unread.js';
 import * as words from './words.js';
 
@@ -13,28 +14,18 @@ const ROOM_NAME = /^[A-Za-z0-9_-]{1,64}$/u;
 
 const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)} `;
 
-// A button that must be pressed twice: the first press asks for confirmation, the second within five seconds acts.
-function confirmButton(label, confirmation, act) {
-  let timer = null;
-  const button = el('button', { class: 'quiet-button deletes', type: 'button' }, label);
-  const reset = () => {
-    clearTimeout(timer);
-    timer = null;
-    button.textContent = label;
-    button.classList.remove('danger');
-  };
-  button.addEventListener('click', () => {
-    if (timer) {
-      reset();
-      act();
-      return;
-    }
-    button.textContent = confirmation;
-    button.classList.add('danger');
-    timer = setTimeout(reset, 5000);
+export const deletionLabel = room => (platformName(room.id) ? 'Delete this channel’s history' : 'Delete this room');
+
+// Deletes a room, if the person is sure. `leave(id)` is called before, and with null if it fails.
+export async function deletesRoom(room, leave) {
+  const question = platformName(room.id) ? `All messages of “${titleOf(room)}” are deleted here, and its companions are removed.` : `The room “${titleOf(room)}” and all its messages are deleted.`;
+  if (!(await confirmed(deletionLabel(room), question, 'Delete'))) return false;
+  leave(room.id);
+  await api.deleteRoom(room.id).catch(problem => {
+    leave(null);
+    throw problem;
   });
-  button.addEventListener('blur', reset);
-  return button;
+  return true;
 }
 
 // `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
@@ -198,17 +189,15 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
       el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, room.paused ? 'Resume all companions' : 'Pause all companions'),
       el('button', { class: 'quiet-button', onclick: chooseCompanions }, 'Choose companions'),
       el('button', { class: 'quiet-button', title: 'Cancel decisions and replies in progress; the history stays', onclick: attempt(() => api.clearRoom(room.id)) }, 'Cancel replies'),
-      confirmButton(
-        platformName(room.id) ? 'Delete this channel’s history' : 'Delete this room',
-        platformName(room.id) ? 'Delete it? Its companions are removed, too.' : 'Delete it? Its history is deleted, too.',
-        attempt(async () => {
-          leave(room.id);
-          await api.deleteRoom(room.id).catch(problem => {
-            leave(null);
-            throw problem;
-          });
-          current = null;
-        }),
+      el(
+        'button',
+        {
+          class: 'quiet-button deletes',
+          onclick: attempt(async () => {
+            if (await deletesRoom(room, leave)) current = null;
+          }),
+        },
+        deletionLabel(room),
       ),
     ];
     actionsNode.replaceChildren(...actions.filter(Boolean));

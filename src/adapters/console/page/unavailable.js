@@ -12,7 +12,7 @@ export function unavailable({ room, released, showProblem, announce }) {
   const root = byId('unavailable');
   const detail = el('p', { class: 'detail', dir: 'auto' });
   const retry = el('span');
-  const releaseButton = el('button', { class: 'solid', title: 'Retry now', onclick: release }, 'Release');
+  const releaseButton = el('button', { class: 'solid', title: 'Try again now', onclick: release }, 'Try again');
   root.replaceChildren(el('p', null, el('strong', null, 'Nobody answers here for now.'), ' New messages are stored, and handled once the room is available again.'), detail, el('p', { class: 'actions' }, retry, releaseButton));
   let shown = '';
 

@@ -72,7 +72,7 @@ export function explainRecognition() {
   dialog(
     'Your voice is not turned into words',
     el('p', null, 'This server has no speech recognition. It notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”. Its operator can connect a service or a local server (', el('code', null, 'speech.recognition'), ').'),
-    el('p', null, 'Typed words are understood. Type them below, with “Say aloud”: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
+    el('p', null, 'Typed words are understood. Type them below, sent as voice: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
   );
 }
 
@@ -94,7 +94,7 @@ export async function chooseSound({ voice, companions, tone }) {
   const ofKind = kind => devices.filter(device => device.kind === kind);
   const { view } = voice;
   dialog(
-    'Sound',
+    'Devices and volume',
     view.listening ? null : chooser('Microphone', ofKind('audioinput'), loadForAll('microphone'), voice.setMicrophone),
     view.canChooseLoudspeaker
       ? chooser('Loudspeaker', ofKind('audiooutput'), loadForAll('loudspeaker'), voice.setLoudspeaker)

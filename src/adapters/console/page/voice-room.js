@@ -56,7 +56,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   const holdButton = button('Hold to talk', { title: 'The microphone is on while you hold this (or Space)' });
   const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': 'Level of your microphone' }, el('span'));
   const talkHere = button('Use the microphone', { onclick: () => begin(false, view.room, view.from, joined) });
-  const sound = button('Sound', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
+  const sound = button('Devices and volume', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
   const leaveButton = button('Leave', { class: 'outlined danger', onclick: mine.leave });
   const people = el('ul', { class: 'voice-people', 'aria-label': 'In the voice call' });
   const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });
@@ -162,7 +162,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
       call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
       view.ignored ? el('p', null, 'You are not listened to, and what you say is dropped. Change it under More.') : knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type below what you say. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
       saidWaits() ? el('p', null, 'Your microphone hears something all the time, so the companions wait for you to finish. Mute it, and they answer what you said aloud.') : null,
-      !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
+      !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under “Devices and volume”.') : null,
     ].filter(Boolean);
   }
   const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', recognition_used_up: 'This server has used up its speech recognition for today.', synthesis_failed: 'No voice can be made.', synthesis_used_up: 'This server has used up its voices for today.', say_refused: 'Not said.', call_too_long: 'The voice call has ended.' };

@@ -251,7 +251,7 @@ export function voice({ changed, told, warn }) {
         microphone = null;
         Object.assign(view, { hasMicrophone: false, muted: true, held: false, level: 0 });
         send(protocol.mute(true));
-        warn('The microphone was disconnected. Choose another one under Sound.');
+        warn('The microphone was disconnected. Choose another one under “Devices and volume”.');
         changed();
       },
     };

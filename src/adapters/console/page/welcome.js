@@ -1,6 +1,6 @@
 // What an empty room shows: what this page is, and three things to try, each a button that does it.
 
-import { el, glyph, name } from './dom.js';
+import { el, name } from './dom.js';
 import * as words from './words.js';
 
 const PAUSE_MS = 1400;
@@ -49,12 +49,7 @@ export function welcome(room, { send, me, tone }) {
       null,
       name(companion.name, { class: 'who' }),
       ' listens in this room, but does not have to answer every message: it decides for itself whether and when to speak. ',
-      'The ring next to its name fills as people talk. When it is full, or the room has been quiet for a while, it considers speaking; click the name to see more. ',
-      'Each decision appears in the conversation as a small line, ',
-      glyph('yes'),
-      ' yes or ',
-      glyph('no'),
-      ' no. Click it to see why.',
+      'A line below a message says who answered, and why. “Details” shows more.',
     ),
     el('h3', null, 'Three things to try'),
     el(
@@ -86,20 +81,9 @@ function withSeveral(companions, { send, me, tone, smallTalk }) {
       'p',
       null,
       listed(companions, named),
-      ' listen in this room, and each decides for itself whether and when to speak. Its ring fills as people talk. When it is full, or the room has been quiet for a while, it considers speaking: ',
-      glyph('yes'),
-      ' yes or ',
-      glyph('no'),
-      ' no.',
+      ' listen in this room, and each decides for itself whether and when to speak. A line below a message says who answered, who stayed out, and why. “Details” shows more.',
     ),
-    el(
-      'p',
-      null,
-      'When several might speak, a round shows how much each of them wants to, ',
-      el('span', { class: 'sample', 'aria-hidden': 'true' }, companions.slice(0, 3).map((c, i) => el('span', { class: `sample-bar sample-${i}`, 'data-tone': tone(c.id) }))),
-      ' from 0 to 10. One of them ★ is selected.',
-    ),
-    el('p', null, 'The others may answer what it says, until they have nothing to add or have talked long enough without a person.'),
+    el('p', null, 'They may also answer each other, until they have nothing to add or have talked long enough without a person.'),
     el('h3', null, 'Three things to try'),
     el(
       'ul',

@@ -18,7 +18,7 @@ const REASONS = {
   other_addressed: 'the message addressed someone else',
   budget: 'the budget is used up',
   unpostable: 'it cannot post here',
-  loop_guard: 'loop guard: companion streak limit reached',
+  loop_guard: 'companions had spoken too often in a row',
   closed: 'it had ended the conversation',
   paused: 'paused',
   cancelled: 'a person asked to stop',
@@ -67,7 +67,7 @@ const STEPS = {
   terminal: 'has ended the conversation',
 };
 const CAUSES = {
-  max_turns: 'the limit of statements in a conversation is reached',
+  max_turns: 'the limit of answers in a conversation is reached',
   repetition: 'the conversation is repeating itself',
   direct_address: 'addressed directly',
   event: 'an event must be acknowledged',
@@ -87,7 +87,7 @@ const OUTCOMES = {
   cleared: 'did not answer before replies were cancelled',
   left: 'left without answering',
   absent: 'was not in the room',
-  dead_letter: 'never considered it: the message is a dead letter',
+  dead_letter: 'never considered it: the message could not be handled',
   unknown: 'has no recorded outcome',
 };
 
@@ -176,7 +176,7 @@ export const times = n => (n === 1 ? 'once' : n === 2 ? 'twice' : `${inWords(n)}
 // What a companion's own settings change, as one sentence; empty if nothing.
 export function ownSettings({ maxTurns, mayRepeat, models }) {
   const parts = [
-    maxTurns === null ? '' : `ends a conversation after ${count(maxTurns, 'statement')} of its own`,
+    maxTurns === null ? '' : `ends a conversation after ${count(maxTurns, 'answer')} of its own`,
     mayRepeat ? 'may repeat itself' : '',
     models.main === 'main' ? '' : `writes with the model “${models.main}”`,
     models.side === 'side' ? '' : `decides with the model “${models.side}”`,
@@ -184,7 +184,8 @@ export function ownSettings({ maxTurns, mayRepeat, models }) {
   return parts.length ? `It ${parts.join(', ')}.` : '';
 }
 
-export const interjectionLevel = code => spaced(code) || 'average';
+const FREQUENCIES = { very_quiet: 'rarely', quiet: 'now and then', average: 'sometimes', eager: 'often', very_eager: 'very often' };
+export const interjectionLevel = code => FREQUENCIES[code] ?? FREQUENCIES.average;
 
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });
 const toTheSecond = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });

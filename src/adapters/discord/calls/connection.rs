@@ -162,11 +162,11 @@ impl CallConnection for Connection {
                     return ended;
                 }
             };
-            let encoder = match self.shared.audio.encoder() {
+            let encoder = match self.shared.parts.audio.encoder() {
                 Ok(encoder) => encoder,
                 Err(error) => return lost(error.to_string()),
             };
-            let (connection, events) = VoiceConnection::open(server.clone(), encoder, self.shared.options.clone());
+            let (connection, events) = VoiceConnection::open(server.clone(), encoder, self.shared.parts.options.clone());
             let connection = Arc::new(connection);
             self.shared.opened(self.guild, self.channel, connection.clone());
             speaker.set_connection(Some(connection.clone()));

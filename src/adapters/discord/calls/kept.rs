@@ -54,8 +54,8 @@ impl Shared {
             kept.iter().filter(|(_, kept)| kept.asked.or(kept.entered).is_some()).map(|(guild, _)| *guild).collect();
         for (guild, kept) in kept {
             let mut guilds = self.guilds.lock();
-            let entry = guilds.entry(guild).or_insert_with(Entry::new);
-            let entered = kept.entered.filter(|channel| self.automatic.contains(channel));
+            let entry = guilds.entry(guild).or_default();
+            let entered = kept.entered.filter(|channel| self.parts.automatic.contains(channel));
             entry.voice.restore(kept.asked, entered, kept.dismissed, Instant::now());
             entry.told = entry.told.or(kept.told);
             entry.kept = kept;
@@ -87,7 +87,9 @@ impl Shared {
         };
         let value = (kept != Kept::default()).then(|| serde_json::to_vec(&kept)).transpose();
         let written = match value {
-            Ok(value) => self.notes.write(None, vec![(format!("{NOTE}{guild}"), value)]).await.map_err(|error| error.to_string()),
+            Ok(value) => {
+                self.parts.notes.write(None, vec![(format!("{NOTE}{guild}"), value)]).await.map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
@@ -100,7 +102,7 @@ impl Shared {
 
     /// What the process before has kept, by guild.
     async fn kept(&self) -> Vec<(Snowflake, Kept)> {
-        let notes = match self.notes.all(None, NOTE).await {
+        let notes = match self.parts.notes.all(None, NOTE).await {
             Ok(notes) => notes,
             Err(error) => {
                 tracing::warn!(%error, "the bot does not come back into the voice channels in which it was");

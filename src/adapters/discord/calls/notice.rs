@@ -22,10 +22,10 @@ const PAUSE: Duration = Duration::from_secs(2);
 impl Shared {
     /// The bot has entered a call. Its people are told once.
     pub(super) fn tell_people(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
-        if !self.tells_people {
+        if !self.parts.tells_people {
             return;
         }
-        let at = self.discord.now().as_micros() / 1_000_000;
+        let at = self.parts.discord.now().as_micros() / 1_000_000;
         {
             let mut guilds = self.guilds.lock();
             let Some(entry) = guilds.get_mut(&guild) else { return };
@@ -59,7 +59,7 @@ impl Shared {
     async fn post_in_text(&self, channel: Snowflake, text: &str, nonce: &str) -> Result<(), NotSent> {
         let mut tried = 1;
         loop {
-            let after = match self.discord.post_as_bot(channel, text, nonce).await {
+            let after = match self.parts.discord.post_as_bot(channel, text, nonce).await {
                 Err(NotSent::Later { after, .. }) if tried < TRIES => after,
                 Err(NotSent::Unknown { .. }) if tried < TRIES => None,
                 outcome => return outcome,
@@ -72,7 +72,8 @@ impl Shared {
 
     /// A service for speech fails. The people of the call are told once, unless another service takes over.
     pub(super) fn tell_trouble(self: &Arc<Self>, guild: Snowflake, channel: Snowflake, trouble: Trouble) {
-        let Some(text) = trouble_text(trouble).filter(|_| self.calls.describe(&channel.channel()).troubles.contains(&trouble))
+        let Some(text) =
+            trouble_text(trouble).filter(|_| self.parts.calls.describe(&channel.channel()).troubles.contains(&trouble))
         else {
             return;
         };
@@ -83,7 +84,7 @@ impl Shared {
                 return;
             }
         }
-        let (shared, at) = (self.clone(), self.discord.now().as_micros());
+        let (shared, at) = (self.clone(), self.parts.discord.now().as_micros());
         tokio::spawn(async move {
             let nonce = format!("{channel}/{}/{at}", trouble.as_str());
             if let Err(error) = shared.post_in_text(channel, text, &nonce).await {
@@ -94,9 +95,9 @@ impl Shared {
 
     async fn notice(&self, channel: Snowflake) -> Result<String, Refused> {
         let id = RoomId::of(&channel.channel()).ok_or_else(|| Refused::NotFound("no room".to_owned()))?;
-        let room = self.backend.rooms.get(&id).await?;
+        let room = self.parts.backend.rooms.get(&id).await?;
         let names: Vec<_> = room.companions.iter().map(|companion| companion.name.clone()).collect();
-        Ok(text(&names, &self.calls.describe(&channel.channel())))
+        Ok(text(&names, &self.parts.calls.describe(&channel.channel())))
     }
 }
 

@@ -55,7 +55,7 @@ impl Speaker {
             playing.from = playing.position();
             (playing.before, playing.sent) = (0, 0);
             let frames: Vec<_> = playing.unsent.iter().map(|frame| **frame).collect();
-            drop(connection.play(playing.reply.into(), frames));
+            connection.play(playing.reply.into(), frames);
         }
         playing.connection = connection;
     }
@@ -136,7 +136,7 @@ impl Listener for Speaker {
         }
         if let Some(connection) = &playing.connection {
             // More than half a minute of audio never waits, because the core is at most 100 ms ahead.
-            drop(connection.play(packet.reply.into(), vec![*packet.samples]));
+            connection.play(packet.reply.into(), vec![*packet.samples]);
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::super::snowflake::Snowflake;
 use super::super::voice::{Counts, VoiceConnection};
-use super::guild::{By, Silence};
+use super::guild::{By, Present, Silence};
 use super::{Calls, Entry, Shared};
 use crate::ports::call_room::Description;
 
@@ -35,19 +35,11 @@ pub struct Status {
     /// How long the bot has been in the call.
     pub lasted: Option<Duration>,
     /// The people who are there.
-    pub people: Vec<Participant>,
+    pub people: Vec<(Snowflake, Present)>,
     /// Of the newest connection.
     pub counts: Counts,
     /// Why it is not connected, if that is known.
     pub trouble: Option<String>,
-}
-
-/// Somebody in a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Participant {
-    pub user: Snowflake,
-    pub name: Arc<str>,
-    pub is_muted: bool,
 }
 
 impl Calls {
@@ -58,7 +50,7 @@ impl Calls {
 
     /// The services that hear and speak in a channel.
     pub fn speech(&self, channel: Snowflake) -> Description {
-        self.0.calls.describe(&channel.channel())
+        self.0.parts.calls.describe(&channel.channel())
     }
 
     /// Waits until the bot is in the call of a channel, until it is known why not, or until the time is over.
@@ -84,11 +76,6 @@ impl Entry {
         let is_connected = begun.is_some_and(|begun| begun.is_connected);
         let place = voice.place().filter(|(channel, _)| *channel == wanted.channel);
         let live = begun.and_then(|begun| begun.live.as_ref());
-        let participant = |(user, present): (Snowflake, &super::Present)| Participant {
-            user,
-            name: present.name.clone(),
-            is_muted: present.is_muted,
-        };
         Some(Status {
             channel: wanted.channel,
             is_asked_for: wanted.by == By::Command,
@@ -97,7 +84,7 @@ impl Entry {
             is_end_to_end: live.is_some_and(|live| live.is_end_to_end),
             is_downgraded: live.is_some_and(|live| live.is_downgraded),
             lasted: begun.and_then(|begun| begun.since).map(|since| since.elapsed()),
-            people: voice.people(wanted.channel).map(participant).collect(),
+            people: voice.people(wanted.channel).map(|(user, present)| (user, present.clone())).collect(),
             counts: live.map(|live| live.connection.counts()).unwrap_or_default(),
             trouble: trouble.clone().filter(|_| !is_connected),
         })

@@ -3,7 +3,7 @@
 use twilight_model::channel::ChannelType;
 use twilight_model::guild::Permissions;
 
-use super::super::permissions::{Channel, is_voice, missing_in_call};
+use super::super::permissions::{is_voice, missing_in_call};
 use super::super::snowflake::Snowflake;
 use super::super::wire::ServerChannel;
 use super::{Checking, Line, Named};
@@ -17,16 +17,14 @@ impl Checking<'_> {
         &mut self,
         server: &Named,
         channels: &[ServerChannel],
-        permissions: impl Fn(&Channel<'_>) -> Permissions,
+        permissions: impl Fn(&ServerChannel) -> Permissions,
     ) {
         let settings = self.settings;
         for id in settings.voice_channels.iter().filter_map(|id| id.parse::<Snowflake>().ok()) {
             let Some(listed) = channels.iter().find(|channel| channel.id == id) else { continue };
             self.found_calls.insert(id);
-            let overwrites = listed.permission_overwrites.as_deref().unwrap_or_default();
-            let permissions = permissions(&Channel { overwrites, is_voice: is_voice(listed.kind), thread: None });
             let named = Named::new(id, listed.name.as_deref().unwrap_or_default());
-            self.note(line(listed.kind, permissions).of(server).in_channels(vec![named]));
+            self.note(line(listed.kind, permissions(listed)).of(server).in_channels(vec![named]));
         }
     }
 

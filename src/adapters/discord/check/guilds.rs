@@ -7,15 +7,13 @@ use twilight_model::channel::ChannelType;
 use twilight_model::guild::Permissions;
 
 use super::super::commands::registered::CHANNEL_TYPES;
-use super::super::permissions::{Channel, Guild, Member, Need, in_channel, in_guild, is_voice, missing};
+use super::super::permissions::{Need, Place, in_channel, in_guild, is_voice, missing};
 use super::super::refusals::{NO_ROOM_FOR_WEBHOOK, Refusal, code};
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire::{Application, Server, ServerChannel, ServerMember, WithId};
 use super::report::State;
 use super::{Checking, Line, Named, Servers, is_out_of_reach};
-use crate::domain::moment::Moment;
-use crate::ports::backend::stamp;
 
 /// Servers in one page ("User Resource", "Get Current User Guilds").
 const PAGE: usize = 200;
@@ -113,15 +111,12 @@ impl Checking<'_> {
     async fn server(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
         let server: Server = self.ask(Request::guild(id)).await?;
         let bot = self.report.figures.bot.as_ref().map_or(application.id, |bot| bot.id);
-        let bot_member: ServerMember = self.ask(Request::member(id, bot)).await?;
+        let member: ServerMember = self.ask(Request::member(id, bot)).await?;
         let channels: Vec<ServerChannel> = self.ask(Request::guild_channels(id)).await?;
         let has_commands = self.has_commands(application, id).await?;
-        let roles = server.roles.iter().map(|role| (role.id, role.permissions)).collect();
-        let guild = Guild { id: server.id, owner: server.owner_id, roles: &roles };
-        let timed_out_until = bot_member.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
-        let member = Member { id: bot, roles: &bot_member.roles, timed_out_until };
+        let in_server = in_guild(&server, bot, &member);
         let named = Named::new(id, &server.name);
-        let webhooks = match self.webhooks(in_guild(&guild, &member), id).await {
+        let webhooks = match self.webhooks(in_server, id).await {
             // The permissions do not show this requirement.
             Err(Failed::Refused(refusal)) if refusal.code == code::TWO_FACTORS => {
                 self.note(Line::problem("permissions", refusal.to_string()).of(&named));
@@ -130,9 +125,10 @@ impl Checking<'_> {
             webhooks => webhooks?,
         };
         let now = self.clocks.now();
-        let findings = examine(&guild, &member, &channels, &webhooks, application.id, now);
-        self.calls(&named, &channels, |channel| in_channel(&guild, &member, channel, now));
-        if timed_out_until.is_some_and(|until| now < until) {
+        let permissions = |channel: &ServerChannel| in_channel(&server, bot, &member, channel, now);
+        let findings = examine(permissions, &channels, &webhooks, application.id);
+        self.calls(&named, &channels, permissions);
+        if member.is_timed_out(now) {
             let click = "Open the bot's profile there > the three dots > Remove Timeout.";
             self.note(
                 Line::warning("permissions", "the bot is timed out, which takes nearly all its permissions")
@@ -140,7 +136,7 @@ impl Checking<'_> {
                     .of(&named),
             );
         }
-        self.note_permissions(&named, &findings, in_guild(&guild, &member) == Permissions::all() && guild.owner != bot);
+        self.note_permissions(&named, &findings, in_server == Permissions::all() && server.owner_id != bot);
         if !has_commands {
             let (problem, click) = Need::Commands.explanation();
             self.note(Line::warning("commands", problem).click(click).of(&named));
@@ -198,18 +194,15 @@ impl Checking<'_> {
 
 /// Checks what the bot lacks in each channel in which people can talk.
 fn examine(
-    guild: &Guild<'_>,
-    member: &Member<'_>,
+    permissions: impl Fn(&ServerChannel) -> Permissions,
     channels: &[ServerChannel],
     webhooks: &[Webhook],
     application: Snowflake,
-    now: Moment,
 ) -> Findings {
     let mut findings = Findings::default();
     for listed in channels.iter().filter(|listed| can_hold_messages(listed.kind)) {
-        let overwrites = listed.permission_overwrites.as_deref().unwrap_or_default();
-        let channel = Channel { overwrites, is_voice: is_voice(listed.kind), thread: None };
-        let needs = missing(in_channel(guild, member, &channel, now), &channel);
+        let place = if is_voice(listed.kind) { Place::Voice } else { Place::Text };
+        let needs = missing(permissions(listed), place);
         // Many channels are not meant for a bot. That it cannot see one is not a problem.
         if needs.iter().any(|need| matches!(need, Need::Listen | Need::Enter)) {
             findings.hidden += 1;

@@ -18,7 +18,7 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
-use crate::adapters::discord::permissions::{self, Need};
+use crate::adapters::discord::permissions::{self, Need, Place};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::id::GuildId;
@@ -211,15 +211,11 @@ impl ChannelContext {
         permissions::missing_in_call(self.bot_permissions?, self.is_stage())
     }
 
-    /// Whether only invited people can see it.
-    const fn is_private_thread(&self) -> bool {
-        matches!(self.kind, Some(ChannelType::PrivateThread))
-    }
-
     /// Whether the bot may have to be invited before it can see the channel.
     pub fn is_hidden(&self) -> bool {
         let sees_all = Permissions::MANAGE_THREADS | Permissions::ADMINISTRATOR;
-        self.is_private_thread() && !self.bot_permissions.is_some_and(|permissions| permissions.intersects(sees_all))
+        self.kind == Some(ChannelType::PrivateThread)
+            && !self.bot_permissions.is_some_and(|permissions| permissions.intersects(sees_all))
     }
 
     /// Whether its messages are in posts.
@@ -258,13 +254,12 @@ impl ChannelContext {
             return Some(Vec::new());
         }
         let bot_permissions = self.bot_permissions?;
-        let thread = self.is_thread().then(|| permissions::Thread {
-            is_private: self.is_private_thread(),
-            is_member: true,
-            is_locked: self.is_locked,
-        });
-        let channel = permissions::Channel { overwrites: &[], is_voice: self.is_voice(), thread };
-        Some(permissions::missing(bot_permissions, &channel))
+        let place = match self.is_thread() {
+            true => Place::Thread { is_locked: self.is_locked },
+            false if self.is_voice() => Place::Voice,
+            false => Place::Text,
+        };
+        Some(permissions::missing(bot_permissions, place))
     }
 }
 

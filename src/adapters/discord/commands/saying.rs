@@ -15,7 +15,7 @@ use super::choosing::{member, offered};
 use super::interaction::{ChannelContext, Handle, Person, list_of};
 use super::words::{self, name};
 use super::{ANSWERED_LATER, Answer, CommandHandler, Pending, catch_panic};
-use crate::adapters::discord::incoming::{OwnIds, Sender, is_conversation, readable_text, readable_words, sender};
+use crate::adapters::discord::incoming::{Sender, is_conversation, readable_text, readable_words, sender};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Role};
@@ -114,8 +114,7 @@ impl CommandHandler {
             return Err(nothing_to_read());
         }
         let bot = self.discord.bot().await.map_err(|_| Answer::Failed(words::NOT_SAID.to_owned()))?;
-        let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
-        let author: Arc<str> = match sender(&message.origin(), &us) {
+        let author: Arc<str> = match sender(&message.origin(), bot) {
             Sender::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
             Sender::System => return Err(nothing_to_read()),
             Sender::Other(author) => {

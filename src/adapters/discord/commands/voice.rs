@@ -11,12 +11,12 @@ use super::members::may_change;
 use super::words::{self, channel, listed, name, place};
 use super::{Answer, CommandHandler};
 use crate::adapters::discord::calls::{Calls, Silence, Status};
-use crate::adapters::discord::permissions::{self, Channel, Guild, Member, Need};
+use crate::adapters::discord::permissions::{self, Need};
 use crate::adapters::discord::rest::{Failed, Request};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire::{Server, ServerChannel, ServerMember};
+use crate::ports::backend::Refused;
 use crate::ports::backend::room::Room;
-use crate::ports::backend::{Refused, stamp};
 use crate::ports::call_room::{Description, SpeechService, Trouble};
 
 /// How long an answer waits for the bot to be in the call. Discord does not answer at all if it does not let the bot in.
@@ -98,10 +98,10 @@ impl CommandHandler {
         let speech = calls.speech(call.channel);
         let guild_id = at.guild_id();
         let is_ignored = |user: Snowflake| self.opt_outs.is_ignored(&guild_id, &user.person());
-        let (ignored, heard): (Vec<_>, Vec<_>) = call.people.iter().partition(|participant| is_ignored(participant.user));
-        let heard = heard.into_iter().map(|participant| {
-            if participant.is_muted { format!("{} (muted)", participant.name).into() } else { participant.name.clone() }
-        });
+        let (ignored, heard): (Vec<_>, Vec<_>) = call.people.iter().partition(|(user, _)| is_ignored(*user));
+        let heard = heard
+            .into_iter()
+            .map(|(_, present)| if present.is_muted { format!("{} (muted)", present.name).into() } else { present.name.clone() });
         let (heard, ignored) = (heard.collect(), ignored.len());
         Ok(describe(&CallStatus { is_stage: at.is_stage(), call, room, speech, heard, ignored }))
     }
@@ -131,15 +131,9 @@ impl CommandHandler {
         let listed = listed.into_iter().find(|listed| listed.id == channel);
         let listed = listed.ok_or_else(|| Answer::Refused(words::needs([&Need::Listen]).concat()))?;
         let server: Server = rest.ask(Request::guild(guild)).await.map_err(unanswered)?;
-        let roles = server.roles.iter().map(|role| (role.id, role.permissions)).collect();
-        let of_guild = Guild { id: guild, owner: server.owner_id, roles: &roles };
-        let overwrites = listed.permission_overwrites.as_deref().unwrap_or_default();
-        let at = Channel { overwrites, is_voice: permissions::is_voice(listed.kind), thread: None };
         let permissions_of = async |id| {
             let member: ServerMember = rest.ask(Request::member(guild, id)).await.map_err(unanswered)?;
-            let timed_out_until = member.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
-            let member = Member { id, roles: &member.roles, timed_out_until };
-            Ok::<_, Answer>(permissions::in_channel(&of_guild, &member, &at, self.discord.now()))
+            Ok::<_, Answer>(permissions::in_channel(&server, id, &member, &listed, self.discord.now()))
         };
         let (user_permissions, bot_permissions) = (permissions_of(person).await?, permissions_of(bot).await?);
         Ok(ChannelContext {

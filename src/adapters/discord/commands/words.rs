@@ -144,7 +144,6 @@ pub(super) fn refusal_text(refused: &Refused) -> String {
                 in_secs(retry_after)
             )
         }
-        Refused::NotYet(_) => "This version of the bot cannot do that.".to_owned(),
         Refused::Damaged(_) | Refused::Broken(_) => BROKEN.to_owned(),
     }
 }
@@ -195,7 +194,6 @@ mod tests {
             Refused::Damaged(hidden.into()),
             Refused::Broken(hidden.into()),
             Refused::Conflict(hidden.into()),
-            Refused::NotYet(hidden.into()),
             Refused::Unavailable { detail: hidden.into(), retry_after: None },
             Refused::TooMany { detail: hidden.into(), retry_after: std::time::Duration::from_secs(7) },
         ] {

@@ -5,38 +5,27 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
-use tokio::net::TcpStream;
-use tokio::runtime::Handle;
-use tokio::time::{Instant, Sleep, sleep, timeout};
-use tokio_websockets::{ClientBuilder, CloseCode, Connector, Error, Limits, MaybeTlsStream, Message, WebSocketStream};
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_websockets::Connector;
 
 use super::super::identify::CLOSE_TO_RESUME;
 use super::frame::MAX_FRAME_BYTES;
-use super::inflate::Inflate;
+use super::inflate::{Garbled, Inflate};
 use super::payload;
-use crate::http_client::cause;
+use crate::adapters::web_socket::{self, Connected};
 
 /// The protocol version, encoding and compression that the server uses (Discord's documentation, "Gateway", "Connecting").
 const QUERY: &str = "?v=10&encoding=json&compress=zlib-stream";
-/// The most unanswered pings. A peer that sends more does not read the answers, which would fill the memory.
-const MOST_PINGS: usize = 1_000;
-/// The timeout of the close handshake.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// An open connection. Dropping it closes it so that its session can be resumed.
 pub struct GatewaySocket {
     /// `None` after the connection ended.
-    socket: Option<Socket>,
+    socket: Option<Connected>,
     inflate: Inflate,
     heartbeats: Option<Heartbeats>,
     /// The number of the newest event that arrived.
     newest: Option<u64>,
-    /// Pings that arrived since the send buffer was empty.
-    pings: usize,
 }
 
 /// What was received, or why nothing more will be.
@@ -66,10 +55,8 @@ impl GatewaySocket {
     /// A description of why no connection was established.
     pub async fn open(url: &str, connector: &Connector) -> Result<Self, String> {
         let address = format!("{url}/{QUERY}");
-        let builder = ClientBuilder::new().uri(&address).map_err(|error| error.to_string())?;
-        let limits = Limits::default().max_payload_len(Some(MAX_FRAME_BYTES));
-        let (socket, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| cause(&error))?;
-        Ok(Self { socket: Some(socket), inflate: Inflate::new(), heartbeats: None, newest: None, pings: 0 })
+        let socket = Connected::open(&address, connector, MAX_FRAME_BYTES).await?;
+        Ok(Self { socket: Some(socket), inflate: Inflate::new(), heartbeats: None, newest: None })
     }
 
     /// Receives the next frame. Data is sent only while this or [`Self::keep_sending_heartbeats`] is polled.
@@ -84,8 +71,7 @@ impl GatewaySocket {
     /// Queues a payload.
     pub fn send(&mut self, payload: &Value) {
         if let Some(socket) = &mut self.socket {
-            // A closed connection is reported by the next read.
-            let _ = socket.start_send_unpin(Message::text(payload.to_string()));
+            socket.send_text(payload.to_string());
         }
     }
 
@@ -127,8 +113,7 @@ impl GatewaySocket {
                 self.send_due_heartbeat(cx);
             }
             if let Some(socket) = &mut self.socket {
-                // The next read notices a broken connection.
-                let _ = socket.poll_flush_unpin(cx);
+                socket.poll_flush(cx);
             }
             Poll::Pending
         })
@@ -138,41 +123,24 @@ impl GatewaySocket {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         let missed = self.poll_heartbeat(cx);
         let Some(socket) = &mut self.socket else { return Poll::Ready(Received::Closed(None)) };
-        // Reading continues while data cannot be sent yet.
-        match socket.poll_flush_unpin(cx) {
-            Poll::Ready(Ok(())) => self.pings = 0,
-            Poll::Ready(Err(_)) => return Poll::Ready(Received::Closed(None)),
-            Poll::Pending => {}
-        }
         if missed == MissedAck::ForLong {
             return Poll::Ready(Received::Zombie);
         }
         loop {
-            let message = match socket.poll_next_unpin(cx) {
-                Poll::Ready(Some(Ok(message))) => message,
-                Poll::Ready(Some(Err(Error::Io(_))) | None) => return Poll::Ready(Received::Closed(None)),
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Received::Garbled),
+            let frame = match socket.poll(cx) {
+                Poll::Ready(web_socket::Received::Text(text)) => Ok(Some(text)),
+                Poll::Ready(web_socket::Received::Binary(bytes)) => self.inflate.take(&bytes),
+                Poll::Ready(web_socket::Received::Drained) => Ok(None),
+                Poll::Ready(web_socket::Received::Closed { is_garbled: true, .. }) => Err(Garbled),
+                Poll::Ready(web_socket::Received::Closed { code, .. }) => return Poll::Ready(Received::Closed(code)),
                 // An acknowledgement that had arrived would have been read by now.
                 Poll::Pending if missed == MissedAck::Now => return Poll::Ready(Received::Zombie),
                 Poll::Pending => return Poll::Pending,
             };
-            if let Some((code, _)) = message.as_close() {
-                return Poll::Ready(Received::Closed(Some(code.into()).filter(|_| code != CloseCode::NO_STATUS_RECEIVED)));
-            }
-            let received = match message.as_text() {
-                Some(text) => Some(Received::Frame(text.to_owned())),
-                None if message.is_binary() => match self.inflate.take(message.as_payload()) {
-                    Ok(frame) => frame.map(Received::Frame),
-                    Err(_) => Some(Received::Garbled),
-                },
-                None if message.is_ping() => {
-                    self.pings += 1;
-                    (self.pings > MOST_PINGS).then_some(Received::Garbled)
-                }
-                None => None,
-            };
-            if let Some(received) = received {
-                return Poll::Ready(received);
+            match frame {
+                Ok(Some(frame)) => return Poll::Ready(Received::Frame(frame)),
+                Ok(None) => {}
+                Err(Garbled) => return Poll::Ready(Received::Garbled),
             }
         }
     }
@@ -224,33 +192,21 @@ enum MissedAck {
 
 impl Drop for GatewaySocket {
     fn drop(&mut self) {
-        let Some(socket) = self.socket.take() else { return };
-        // Without a runtime the connection is cut, which also leaves the session resumable.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(close(socket));
+        // Discord repeats frames that arrive now.
+        if let Some(socket) = self.socket.take() {
+            socket.close(CLOSE_TO_RESUME);
         }
     }
 }
 
-/// Closes a connection, unless it is closing already.
-async fn close(mut socket: Socket) {
-    let closing = async {
-        let code = CloseCode::try_from(CLOSE_TO_RESUME).ok();
-        if socket.send(Message::close(code, "")).await.is_ok() {
-            // Discord repeats frames that arrive now.
-            while let Some(Ok(_)) = socket.next().await {}
-        }
-    };
-    // A peer that does not answer in time is dropped.
-    let _ = timeout(CLOSE_TIMEOUT, closing).await;
-}
-
 #[cfg(test)]
 mod tests {
+    use futures_util::SinkExt as _;
     use tokio::net::TcpListener;
     use tokio_tungstenite::tungstenite::Message as ServerMessage;
 
     use super::*;
+    use crate::adapters::web_socket::MOST_PINGS;
 
     #[tokio::test]
     async fn pings_are_answered_but_a_flood_of_them_ends_the_connection() {

@@ -10,7 +10,7 @@ const ANA: u64 = 1_001;
 const BOB: u64 = 1_002;
 const BOT: u64 = 9_000;
 const APPLICATION: u64 = 9_001;
-const OUR_WEBHOOK: u64 = 9_002;
+const US: Bot = Bot { user: id(BOT), application: id(APPLICATION) };
 
 #[test]
 fn markup_is_replaced_by_names() {
@@ -177,7 +177,6 @@ fn the_sender_depends_only_on_ids() {
         ("a bot", by(User { bot: Some(true), ..user(5, "Beep") }), by_other(5, "Beep", Role::Bot)),
         ("a webhook", webhook(6, Some(7)), by_other(6, "Aria", Role::Bot)),
         ("a webhook without owner", webhook(6, None), by_other(6, "Aria", Role::Bot)),
-        ("our webhook", webhook(OUR_WEBHOOK, None), ours.clone()),
         ("our application's webhook", webhook(6, Some(APPLICATION)), ours),
         ("our bot", by(our_bot()), Sender::Ours(None)),
         ("our answer", Referenced { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, Sender::Ours(None)),
@@ -244,8 +243,7 @@ proptest! {
 }
 
 fn read(message: &Message) -> Incoming {
-    let webhooks = BTreeSet::from([id(OUR_WEBHOOK)]);
-    classify(message, &OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
+    classify(message, US, &Town)
 }
 
 pub fn accepted(message: &Message) -> InboundMessage {

@@ -1,13 +1,8 @@
 //! Handles messages: checks whether a channel has companions, and hands its messages over.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
 use serde_json::value::RawValue;
-use tokio::time::{Instant, timeout};
 
-use super::super::incoming::{IgnoreReason, Incoming, OwnIds, classify};
-use super::super::rest::Request;
+use super::super::incoming::{IgnoreReason, Incoming, classify};
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::handover::until_accepted;
@@ -15,11 +10,6 @@ use super::lanes::{ReceivedMessage, Work};
 use super::{Intake, SharedIntake};
 use crate::domain::message::Role;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
-
-/// The wait before Discord's time is requested again.
-const CLOCK_RETRY: Duration = Duration::from_secs(30);
-/// The longest time that a message waits for Discord's time.
-const CLOCK_WAIT: Duration = Duration::from_secs(3);
 
 impl Intake {
     pub(super) fn message_created(&self, at: wire::MessageLocation, data: Box<RawValue>) -> Vec<Work> {
@@ -73,7 +63,6 @@ impl SharedIntake {
             return false;
         }
         let bot = self.bot_ids().await;
-        self.refresh_clock().await;
         let message: wire::Message = match serde_json::from_str(received.data.get()) {
             Ok(message) => message,
             Err(error) => {
@@ -82,9 +71,7 @@ impl SharedIntake {
                 return false;
             }
         };
-        // Discord reports the application with each message of a webhook that the application created, so no list of webhooks is needed.
-        let own_ids = OwnIds { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
-        let incoming = classify(&message, &own_ids, &self.discord.cache().names(received.guild));
+        let incoming = classify(&message, bot, &self.discord.cache().names(received.guild));
         if received.is_edit {
             self.hand_over_edit(received, &channel_ref, incoming).await
         } else {
@@ -142,26 +129,6 @@ impl SharedIntake {
             }
         }
         accepted.is_some()
-    }
-
-    /// Makes a request to learn Discord's time, if this machine's clock was set since the last response. Without it, the age of messages is
-    /// unknown. One message waits for the response, for at most [`CLOCK_WAIT`]; the others do not wait.
-    async fn refresh_clock(&self) {
-        if !self.discord.clocks().was_set() {
-            return;
-        }
-        {
-            let mut asked_at = self.clock_requested_at.lock();
-            if asked_at.is_some_and(|at| at.elapsed() < CLOCK_RETRY) {
-                return;
-            }
-            *asked_at = Some(Instant::now());
-        }
-        match timeout(CLOCK_WAIT, self.discord.rest().send(&Request::gateway())).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "this machine's clock was set, and Discord's time cannot be requested"),
-            Err(_) => tracing::debug!("this machine's clock was set, and Discord's time is not known in time"),
-        }
     }
 
     /// Marks a message as received though it is not journaled, so that the backfill does not read it again after a downtime.

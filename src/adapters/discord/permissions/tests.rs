@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use serde_json::json;
 use twilight_model::id::Id;
 
 use super::super::snowflake::id;
@@ -10,11 +11,9 @@ const BOT: Snowflake = id(3);
 const ROLE: Snowflake = id(10);
 const OTHER_ROLE: Snowflake = id(11);
 const NOW: Moment = Moment::from_micros(1_000);
-const TEXT: Channel<'_> = Channel { overwrites: &[], is_voice: false, thread: None };
 
 const VIEW: Permissions = Permissions::VIEW_CHANNEL;
 const SEND: Permissions = Permissions::SEND_MESSAGES;
-const THREADS: Permissions = Permissions::SEND_MESSAGES_IN_THREADS;
 const HISTORY: Permissions = Permissions::READ_MESSAGE_HISTORY;
 const WEBHOOKS: Permissions = Permissions::MANAGE_WEBHOOKS;
 const NONE: Permissions = Permissions::empty();
@@ -22,15 +21,14 @@ const NONE: Permissions = Permissions::empty();
 #[test]
 fn an_invitation_requests_the_needed_permissions() {
     assert_eq!(invitation().bits(), 275_414_846_464);
-    assert_eq!(missing(invitation(), &TEXT), []);
-    assert_eq!(missing(invitation(), &thread(Thread::default())), []);
+    assert_eq!(missing(invitation(), Place::Text), []);
+    assert_eq!(missing(invitation(), Place::Thread { is_locked: false }), []);
 }
 
 #[test]
 fn roles_add_up_in_a_guild() {
     let with = |everybody, role, other, roles: &[Snowflake]| {
-        let all = BTreeMap::from([(GUILD, everybody), (ROLE, role), (OTHER_ROLE, other)]);
-        in_guild(&guild(&all), &Member { roles, ..bot() })
+        in_guild(&guild([(GUILD, everybody), (ROLE, role), (OTHER_ROLE, other)]), BOT, &member(roles, None))
     };
 
     assert_eq!(with(VIEW, SEND, HISTORY, &[ROLE]), VIEW | SEND);
@@ -41,7 +39,7 @@ fn roles_add_up_in_a_guild() {
 
 #[test]
 fn overwrites_apply_in_order() {
-    let member = |allow, deny| on_member(BOT, allow, deny);
+    let own = |allow, deny| on_member(BOT, allow, deny);
     for (name, overwrites, sends) in [
         ("none", vec![], true),
         ("everybody may not", vec![on_role(GUILD, NONE, SEND)], false),
@@ -49,14 +47,14 @@ fn overwrites_apply_in_order() {
         ("in any order", vec![on_role(ROLE, SEND, NONE), on_role(GUILD, NONE, SEND)], true),
         ("one role may, one may not", vec![on_role(OTHER_ROLE, NONE, SEND), on_role(ROLE, SEND, NONE)], true),
         ("one role may not, one may", vec![on_role(ROLE, SEND, NONE), on_role(OTHER_ROLE, NONE, SEND)], true),
-        ("the member may not", vec![on_role(ROLE, SEND, NONE), member(NONE, SEND)], false),
-        ("the member may", vec![on_role(ROLE, NONE, SEND), member(SEND, NONE)], true),
-        ("both at once", vec![member(SEND, SEND)], true),
+        ("the member may not", vec![on_role(ROLE, SEND, NONE), own(NONE, SEND)], false),
+        ("the member may", vec![on_role(ROLE, NONE, SEND), own(SEND, NONE)], true),
+        ("both at once", vec![own(SEND, SEND)], true),
         ("a role that it does not have", vec![on_role(id(99), NONE, SEND)], true),
         ("another member", vec![on_member(OWNER, NONE, SEND)], true),
         ("a member with the guild's id", vec![on_member(GUILD, NONE, SEND)], true),
     ] {
-        let may = may(VIEW | SEND, &Channel { overwrites: &overwrites, ..TEXT });
+        let may = may(VIEW | SEND, &text(overwrites));
 
         assert_eq!(may.contains(SEND), sends, "{name}");
     }
@@ -64,66 +62,51 @@ fn overwrites_apply_in_order() {
 
 #[test]
 fn owners_and_administrators_have_all_permissions_even_during_a_timeout() {
-    let roles = BTreeMap::from([(GUILD, NONE), (ROLE, Permissions::ADMINISTRATOR)]);
-    let denied = [on_role(GUILD, NONE, Permissions::all())];
-    let channel = Channel { overwrites: &denied, ..thread(Thread { is_private: true, is_locked: true, is_member: false }) };
-    let silenced = Member { timed_out_until: Some(Moment::from_micros(2_000)), ..bot() };
+    let guild = guild([(GUILD, NONE), (ROLE, Permissions::ADMINISTRATOR)]);
+    let channel = text(vec![on_role(GUILD, NONE, Permissions::all())]);
+    let silenced = |roles| member(roles, Some("1970-01-01T00:00:00.002Z"));
 
-    assert_eq!(in_channel(&guild(&roles), &silenced, &channel, NOW), Permissions::all());
-    assert_eq!(in_channel(&guild(&roles), &Member { id: OWNER, roles: &[], ..silenced }, &channel, NOW), Permissions::all());
+    assert_eq!(in_channel(&guild, BOT, &silenced(&[ROLE]), &channel, NOW), Permissions::all());
+    assert_eq!(in_channel(&guild, OWNER, &silenced(&[]), &channel, NOW), Permissions::all());
 }
 
 #[test]
 fn a_member_in_a_timeout_may_only_view() {
-    let roles = BTreeMap::from([(GUILD, VIEW | SEND | HISTORY | WEBHOOKS)]);
-    let until = |until| Member { timed_out_until: Some(Moment::from_micros(until)), ..bot() };
+    let guild = guild([(GUILD, VIEW | SEND | HISTORY | WEBHOOKS)]);
+    let until = |until| in_channel(&guild, BOT, &member(&[], Some(until)), &text(vec![]), NOW);
 
-    assert_eq!(in_channel(&guild(&roles), &until(1_001), &TEXT, NOW), VIEW | HISTORY);
-    assert_eq!(in_channel(&guild(&roles), &until(1_000), &TEXT, NOW), VIEW | SEND | HISTORY | WEBHOOKS);
+    assert_eq!(until("1970-01-01T00:00:00.001001Z"), VIEW | HISTORY);
+    assert_eq!(until("1970-01-01T00:00:00.001000Z"), VIEW | SEND | HISTORY | WEBHOOKS);
 }
 
 #[test]
 fn some_permissions_depend_on_others() {
     let files = Permissions::ATTACH_FILES | Permissions::MENTION_EVERYONE;
 
-    assert_eq!(may(SEND | WEBHOOKS, &TEXT), NONE);
-    assert_eq!(may(VIEW | files, &TEXT), VIEW);
-    assert_eq!(may(VIEW | SEND | files, &TEXT), VIEW | SEND | files);
-    assert_eq!(may(VIEW | SEND | files, &thread(Thread::default())), VIEW);
-    assert_eq!(may(VIEW | THREADS | files, &thread(Thread::default())), VIEW | THREADS | files);
-    assert_eq!(may(VIEW | SEND | WEBHOOKS, &Channel { is_voice: true, ..TEXT }), VIEW);
-    assert_eq!(may(VIEW | Permissions::CONNECT, &Channel { is_voice: true, ..TEXT }), VIEW | Permissions::CONNECT);
-}
+    let voice = ServerChannel { kind: ChannelType::GuildVoice, ..text(vec![]) };
 
-#[test]
-fn private_and_locked_threads_are_for_members_and_moderators() {
-    let private = |is_member| thread(Thread { is_private: true, is_member, is_locked: false });
-    let locked = thread(Thread { is_locked: true, ..Thread::default() });
-    let moderator = Permissions::MANAGE_THREADS;
-
-    assert_eq!(may(VIEW | THREADS, &private(false)), NONE);
-    assert_eq!(may(VIEW | THREADS, &private(true)), VIEW | THREADS);
-    assert_eq!(may(VIEW | THREADS | moderator, &private(false)), VIEW | THREADS | moderator);
-    assert_eq!(may(VIEW | THREADS, &locked), VIEW);
-    assert_eq!(may(VIEW | THREADS | moderator, &locked), VIEW | THREADS | moderator);
+    assert_eq!(may(SEND | WEBHOOKS, &text(vec![])), NONE);
+    assert_eq!(may(VIEW | files, &text(vec![])), VIEW);
+    assert_eq!(may(VIEW | SEND | files, &text(vec![])), VIEW | SEND | files);
+    assert_eq!(may(VIEW | SEND | WEBHOOKS, &voice), VIEW);
+    assert_eq!(may(VIEW | Permissions::CONNECT, &voice), VIEW | Permissions::CONNECT);
 }
 
 #[test]
 fn missing_needs_are_listed_by_importance() {
-    let locked = thread(Thread { is_locked: true, ..Thread::default() });
-    let voice = Channel { is_voice: true, ..TEXT };
-    for (permissions, channel, expected) in [
-        (NONE, TEXT, &[Need::Listen][..]),
-        (VIEW, voice, &[Need::Enter]),
-        (VIEW, TEXT, &[Need::Webhooks, Need::ReadBack, Need::Send]),
-        (VIEW | SEND | WEBHOOKS, TEXT, &[Need::ReadBack]),
-        (VIEW | HISTORY | WEBHOOKS, thread(Thread::default()), &[Need::SendInThreads]),
+    let [open, locked] = [false, true].map(|is_locked| Place::Thread { is_locked });
+    for (permissions, place, expected) in [
+        (NONE, Place::Text, &[Need::Listen][..]),
+        (VIEW, Place::Voice, &[Need::Enter]),
+        (VIEW, Place::Text, &[Need::Webhooks, Need::ReadBack, Need::Send]),
+        (VIEW | SEND | WEBHOOKS, Place::Text, &[Need::ReadBack]),
+        (VIEW | HISTORY | WEBHOOKS, open, &[Need::SendInThreads]),
         (VIEW | HISTORY | WEBHOOKS, locked, &[Need::Unlocked]),
         (VIEW | HISTORY | WEBHOOKS | Permissions::MANAGE_THREADS, locked, &[Need::SendInThreads]),
         (Permissions::all(), locked, &[]),
         (Permissions::ADMINISTRATOR, locked, &[]),
     ] {
-        assert_eq!(missing(permissions, &channel), expected, "{permissions:?} {channel:?}");
+        assert_eq!(missing(permissions, place), expected, "{permissions:?} {place:?}");
     }
 }
 
@@ -181,27 +164,28 @@ proptest! {
             expected = allowed || (expected && !denied);
         }
 
-        let may = may(VIEW | given(base), &Channel { overwrites: &overwrites, ..TEXT });
+        let may = may(VIEW | given(base), &text(overwrites));
         prop_assert_eq!(may.contains(WEBHOOKS), expected);
     }
 }
 
 /// The bot's permissions in the channel, if its role has these in the guild.
-fn may(permissions: Permissions, channel: &Channel<'_>) -> Permissions {
-    let roles = BTreeMap::from([(GUILD, NONE), (ROLE, permissions), (OTHER_ROLE, NONE)]);
-    in_channel(&guild(&roles), &bot(), channel, NOW)
+fn may(permissions: Permissions, channel: &ServerChannel) -> Permissions {
+    let guild = guild([(GUILD, NONE), (ROLE, permissions), (OTHER_ROLE, NONE)]);
+    in_channel(&guild, BOT, &member(&[ROLE, OTHER_ROLE], None), channel, NOW)
 }
 
-const fn guild(roles: &BTreeMap<Snowflake, Permissions>) -> Guild<'_> {
-    Guild { id: GUILD, owner: OWNER, roles }
+fn guild<const N: usize>(roles: [(Snowflake, Permissions); N]) -> Server {
+    let roles = roles.map(|(id, permissions)| ServerRole { id, permissions }).into();
+    Server { id: GUILD, name: String::new(), owner_id: OWNER, roles }
 }
 
-const fn bot() -> Member<'static> {
-    Member { id: BOT, roles: &[ROLE, OTHER_ROLE], timed_out_until: None }
+fn member(roles: &[Snowflake], timed_out_until: Option<&str>) -> ServerMember {
+    serde_json::from_value(json!({ "roles": roles, "communication_disabled_until": timed_out_until })).unwrap()
 }
 
-const fn thread(thread: Thread) -> Channel<'static> {
-    Channel { thread: Some(thread), ..TEXT }
+const fn text(overwrites: Vec<PermissionOverwrite>) -> ServerChannel {
+    ServerChannel { id: id(20), kind: ChannelType::GuildText, name: None, permission_overwrites: Some(overwrites) }
 }
 
 const fn on_role(role: Snowflake, allow: Permissions, deny: Permissions) -> PermissionOverwrite {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::names;
 use super::super::outgoing::{self, is_same};
 use super::super::permissions::Need;
-use super::super::reconcile::{History, OutboxPart, ReadMessage, Speaker, State, Verdict, reconcile};
+use super::super::reconcile::{History, ReadMessage, Speaker, Verdict, reconcile};
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
@@ -56,17 +56,11 @@ impl Discord {
             self.fetch_withheld(channel, bot, withheld).await?;
         }
         let messages = messages.iter().map(|message| read(message, bot, own(message), rendered)).collect();
-        let parts = [OutboxPart { content: rendered.content.clone(), state: State::Sending }];
-        let verdicts = reconcile(&parts, &speaker, Some(after), &History { messages, is_complete }, taken);
-        match verdicts.first() {
-            Some(Verdict::Posted(message)) => Ok(Some(*message)),
-            Some(Verdict::Missing | Verdict::Gone) => Ok(None),
-            Some(Verdict::Unconfirmed) | None if !is_complete => {
-                Err(NotRead::Never("too many messages were posted since".to_owned()))
-            }
-            Some(Verdict::Unconfirmed) | None => {
-                Err(NotRead::Never("a later message of the companion may be it, or was edited".to_owned()))
-            }
+        match reconcile(&rendered.content, &speaker, after, &History { messages, is_complete }, taken) {
+            Verdict::Posted(message) => Ok(Some(message)),
+            Verdict::Missing => Ok(None),
+            Verdict::Unconfirmed if !is_complete => Err(NotRead::Never("too many messages were posted since".to_owned())),
+            Verdict::Unconfirmed => Err(NotRead::Never("a later message of the companion may be it, or was edited".to_owned())),
         }
     }
 

@@ -181,6 +181,7 @@ impl Connection {
     }
 
     /// The frames that wait to be sent.
+    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.talk.speaking.waiting()
     }

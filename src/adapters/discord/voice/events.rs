@@ -44,6 +44,4 @@ pub struct Sent {
     pub reply: u64,
     /// The frames of it that have left this machine. What is heard is about 200 ms behind.
     pub frames: u32,
-    /// The frames that wait, also those of later replies.
-    pub waiting: usize,
 }

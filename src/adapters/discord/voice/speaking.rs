@@ -77,6 +77,7 @@ impl Speaking {
     }
 
     /// The frames that wait.
+    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -127,7 +128,7 @@ impl Speaking {
     pub fn tell(&mut self) -> Option<Sent> {
         let (reply, frames) = self.reply?;
         self.told = frames;
-        Some(Sent { reply, frames, waiting: self.waiting.len() })
+        Some(Sent { reply, frames })
     }
 
     fn target(&self) -> f32 {

@@ -1,6 +1,5 @@
 //! The task of a voice connection: owns the sockets, and carries out what [`Connection`] decides.
 
-use std::collections::VecDeque;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -12,24 +11,24 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_websockets::Connector;
 
-use super::commands::{Command, Commands, Full};
 use super::connection::{Connection, Effect};
 use super::counts::Counts;
 use super::datagrams::Datagrams;
 use super::events::Event;
+use super::messages::MAX_MESSAGE_BYTES;
 use super::metrics::Metrics;
 use super::server::Server;
-use super::socket::{Received, Socket};
 use super::speaking::Frame;
+use crate::adapters::web_socket::{Connected, Received};
 use crate::domain::moment::Moment;
 use crate::ports::audio::Encoder;
 use crate::telemetry::instruments::Instruments;
 
 const TICK: Duration = Duration::from_millis(20);
-/// The events that wait for their receiver. Beyond it, packets of people are dropped and counted.
-const EVENTS: usize = 512;
-/// The other events that wait beyond these.
-const MOST_OWED: usize = 512;
+/// The events that wait for their receiver. Half of the room is not for packets of people. What finds none is dropped and counted.
+const EVENTS: usize = 1_024;
+/// The commands that wait for the task. It takes them at once, so one that finds no room is lost with the task.
+const COMMANDS: usize = 1_024;
 /// Longer than any datagram of audio.
 const DATAGRAM_BYTES: usize = 4 << 10;
 /// After so many ticks in a row with an error and without a datagram, the socket for datagrams is useless.
@@ -45,9 +44,22 @@ pub struct Options {
     pub instruments: Instruments,
 }
 
+/// Something to do.
+enum Command {
+    /// Say these frames of a reply after what waits.
+    Play(u64, Vec<Frame>),
+    /// Be quieter, or not any more.
+    Duck(bool),
+    /// Drop what waits.
+    Flush,
+    /// Go on at another server.
+    Move(Server),
+    Leave,
+}
+
 /// A connection to a voice call. Dropping it leaves the call.
 pub struct VoiceConnection {
-    commands: Arc<Commands>,
+    commands: mpsc::Sender<Command>,
     counts: Arc<Mutex<Counts>>,
 }
 
@@ -55,13 +67,13 @@ impl VoiceConnection {
     /// Enters a call, in a task of its own. The events end with [`Event::Ended`].
     pub fn open(server: Server, encoder: Box<dyn Encoder>, options: Options) -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(EVENTS);
-        let commands = Arc::new(Commands::default());
+        let (commands, taken) = mpsc::channel(COMMANDS);
         let counts = Arc::new(Mutex::new(Counts::default()));
         let started = Instant::now();
         let task = Task {
             guild: server.guild,
             connection: Connection::new(server, encoder, Moment::ZERO),
-            commands: commands.clone(),
+            commands: taken,
             counts: counts.clone(),
             metrics: Metrics::new(options.instruments.clone()),
             options,
@@ -73,68 +85,57 @@ impl VoiceConnection {
             errors: 0,
             is_failing: false,
             events,
-            owed: VecDeque::new(),
             unread: 0,
-            has_ended: false,
+            end: None,
         };
         tokio::spawn(task.run());
         (Self { commands, counts }, receiver)
     }
 
-    /// Says these frames of a reply after what waits.
-    ///
-    /// # Errors
-    /// More wait than there is room for ([`MOST_WAITING`](super::MOST_WAITING)). The frames come back; try again when some were sent.
-    pub fn play(&self, reply: u64, frames: Vec<Frame>) -> Result<(), Full> {
-        self.commands.play(reply, frames)
-    }
-
-    /// The frames that wait to be sent.
-    pub fn waiting(&self) -> usize {
-        self.commands.frames()
+    /// Says these frames of a reply after what waits. What is more than [`MOST_WAITING`](super::MOST_WAITING) is dropped and counted.
+    pub fn play(&self, reply: u64, frames: Vec<Frame>) {
+        self.send(Command::Play(reply, frames));
     }
 
     /// Makes companions quieter by 12 dB, or not any more, from the next frame on.
     pub fn duck(&self, on: bool) {
-        self.commands.add(Command::Duck(on));
+        self.send(Command::Duck(on));
     }
 
     /// Drops everything that waits. [`Event::Sent`] tells how much of the newest reply was sent, unless none was.
     pub fn flush(&self) {
-        self.commands.add(Command::Flush);
+        self.send(Command::Flush);
     }
 
     /// Goes on at another server, as `VOICE_SERVER_UPDATE` demands.
     pub fn move_to(&self, server: Server) {
-        self.commands.add(Command::Move(server));
+        self.send(Command::Move(server));
     }
 
     pub fn leave(&self) {
-        self.commands.add(Command::Leave);
+        self.send(Command::Leave);
     }
 
     /// What was counted, as of the last 20 ms.
     pub fn counts(&self) -> Counts {
         *self.counts.lock()
     }
-}
 
-impl Drop for VoiceConnection {
-    fn drop(&mut self) {
-        self.commands.add(Command::Leave);
+    fn send(&self, command: Command) {
+        let _ = self.commands.try_send(command);
     }
 }
 
 struct Task {
     guild: u64,
     connection: Connection,
-    commands: Arc<Commands>,
+    commands: mpsc::Receiver<Command>,
     counts: Arc<Mutex<Counts>>,
     metrics: Metrics,
     options: Options,
     started: Instant,
     next_tick: Instant,
-    socket: Option<Box<Socket>>,
+    socket: Option<Box<Connected>>,
     opening: Option<Opening>,
     datagrams: Option<Datagrams>,
     errors: u32,
@@ -142,18 +143,17 @@ struct Task {
     is_failing: bool,
     events: mpsc::Sender<Event>,
     /// Events for which there was no room.
-    owed: VecDeque<Event>,
-    /// Packets that were dropped for that.
     unread: u64,
-    has_ended: bool,
+    /// The last event, once it is known.
+    end: Option<Event>,
 }
 
 type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
-type Opened = Result<Box<Socket>, String>;
+type Opened = Result<Box<Connected>, String>;
 
 /// What the task waits for.
 enum Woken {
-    Commands(VecDeque<Command>),
+    Command(Command),
     Tick,
     Opened(Opened),
     Received(Received),
@@ -164,9 +164,9 @@ impl Task {
     async fn run(mut self) {
         let mut buffer = vec![0; DATAGRAM_BYTES];
         self.carry_out();
-        while !self.has_ended {
+        while self.end.is_none() {
             match self.wait(&mut buffer).await {
-                Woken::Commands(commands) => commands.into_iter().for_each(|command| self.command(command)),
+                Woken::Command(command) => self.command(command),
                 Woken::Tick => self.tick(),
                 Woken::Opened(Ok(socket)) => {
                     (self.opening, self.socket) = (None, Some(socket));
@@ -179,11 +179,12 @@ impl Task {
                 }
                 Woken::Received(Received::Text(text)) => self.connection.text(&text, self.now()),
                 Woken::Received(Received::Binary(bytes)) => self.connection.binary(&bytes, self.now()),
-                Woken::Received(Received::Closed(code)) => {
+                Woken::Received(Received::Closed { code, .. }) => {
                     tracing::info!(guild = self.guild, code, "voice connection closed");
                     self.socket = None;
                     self.connection.closed(code, self.now());
                 }
+                Woken::Received(Received::Drained) => {}
                 Woken::Datagram(Ok(length)) => {
                     self.errors = 0;
                     self.connection.datagram(&mut buffer[..length], self.now());
@@ -193,10 +194,9 @@ impl Task {
             self.carry_out();
         }
         self.publish();
-        for event in self.owed {
-            if self.events.send(event).await.is_err() {
-                break;
-            }
+        if let Some(end) = self.end {
+            // Its receiver may be gone.
+            let _ = self.events.send(end).await;
         }
     }
 
@@ -204,7 +204,7 @@ impl Task {
         let datagrams = self.datagrams.as_ref().filter(|_| !self.is_failing);
         tokio::select! {
             biased;
-            commands = self.commands.take() => Woken::Commands(commands),
+            command = self.commands.recv() => Woken::Command(command.unwrap_or(Command::Leave)),
             () = sleep_until(self.next_tick) => Woken::Tick,
             opened = when(self.opening.as_mut()) => Woken::Opened(opened),
             received = receive(self.socket.as_mut()) => Woken::Received(received),
@@ -275,8 +275,6 @@ impl Task {
                 Effect::Report(event) => self.report(event),
             }
         }
-        self.commands.set_taken(self.connection.waiting());
-        self.pay();
     }
 
     fn open(&mut self, address: &str) {
@@ -284,7 +282,7 @@ impl Task {
         let url = format!("{scheme}://{address}");
         let connector = self.options.connector.clone();
         self.socket = None;
-        self.opening = Some(Box::pin(async move { Socket::open(&url, &connector).await.map(Box::new) }));
+        self.opening = Some(Box::pin(async move { Connected::open(&url, &connector, MAX_MESSAGE_BYTES).await.map(Box::new) }));
     }
 
     fn open_datagrams(&mut self, address: SocketAddr) {
@@ -303,44 +301,20 @@ impl Task {
             Event::Connected | Event::Resuming | Event::Resumed => tracing::debug!(guild = self.guild, ?event, "voice call"),
             Event::Ended(ended) => {
                 tracing::info!(guild = self.guild, ?ended, "voice call ended");
-                self.has_ended = true;
+                self.end = Some(event);
+                return;
             }
             _ => {}
         }
-        let is_heard = matches!(event, Event::Heard(_));
-        if is_heard && !self.owed.is_empty() {
+        if matches!(event, Event::Heard(_)) && self.events.capacity() <= EVENTS / 2 {
             self.unread += 1;
             return;
         }
-        if self.owed.is_empty() {
-            match self.events.try_send(event) {
-                Ok(()) => {}
-                Err(mpsc::error::TrySendError::Full(_)) if is_heard => self.unread += 1,
-                Err(mpsc::error::TrySendError::Full(event)) => self.owed.push_back(event),
-                // Nobody listens any more.
-                Err(mpsc::error::TrySendError::Closed(_)) => self.connection.leave(),
-            }
-            return;
-        }
-        // The newest counts replace those before.
-        if let (Event::Sent(sent), Some(Event::Sent(before))) = (&event, self.owed.back_mut())
-            && sent.reply == before.reply
-        {
-            *before = *sent;
-        } else if self.owed.len() < MOST_OWED || self.has_ended {
-            self.owed.push_back(event);
-        } else {
-            self.unread += 1;
-        }
-    }
-
-    /// Hands over what is owed.
-    fn pay(&mut self) {
-        while !self.owed.is_empty()
-            && let Ok(permit) = self.events.try_reserve()
-            && let Some(event) = self.owed.pop_front()
-        {
-            permit.send(event);
+        match self.events.try_send(event) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(_)) => self.unread += 1,
+            // Nobody listens any more.
+            Err(mpsc::error::TrySendError::Closed(_)) => self.connection.leave(),
         }
     }
 
@@ -359,7 +333,7 @@ async fn when(opening: Option<&mut Opening>) -> Opened {
     }
 }
 
-async fn receive(socket: Option<&mut Box<Socket>>) -> Received {
+async fn receive(socket: Option<&mut Box<Connected>>) -> Received {
     match socket {
         Some(socket) => socket.next().await,
         None => pending().await,

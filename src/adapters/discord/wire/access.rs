@@ -7,6 +7,8 @@ use twilight_model::channel::permission_overwrite::PermissionOverwrite;
 use twilight_model::guild::Permissions;
 
 use super::super::snowflake::Snowflake;
+use crate::domain::moment::Moment;
+use crate::ports::backend::stamp;
 
 /// A guild with its roles.
 #[derive(Debug, Deserialize)]
@@ -29,7 +31,15 @@ pub struct ServerRole {
 pub struct ServerMember {
     #[serde(default)]
     pub roles: Vec<Snowflake>,
-    pub communication_disabled_until: Option<String>,
+    communication_disabled_until: Option<String>,
+}
+
+impl ServerMember {
+    /// Whether moderators have taken nearly all permissions from the member for a while.
+    pub fn is_timed_out(&self, now: Moment) -> bool {
+        let until = self.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
+        until.is_some_and(|until| now < until)
+    }
 }
 
 /// A channel of a guild, without threads.

@@ -8,7 +8,9 @@ use tokio::time::{Instant, timeout_at};
 use super::OpenAi;
 use crate::adapters::endpoint::body::{self, MAX_ERROR_BYTES};
 use crate::adapters::endpoint::failure::{Broken, shortened, text_in};
+use crate::adapters::endpoint::fields::fields;
 use crate::adapters::endpoint::first::First;
+use crate::adapters::endpoint::service::Service;
 use crate::adapters::endpoint::told::Told;
 use crate::ports::language_model::NoAnswer;
 
@@ -32,17 +34,6 @@ struct List<'a> {
     models: Option<&'a RawValue>,
 }
 
-/// An entry of the list.
-#[derive(Deserialize)]
-struct Named<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-}
-
 impl OpenAi {
     /// The names of its models, in the order of the alphabet.
     ///
@@ -54,15 +45,16 @@ impl OpenAi {
     }
 
     async fn names_by(&self, by: Instant) -> Result<Vec<String>, NoAnswer> {
-        let sent = self.http.get(self.names_url.clone()).headers(self.headers()?).send().await;
-        let response = sent.map_err(|broke| self.failures.of_connection(broke))?;
+        let Service { http, headers, failures, .. } = &self.service;
+        let sent = http.get(self.service.beneath("models")).headers(headers.clone()).send().await;
+        let response = sent.map_err(|broke| failures.of_connection(broke))?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status != StatusCode::OK {
             let body = body::of_error(response, by).await;
-            return Err(self.failures.of_status(status, &headers, &body));
+            return Err(failures.of_status(status, &headers, &body));
         }
-        let body = body::whole(response, MAX_BYTES, self.idle_timeout, &self.failures).await?;
-        let mut names = read(&body).map_err(|error| self.failures.in_answer(error))?;
+        let body = body::whole(response, MAX_BYTES, self.idle_timeout, failures).await?;
+        let mut names = read(&body).map_err(|error| failures.in_answer(error))?;
         names.sort_unstable();
         names.dedup();
         names.truncate(MOST_NAMES);
@@ -92,10 +84,9 @@ fn read(body: &[u8]) -> Result<Vec<String>, Broken> {
 }
 
 fn name(entry: &RawValue) -> Option<String> {
-    let named = || serde_json::from_str::<Named<'_>>(entry.get()).ok();
     let name = text_in(entry).or_else(|| {
-        let Named { id, name, model } = named()?;
-        [id, name, model].into_iter().flatten().find_map(|value| text_in(value).or_else(|| number_in(value)))
+        let named = fields(entry.get(), ["id", "name", "model"]).ok()?;
+        named.into_iter().flatten().find_map(|value| text_in(value).or_else(|| number_in(value)))
     });
     name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty())
 }

@@ -1,7 +1,7 @@
 //! The connection that the sentences share. It is opened when it is needed, and closed when it is not used for a while.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use tokio::time::Instant;
 use super::making::{Made, Making};
 use super::wire::{Failed, Message, cancelling};
 use crate::adapters::endpoint::failure::Broken;
-use crate::adapters::endpoint::web_socket::{Received, WebSocket};
-use crate::adapters::speech::synthesis_service::{MAX_MESSAGE_BYTES, Sockets};
+use crate::adapters::endpoint::service::Service;
+use crate::adapters::speech::MAX_MESSAGE_BYTES;
+use crate::adapters::web_socket::{NORMAL_CLOSURE, Received, WebSocket};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence};
 
@@ -26,12 +27,10 @@ const SILENT: Duration = Duration::from_secs(2);
 /// The most pieces that wait for the reader of one sentence.
 const WAITING: usize = 1_024;
 
-/// What opens connections, and what they count.
+/// What opens connections.
 pub(super) struct Opener {
-    pub sockets: Sockets,
+    pub service: Service,
     pub timeout: Duration,
-    /// Messages that belong to no sentence, such as those that were on their way when it was cancelled.
-    pub ignored: AtomicU64,
 }
 
 /// A connection that is open, or about to be.
@@ -124,7 +123,7 @@ impl Drop for Listening {
 /// Serves a connection until nobody uses it, or it is lost.
 async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
     let query = [("cartesia_version", VERSION)];
-    let mut socket = match opener.sockets.open(&PATH, &query, MAX_MESSAGE_BYTES, opener.timeout).await {
+    let mut socket = match opener.service.open_socket(&PATH, &query, MAX_MESSAGE_BYTES, opener.timeout).await {
         Ok(socket) => socket,
         Err(error) => {
             orders.close();
@@ -150,33 +149,32 @@ async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
                             socket.send_text(cancelling(&name));
                         }
                     }
-                    None => return socket.close(),
+                    None => return socket.close(NORMAL_CLOSURE),
                 }
                 continue;
             }
             received = socket.next() => received,
             () = tokio::time::sleep(IDLE), if contexts.of.is_empty() => {
                 orders.close();
-                return socket.close();
+                return socket.close(NORMAL_CLOSURE);
             }
         };
         match received {
             Received::Text(text) => {
                 if let Err(broken) = contexts.take(&text, &mut socket) {
-                    let error = contexts.opener.sockets.failures.in_answer(broken);
+                    let error = contexts.opener.service.failures.in_answer(broken);
                     // A sentence that ends here asks again at another connection.
                     orders.close();
                     return contexts.end_all(|| End::Failed(error.clone()));
                 }
             }
-            Received::Closed { code, reason } => {
-                let error = contexts.opener.sockets.failures.closed(code, &reason);
+            Received::Closed { code, reason, .. } => {
+                let error = contexts.opener.service.failures.closed(code, &reason);
                 orders.close();
                 return contexts.end_all(|| End::Lost(error.clone()));
             }
             // Nothing of this protocol is binary.
-            Received::Binary(_) => _ = contexts.opener.ignored.fetch_add(1, Ordering::Relaxed),
-            Received::Drained => {}
+            Received::Binary(_) | Received::Drained => {}
         }
     }
 }
@@ -194,13 +192,11 @@ impl Contexts {
             serde_json::from_str(text).map_err(|error| Broken::garbled(error.to_string(), text.as_bytes()))?;
         let name = message.context_id.as_deref().unwrap_or_default();
         let Some((name, mut context)) = self.of.remove_entry(name) else {
-            match message.error().filter(|_| name.is_empty()) {
-                Some(failed) => self.fail_new(&failed),
-                None => _ = self.opener.ignored.fetch_add(1, Ordering::Relaxed),
-            }
+            // Others were on their way when their sentence was cancelled.
+            message.error().filter(|_| name.is_empty()).into_iter().for_each(|failed| self.fail_new(&failed));
             return Ok(());
         };
-        let failures = &self.opener.sockets.failures;
+        let failures = &self.opener.service.failures;
         let (pieces, end) = match context.making.take(&message) {
             Ok(Made::Pieces(pieces)) => (pieces, None),
             Ok(Made::All(pieces)) => (pieces, Some(End::All)),
@@ -246,7 +242,7 @@ impl Context {
 
 impl Opener {
     fn failure(&self, failed: &Failed) -> NoAnswer {
-        let failures = &self.sockets.failures;
+        let failures = &self.service.failures;
         let Failed { status, code, message } = failed;
         let message = if message.is_empty() { code } else { message };
         if code.contains("voice") || matches!(status, Some(400 | 404)) && message.to_lowercase().contains("voice") {

@@ -78,7 +78,6 @@ async fn odd_bytes_late_times_and_foreign_messages_do_no_harm() {
 
     assert_eq!(said_by(&service, sentence(TEXT)).await, (vec![5, 8, 12, 18], SAMPLES, None));
     assert_eq!(said_by(&service, sentence(TEXT)).await, (vec![], SAMPLES, None));
-    assert_eq!(service.ignored_messages(), 2);
 }
 
 #[tokio::test]

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::super::synthesis_service::language_code;
-use crate::adapters::endpoint::failure::{message_of, text_in};
+use super::super::language_code;
+use crate::adapters::endpoint::failure::text_in;
+use crate::adapters::endpoint::told::Told;
 use crate::ports::audio::SPOKEN_RATE;
 use crate::ports::speech_synthesis::Sentence;
 
@@ -112,11 +113,12 @@ impl<'a> Message<'a> {
     pub fn error(&self) -> Option<Failed> {
         let is_error = self.is("error") || self.error.is_some();
         let text = |value: Option<&RawValue>| value.and_then(text_in).unwrap_or_default();
-        let message = match (text(self.title), self.message.or(self.error).map(message_of).unwrap_or_default()) {
-            (title, message) if title.is_empty() => message,
-            (title, message) if message.is_empty() => title,
-            (title, message) => format!("{title}: {message}"),
-        };
+        let message =
+            match (text(self.title), self.message.or(self.error).map(|error| Told::in_json(error).message).unwrap_or_default()) {
+                (title, message) if title.is_empty() => message,
+                (title, message) if message.is_empty() => title,
+                (title, message) => format!("{title}: {message}"),
+            };
         let status = self.status_code.and_then(|status| status.get().parse().ok());
         is_error.then(|| Failed { status, code: text(self.error_code), message })
     }

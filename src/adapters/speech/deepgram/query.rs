@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use reqwest::Url;
-
 use crate::ports::speech_recognition::Expectation;
 
 /// No more names are sent.
@@ -13,19 +11,9 @@ const MAX_NAME_CHARS: usize = 60;
 /// With over 500 tokens of names the service returns no words any more, and no error. They are counted carefully, and this leaves room.
 const MOST_TOKENS: usize = 450;
 
-/// Adds a path to the base URL, without its query.
-pub(in crate::adapters::speech) fn beneath(base: &Url, path: &str) -> Url {
-    let mut url = base.clone();
-    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
-    url
-}
-
-/// Adds the names that are likely to be said.
-pub(in crate::adapters::speech) fn add_names(url: &mut Url, expectation: &Expectation) {
-    let mut query = url.query_pairs_mut();
-    for name in likely(expectation.names.iter().map(AsRef::as_ref)) {
-        query.append_pair("keyterm", name);
-    }
+/// The names that are likely to be said.
+pub(in crate::adapters::speech) fn names(expectation: &Expectation) -> impl Iterator<Item = (&'static str, String)> {
+    likely(expectation.names.iter().map(AsRef::as_ref)).into_iter().map(|name| ("keyterm", name.to_owned()))
 }
 
 /// The language, if its name is one that a service may know, such as `en` or `pt-BR`.

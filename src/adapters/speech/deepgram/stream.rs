@@ -6,8 +6,8 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::{Instant, sleep_until};
 
 use crate::adapters::endpoint::failure::{Broken, Failures};
-use crate::adapters::endpoint::web_socket::{Received, WebSocket};
 use crate::adapters::speech::little_endian;
+use crate::adapters::web_socket::{NORMAL_CLOSURE, Received, WebSocket};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Recognised, Sound};
 
@@ -114,11 +114,11 @@ pub(in crate::adapters::speech) async fn run(
                 }
                 Received::Binary(_) | Received::Drained => {}
                 // The end of the connection is the end of what was asked for.
-                Received::Closed { code: Some(1000), .. } if closing_by.is_some() => {
+                Received::Closed { code: Some(NORMAL_CLOSURE), .. } if closing_by.is_some() => {
                     protocol.finish(&mut out);
                     return hand_over(out.results, results).await.map_or(Ok(()), Ok);
                 }
-                Received::Closed { code, reason } => failed = Some(failures.closed(code, &reason)),
+                Received::Closed { code, reason, .. } => failed = Some(failures.closed(code, &reason)),
             },
         }
         if failed.is_some() {
@@ -142,7 +142,7 @@ pub(in crate::adapters::speech) async fn run(
             return Err(failed);
         }
         if is_over {
-            socket.close();
+            socket.close(NORMAL_CLOSURE);
             return Ok(());
         }
     }

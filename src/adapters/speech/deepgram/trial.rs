@@ -15,7 +15,7 @@ use super::stream::{Protocol, run};
 use super::table::duration;
 use super::{CLOSING, MAX_MESSAGE_BYTES};
 use crate::adapters::endpoint::failure::Failures;
-use crate::adapters::endpoint::web_socket::WebSocket;
+use crate::adapters::web_socket::WebSocket;
 use crate::domain::moment::Moment;
 use crate::domain::voice::speech::Stretch;
 use crate::ports::speech_recognition::{Recognised, Segment, Sound};

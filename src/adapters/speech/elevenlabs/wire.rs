@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::adapters::endpoint::failure::{message_of, text_in};
+use crate::adapters::endpoint::failure::text_in;
+use crate::adapters::endpoint::told::Told;
 
 /// The paces that the API allows.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.7..=1.2;
@@ -53,7 +54,7 @@ impl Message<'_> {
     /// The code and the message, if it is an error.
     pub fn error(&self) -> Option<(String, String)> {
         let code = self.error.map(|error| text_in(error).unwrap_or_default());
-        let message = self.message.or(self.error).map(message_of);
+        let message = self.message.or(self.error).map(|error| Told::in_json(error).message);
         (self.audio.is_none() && !self.is_final() && message.is_some())
             .then(|| (code.unwrap_or_default(), message.unwrap_or_default()))
     }

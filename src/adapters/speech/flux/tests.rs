@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::Flux;
 use super::turns::Listening;
 use crate::adapters::speech::conformance::{self, conformance};
+use crate::adapters::speech::deepgram::Deepgram;
 use crate::adapters::speech::deepgram::fake::{Books, Fake, Habits, KEY, frame};
 use crate::adapters::speech::deepgram::stream::{Output, Protocol, Sent};
 use crate::adapters::speech::deepgram::trial::{Dice, assert_whole, bad_habits, record, script};
@@ -17,15 +17,15 @@ use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRec
 
 conformance!(recognition: flux().await);
 
-async fn flux() -> Flux {
+async fn flux() -> Deepgram {
     let fake = Fake::new(Habits { latency_ms: (0, 0), ..Habits::default() }).await;
     let ears = at(&fake.url, "flux-general-en");
     std::mem::forget(fake);
     ears
 }
 
-fn at(url: &str, model: &str) -> Flux {
-    Flux::new(conformance::at(url, model, KEY)).unwrap()
+fn at(url: &str, model: &str) -> Deepgram {
+    Deepgram::flux(conformance::at(url, model, KEY)).unwrap()
 }
 
 fn ms(ms: u64) -> Moment {

@@ -23,7 +23,7 @@ const END_TURN: &str = r#"{"type":"ForceEndTurn"}"#;
 const UNKNOWN: &str = "UNPARSABLE_CLIENT_MESSAGE";
 
 /// One connection.
-pub(super) struct Listening {
+pub(in crate::adapters::speech) struct Listening {
     utterances: Utterances,
     /// Audio that makes no whole message yet.
     waiting: Vec<i16>,

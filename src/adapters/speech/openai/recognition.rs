@@ -16,10 +16,11 @@ use super::transcript::{Event, Partial, Transcript};
 use super::upload::form;
 use super::{PROVIDER, Refusal, Server};
 use crate::adapters::endpoint::body::{is_json, media_type, whole};
-use crate::adapters::endpoint::failure::{Broken, message_in};
+use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::sse::Events;
+use crate::adapters::endpoint::told;
+use crate::adapters::speech::language_code;
 use crate::adapters::speech::service::At;
-use crate::adapters::speech::synthesis_service::language_code;
 use crate::domain::text::{first_bytes, spaced};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
@@ -135,11 +136,11 @@ impl OpenAiRecognition {
         match media_type(&response).as_str() {
             "text/event-stream" => self.read_events(response, by, on_partial).await,
             kind if is_json(kind) => {
-                let reading = whole(response, MAX_ANSWER_BYTES, server.timeout, &server.failures);
+                let reading = whole(response, MAX_ANSWER_BYTES, server.timeout, &server.service.failures);
                 let body = timeout_at(by, reading).await.map_err(|_| server.late())??;
                 Transcript::read(&body).map_err(|broken| server.broken(broken))
             }
-            kind => Err(server.failures.not_an_answer(kind, "JSON or text/event-stream", b"")),
+            kind => Err(server.service.failures.not_an_answer(kind, "JSON or text/event-stream", b"")),
         }
     }
 
@@ -154,8 +155,8 @@ impl OpenAiRecognition {
         let (mut read, mut has_words) = (0, false);
         loop {
             let chunk = timeout_at(by, response.chunk()).await.map_err(|_| server.late())?;
-            let Some(chunk) = chunk.map_err(|broke| server.failures.of_connection(broke))? else {
-                return Err(server.failures.cut());
+            let Some(chunk) = chunk.map_err(|broke| server.service.failures.of_connection(broke))? else {
+                return Err(server.service.failures.cut());
             };
             read += chunk.len();
             if read > MAX_ANSWER_BYTES {
@@ -186,7 +187,7 @@ impl SpeechRecognition for OpenAiRecognition {
     }
 
     fn host(&self) -> Option<Arc<str>> {
-        self.server.host.clone()
+        self.server.service.host()
     }
 
     fn recognises_words(&self) -> bool {
@@ -226,7 +227,7 @@ impl SpeechRecognition for OpenAiRecognition {
                     is_open = sound.is_some();
                     waiting.extend(sound.and_then(|sound| recorder.take(sound)));
                     if waiting.len() > MOST_WAITING {
-                        return Err(self.server.failures.behind());
+                        return Err(self.server.service.failures.behind());
                     }
                     continue;
                 }
@@ -269,7 +270,7 @@ fn plainer(asked: Form, refusal: &Refusal) -> Option<Form> {
     if !matches!(refusal.status.as_u16(), 400 | 415 | 422) {
         return None;
     }
-    let names_stream = message_in(&refusal.body).contains("stream");
+    let names_stream = told::Told::of(&refusal.body).message.contains("stream");
     match asked {
         Form { streams: true, is_verbose } if names_stream || !is_verbose => Some(Form { streams: false, is_verbose }),
         Form { is_verbose: true, streams } => Some(Form { is_verbose: false, streams }),

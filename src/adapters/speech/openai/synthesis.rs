@@ -70,7 +70,7 @@ impl SpeechSynthesis for OpenAiSynthesis {
     }
 
     fn host(&self) -> Option<Arc<str>> {
-        self.server.host.clone()
+        self.server.service.host()
     }
 
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
@@ -102,7 +102,7 @@ impl Speaking {
         let speaking = Self { server, response, pcm: Pcm::of(&text, speed), by, has_begun: false };
         match media_type(&speaking.response).as_str() {
             kind if is_json(kind) => Err(speaking.json_error().await),
-            kind if kind.starts_with("text/") => Err(speaking.server.failures.not_an_answer(kind, "audio", b"")),
+            kind if kind.starts_with("text/") => Err(speaking.server.service.failures.not_an_answer(kind, "audio", b"")),
             kind if OTHERS.contains(&kind) => Err(speaking.server.broken(Broken::Audio(format!("it sent {kind}; {ADVICE}")))),
             _ => match named_rate(&speaking.response) {
                 Some(rate) if rate != SPOKEN_RATE => {
@@ -115,7 +115,7 @@ impl Speaking {
 
     /// Some servers send errors with the status 200.
     async fn json_error(self) -> NoAnswer {
-        let reading = whole(self.response, MAX_ERROR_BYTES, self.server.timeout, &self.server.failures);
+        let reading = whole(self.response, MAX_ERROR_BYTES, self.server.timeout, &self.server.service.failures);
         match timeout_at(self.by, reading).await {
             Ok(Ok(body)) => self.server.broken(Broken::Told(Box::new(Told::of(&body)))),
             Ok(Err(error)) => error,
@@ -128,11 +128,11 @@ impl Speaking {
         loop {
             let chunk = if self.has_begun {
                 let patience = self.server.timeout;
-                timeout(patience, self.response.chunk()).await.map_err(|_| self.server.failures.stalled(patience))?
+                timeout(patience, self.response.chunk()).await.map_err(|_| self.server.service.failures.stalled(patience))?
             } else {
                 timeout_at(self.by, self.response.chunk()).await.map_err(|_| self.server.late())?
             };
-            let Some(chunk) = chunk.map_err(|broke| self.server.failures.of_connection(broke))? else {
+            let Some(chunk) = chunk.map_err(|broke| self.server.service.failures.of_connection(broke))? else {
                 return if self.has_begun { Ok(None) } else { Err(self.server.broken(no_audio())) };
             };
             let samples = self.pcm.feed(&chunk).map_err(|broken| self.server.broken(broken))?;

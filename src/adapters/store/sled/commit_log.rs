@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::adapters::store::batch::number;
-use crate::adapters::store::manifest::sync_folder;
+use crate::adapters::store::manifest::replace;
 use crate::domain::id::{Seq, Ward};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -105,12 +105,7 @@ impl CommitLog {
         bytes.extend(lasts.iter().flat_map(|(channel, last)| entry(group, *channel, *last)));
         let written = bytes.len();
         bytes.resize(capacity, 0);
-        let draft = data.join("commits.new");
-        let mut file = File::create(&draft)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&draft, path(data))?;
-        sync_folder(data)?;
+        let file = replace(data, "commits", &bytes)?;
         Ok(Self { data: data.to_path_buf(), store: store.to_owned(), file, written, capacity, lasts })
     }
 

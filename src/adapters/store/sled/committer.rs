@@ -47,12 +47,8 @@ pub(super) enum Request {
     Watch(Arc<Overlay>, Sender<()>),
 }
 
-/// An applied request, which is acknowledged once it is on disk.
-enum Done {
-    Commit(Outcomes, oneshot::Sender<Result<Outcomes, StoreError>>),
-    Take(Term, oneshot::Sender<Result<Term, StoreError>>),
-    Watch(Sender<()>),
-}
+/// Responds to an applied request: it is on disk, or that is not known. The caller may be gone; the request is done all the same.
+type Answer = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 /// Writes to one database.
 pub(super) struct Committer {
@@ -168,32 +164,33 @@ impl Committer {
             return requests.into_iter().for_each(|request| request.refuse(&failed));
         }
         let began = Instant::now();
-        let mut done = Vec::with_capacity(requests.len());
+        let has_commits = requests.iter().any(|request| matches!(request, Request::Commit(..)));
+        let mut answers = Vec::with_capacity(requests.len());
         // sled panics on some kinds of damage. A panic here counts as a failed write.
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.apply(requests, &mut done)))
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.apply(requests, has_commits, &mut answers)))
             .unwrap_or_else(|panic| Err(StoreError::Unknown(format!("sled panicked: {}", panic_text(&*panic)))));
         match outcome {
             Ok(()) => {
-                if done.iter().any(Done::is_commit) {
+                if has_commits {
                     self.instruments.commit_duration.record(began.elapsed().as_secs_f64(), NONE);
                 }
-                done.into_iter().for_each(Done::answer);
+                answers.into_iter().for_each(|answer| answer(Ok(())));
             }
             Err(error) => {
                 // The caller that gets the error logs it as a failure.
                 tracing::debug!(%error, folder = ?self.data, "a write failed; the store accepts no more writes until it is opened again");
                 self.failed = Some(error.to_string());
-                done.into_iter().for_each(|done| done.fail(&error));
+                answers.into_iter().for_each(|answer| answer(Err(error.clone())));
             }
         }
     }
 
     /// Applies requests in order and syncs them together. On an error it is unknown which of them are stored.
-    fn apply(&mut self, requests: Vec<Request>, done: &mut Vec<Done>) -> Result<(), StoreError> {
+    fn apply(&mut self, requests: Vec<Request>, has_commits: bool, answers: &mut Vec<Answer>) -> Result<(), StoreError> {
         let mut requests = requests.into_iter();
         for request in requests.by_ref() {
             match self.apply_one(request) {
-                Ok(applied) => done.push(applied),
+                Ok(answer) => answers.push(answer),
                 Err(error) => {
                     let failed = StoreError::Failed(error.to_string());
                     requests.for_each(|request| request.refuse(&failed));
@@ -205,29 +202,32 @@ impl Committer {
         self.db.flush().map_err(|error| unknown(&error))?;
         self.make_durable().map_err(|error| unknown(&error))?;
         let appended = std::mem::take(&mut self.appended);
-        if done.iter().any(Done::is_commit) {
+        if has_commits {
             self.log.note(self.counts.groups, appended).map_err(|error| unknown(&error))?;
         }
         Ok(())
     }
 
-    fn apply_one(&mut self, request: Request) -> Result<Done, StoreError> {
-        match request {
+    fn apply_one(&mut self, request: Request) -> Result<Answer, StoreError> {
+        Ok(match request {
             Request::Commit(group, answer) => match self.commit(group) {
-                Ok(outcomes) => Ok(Done::Commit(outcomes, answer)),
+                Ok(outcomes) => Box::new(move |stored| drop(answer.send(stored.map(|()| outcomes)))),
                 Err(error) => {
-                    Request::Commit(Vec::new(), answer).refuse(&error);
-                    Err(error)
+                    drop(answer.send(Err(error.clone())));
+                    return Err(error);
                 }
             },
-            Request::Take(ward, answer) => Ok(Done::Take(self.take(ward), answer)),
+            Request::Take(ward, answer) => {
+                let term = self.take(ward);
+                Box::new(move |stored| drop(answer.send(stored.map(|()| term))))
+            }
             Request::Watch(overlay, answer) => {
                 // The overlay's snapshot includes everything requested before.
                 self.write()?;
                 self.overlays.push(Arc::downgrade(&overlay));
-                Ok(Done::Watch(answer))
+                Box::new(move |_| _ = answer.send(()))
             }
-        }
+        })
     }
 
     fn commit(&mut self, group: Vec<Batch>) -> Result<Outcomes, StoreError> {
@@ -347,29 +347,6 @@ impl Request {
             Self::Take(_, answer) => drop(answer.send(Err(error.clone()))),
             // Reading still works in a store that has failed, and nothing changes any more.
             Self::Watch(_, answer) => drop(answer.send(())),
-        }
-    }
-}
-
-impl Done {
-    const fn is_commit(&self) -> bool {
-        matches!(self, Self::Commit(..))
-    }
-
-    // The caller may be gone. The request is done all the same.
-    fn answer(self) {
-        match self {
-            Self::Commit(outcomes, answer) => drop(answer.send(Ok(outcomes))),
-            Self::Take(term, answer) => drop(answer.send(Ok(term))),
-            Self::Watch(answer) => drop(answer.send(())),
-        }
-    }
-
-    fn fail(self, error: &StoreError) {
-        match self {
-            Self::Commit(_, answer) => drop(answer.send(Err(error.clone()))),
-            Self::Take(_, answer) => drop(answer.send(Err(error.clone()))),
-            Self::Watch(answer) => drop(answer.send(())),
         }
     }
 }

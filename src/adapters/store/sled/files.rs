@@ -128,31 +128,15 @@ pub(super) fn is_half_restored(data: &Path) -> bool {
     layout::new_folder(data).is_dir() && !layout::sled_folder(data).exists() && !layout::old_folder(data).exists()
 }
 
-/// Deletes a snapshot file that sled was writing when it was killed. sled would take it for a damaged one.
-fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(sled_folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name.to_str().is_some_and(|name| name.starts_with(SNAPSHOT) && name.ends_with(".generating")) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Deletes sled's snapshot files: without them sled reads its whole log.
-pub(super) fn remove_snapshots(data: &Path) -> io::Result<()> {
+/// Deletes sled's snapshot files whose names end so: without them sled reads its whole log.
+pub(super) fn remove_snapshots(data: &Path, ending: &str) -> io::Result<()> {
     let entries = match fs::read_dir(layout::sled_folder(data)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(|name| name.starts_with(SNAPSHOT)) {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(SNAPSHOT) && name.ends_with(ending)) {
             fs::remove_file(entry.path())?;
         }
     }
@@ -163,7 +147,8 @@ pub(super) fn remove_snapshots(data: &Path) -> io::Result<()> {
 pub(super) fn recover(data: &Path) -> Result<(), OpenError> {
     let (current, old, new) = (layout::sled_folder(data), layout::old_folder(data), layout::new_folder(data));
     let with_path = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
-    with_path(&current, remove_unfinished(&current))?;
+    // sled would take one that it was writing when it was killed for a damaged one.
+    with_path(&current, remove_snapshots(data, ".generating"))?;
     if old.is_dir() && !current.exists() {
         with_path(&old, fs::rename(&old, &current))?;
         with_path(data, sync_folder(data))?;

@@ -102,7 +102,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, inspect: impl Inspect + S
     let is_snapshot_wrong = !fits || changed.is_some_and(|path| path.starts_with(files::SNAPSHOT));
     if is_snapshot_wrong && options.accept_loss {
         // sled's snapshot may refer to data that no longer exists.
-        files::remove_snapshots(data).map_err(|error| OpenError::of(data, error))?;
+        files::remove_snapshots(data, "").map_err(|error| OpenError::of(data, error))?;
     }
 
     if let Some(recorded) = recorded.as_ref().filter(|recorded| recorded.files.is_some()) {
@@ -263,7 +263,7 @@ fn open_sled(
         }
         Err(sled::Error::Corruption { .. }) if options.accept_loss => {
             // Its snapshot is damaged, and can be made again from the rest.
-            files::remove_snapshots(data).map_err(|error| OpenError::of(data, error))?;
+            files::remove_snapshots(data, "").map_err(|error| OpenError::of(data, error))?;
             config.open()
         }
         // A damaged snapshot can be made again, without a backup.

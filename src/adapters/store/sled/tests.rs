@@ -328,7 +328,6 @@ async fn a_running_store_can_be_backed_up_and_measured() {
     assert!(matches!(again, Err(MaintenanceError::Exists(_))));
     assert_eq!((copied, &copy, is_there), (records, &subject.data().join("verify-7.backup"), true));
     assert!(!copy.exists(), "nobody reads it any more");
-    assert!(maintenance.disk_bytes().await.unwrap() > 0);
 }
 
 #[test]

@@ -53,7 +53,7 @@ async fn a_hanging_or_missing_endpoint_delays_nothing() {
     let hanging = format!("http://{}/v1/metrics", silent.local_addr().expect("it is bound"));
 
     for (endpoint, hangs) in [(hanging, true), ("http://127.0.0.1:9/v1/metrics".to_owned(), false)] {
-        let plan = MetricsPlan { endpoint, service_name: None, timeout: Duration::from_secs(1) };
+        let plan = Target { timeout: Duration::from_secs(1), ..Target::new(Signal::Metrics, endpoint) };
         let metrics = Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect("it starts");
         let provider = metrics.provider.clone();
         // A hanging flush is not joined.
@@ -100,7 +100,7 @@ impl Collector {
     }
 
     fn metrics(&self) -> Metrics {
-        let plan = MetricsPlan { endpoint: self.url.clone(), service_name: None, timeout: Duration::from_secs(1) };
+        let plan = Target { timeout: Duration::from_secs(1), ..Target::new(Signal::Metrics, self.url.clone()) };
         Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect("it starts")
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::telemetry_fake::Logged;
 use serde_json::json;
-use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Does, On, Rules, Scope};
 use super::super::home::snowflake;
@@ -184,7 +184,7 @@ async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
 
 #[tokio::test]
 async fn an_interactions_token_is_never_logged() {
-    let logged = Logged::begin();
+    let logged = Logged::from(tracing::Level::TRACE);
     let scene = Scene::new().await;
 
     for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled, Does::CutAfterwards] {

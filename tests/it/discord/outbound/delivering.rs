@@ -21,6 +21,7 @@ use tertulia::journal::channel_key::ChannelKey;
 use tertulia::journal::record::OutboxRecord;
 use tertulia::ports::chat_platform::{Part, Platforms};
 use tertulia::ports::language_model::ModelRole;
+use tertulia::server::speech::built_in;
 use tertulia::settings::Settings;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::{mpsc, watch};
@@ -131,6 +132,7 @@ fn context(platforms: Platforms) -> ActorContext {
             clock: Arc::new(SystemClock),
             rng: Arc::new(SystemRng),
             models,
+            speech: built_in(),
             recorder: Recorder::silent(),
             settings,
             companions: BTreeMap::new(),

@@ -1,8 +1,8 @@
 //! Delivery errors: the reason why companions cannot speak in a channel is logged once, and again if it returns.
 
+use crate::telemetry_fake::Logged;
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::ports::chat_platform::ChatPlatform as _;
-use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Id, Permissions};
 use super::super::home::{Home, part, snowflake};
@@ -15,7 +15,7 @@ fn delivery_error(client: &Discord, channel: Id) -> Option<String> {
 #[tokio::test]
 async fn a_missing_permission_is_logged_once_and_again_if_it_returns() {
     let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
-    let logged = Logged::begin();
+    let logged = Logged::from(tracing::Level::TRACE);
     let warnings = || logged.read().matches("companions cannot speak in this channel").count();
 
     discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
@@ -68,7 +68,7 @@ async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
 async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() {
     let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     let gone = discord.channel(guild, "gone");
-    let logged = Logged::begin();
+    let logged = Logged::from(tracing::Level::TRACE);
     say(&client, &part(gone, "before")).await;
 
     discord.remove_channel(gone);

@@ -1,8 +1,8 @@
 //! Permanent refusals: the reason says what to do, and never contains a secret.
 
+use crate::telemetry_fake::Logged;
 use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
-use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Does, Kind, On, Permissions};
 use super::super::home::{Home, adapter, part, section_at};
@@ -84,7 +84,7 @@ async fn an_unreachable_discord_means_sending_later() {
 #[tokio::test]
 async fn the_tokens_of_the_bot_and_the_webhook_are_never_logged_or_returned() {
     let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
-    let logged = Logged::begin();
+    let logged = Logged::from(tracing::Level::TRACE);
     say(&client, &part(general, "one")).await;
     let (id, token) = discord.look(|state| {
         state.world.webhooks.values().next().map(|webhook| (webhook.id, webhook.token.clone())).expect("a webhook")

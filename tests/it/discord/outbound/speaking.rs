@@ -1,8 +1,8 @@
 //! Statements are posted under the right name, and mention only people who may be mentioned.
 
+use crate::telemetry_fake::Logged;
 use futures_util::future::join_all;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
-use tertulia::telemetry::memory::Logged;
 
 use super::super::counterpart::{Author, Bucket, Counterpart, Does, Kind, On, Permissions, Rules, Scope};
 use super::super::home::{Home, part, snowflake};
@@ -74,7 +74,7 @@ async fn twenty_concurrent_first_statements_create_one_webhook_and_the_next_clie
 
 #[tokio::test]
 async fn a_deleted_webhook_is_replaced_and_the_statement_is_posted_once() {
-    let logged = Logged::begin();
+    let logged = Logged::from(tracing::Level::TRACE);
     let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     say(&client, &part(general, "one")).await;
     let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook"));

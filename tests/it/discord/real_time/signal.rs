@@ -64,7 +64,7 @@ impl Pair {
 
     /// The bot speaks. Returns the packets that Ana hears.
     async fn speak(&self, frames: &[Frame]) -> Vec<Vec<u8>> {
-        self.connection.play(1, frames.to_vec()).expect("there is room");
+        self.connection.play(1, frames.to_vec());
         self.ana
             .until("the audio", |noted| {
                 let talk = noted.heard.iter().filter(|heard| heard.end_to_end && heard.user == Some(self.bot));

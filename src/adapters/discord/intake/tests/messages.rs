@@ -1,11 +1,8 @@
 //! How messages are converted and handed over.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, fate, id, message, user, with};
+use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OWN_ROLE, World, id, message, user, with};
 use crate::domain::message::{Author, Role};
 use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
 
@@ -42,31 +39,6 @@ async fn a_message_in_a_channel_with_companions_is_handed_over() {
         (&inbound_message.mentions[..], inbound_message.to_all, &inbound_message.reply_to),
         (&["discord:301".into()][..], false, &None)
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn messages_wait_only_briefly_for_discords_time() {
-    // It accepts connections and sends no responses.
-    let hanging = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut world = World::with_api(&format!("http://{}/api", hanging.local_addr().unwrap())).await;
-    world.core.with_members.lock().insert(id(OTHER).channel());
-    let (clocks, now) = (world.discord.clocks(), Instant::now());
-    clocks.answered("Fri, 15 Jan 2027 08:00:00 GMT", clocks.here(), now);
-    // The machine's clock does not advance with its timers.
-    tokio::time::advance(Duration::from_secs(3_600)).await;
-    assert!(clocks.was_set());
-    let began = Instant::now();
-
-    let receivers = [
-        world.send("MESSAGE_CREATE", message(50, GENERAL, "hi")).await,
-        world.send("MESSAGE_CREATE", message(51, OTHER, "hi")).await,
-    ];
-    for receiver in receivers {
-        fate(receiver).await;
-    }
-
-    assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
-    assert_eq!(world.core.calls().len(), 2);
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use crate::ports::notes::{NoteError, Notes};
 use crate::settings::Settings;
-use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::fake::SpanMemory;
 
 pub const BOT: u64 = 900;
 pub const APPLICATION: u64 = 901;
@@ -242,12 +242,7 @@ pub type FateReceiver = oneshot::Receiver<Fate>;
 impl World {
     /// A new session in one guild with two channels. One of them has companions.
     pub async fn new() -> Self {
-        Self::with_api(UNREACHABLE).await
-    }
-
-    /// The same, with Discord's API at this address.
-    pub async fn with_api(url: &str) -> Self {
-        let mut world = Self::unready_with_api(Shard { number: 0, of: NonZeroU32::MIN }, url);
+        let mut world = Self::unready(Shard { number: 0, of: NonZeroU32::MIN });
         world.core.with_members.lock().insert(id(GENERAL).channel());
         world.core.guilds.lock().push(id(HOME).guild());
         world.kept("READY", ready(&[HOME])).await;
@@ -257,13 +252,9 @@ impl World {
 
     /// An intake before its first event.
     pub fn unready(shard: Shard) -> Self {
-        Self::unready_with_api(shard, UNREACHABLE)
-    }
-
-    fn unready_with_api(shard: Shard, url: &str) -> Self {
         let defaults = Settings::defaults().unwrap();
         let mut settings: crate::settings::discord::Discord = defaults["discord"].clone().try_into().unwrap();
-        settings.api_url = url.to_owned();
+        settings.api_url = UNREACHABLE.to_owned();
         let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
         let (core, pad, measured) = (Arc::<Core>::default(), Arc::<Pad>::default(), SpanMemory::new());
         let shared = SharedIntake::new(Dependencies {

@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::commands::{Command, Commands, Full};
 use super::super::dave::SILENCE;
 use super::super::{MOST_WAITING, Sent};
 use super::call::Call;
@@ -26,7 +25,7 @@ fn talk_is_announced_paced_and_followed_by_silence() {
     assert!(talk.iter().all(|(.., frame)| frame == &[0x78, 3, 232, 3, 232]));
     assert!(silence.len() == 5 && silence.iter().all(|(.., frame)| frame == &SILENCE));
     assert!(packets.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1 && pair[1].1 == pair[0].1 + 960));
-    assert_eq!(world.sent(), [Sent { reply: 7, frames: 3, waiting: 0 }]);
+    assert_eq!(world.sent(), [Sent { reply: 7, frames: 3 }]);
 }
 
 #[test]
@@ -70,7 +69,7 @@ fn a_flush_acts_at_once_and_tells_what_was_sent() {
 
     world.connection.flush();
     world.carry_out();
-    assert_eq!(world.sent(), [Sent { reply: 5, frames: 7, waiting: 0 }]);
+    assert_eq!(world.sent(), [Sent { reply: 5, frames: 7 }]);
     world.pass(TICK * 20);
 
     let packets = world.packets();
@@ -85,8 +84,8 @@ fn replies_are_counted_apart() {
     world.play(2, frames(1));
     world.pass(TICK * 10);
 
-    let sent: Vec<_> = world.sent().into_iter().map(|sent| (sent.reply, sent.frames, sent.waiting)).collect();
-    assert_eq!(sent, [(1, 5, 3), (1, 7, 0), (2, 1, 0)]);
+    let sent: Vec<_> = world.sent().into_iter().map(|sent| (sent.reply, sent.frames)).collect();
+    assert_eq!(sent, [(1, 5), (1, 7), (2, 1)]);
 }
 
 #[test]
@@ -108,18 +107,6 @@ fn late_ticks_are_made_up_for_and_long_stalls_are_skipped() {
     assert_eq!(after.len(), 1);
     assert_eq!(after[0].1 - before.1, 150 * 960);
     assert_eq!(after[0].0, before.0 + 1);
-}
-
-#[test]
-fn a_full_queue_hands_the_frames_back() {
-    let commands = Commands::default();
-    commands.play(1, frames(MOST_WAITING - 1)).unwrap();
-    assert_eq!(commands.play(1, frames(2)), Err(Full(frames(2))));
-    commands.play(1, frames(1)).unwrap();
-    commands.add(Command::Flush);
-    assert_eq!(commands.frames(), 0);
-    commands.set_taken(MOST_WAITING);
-    assert_eq!(commands.play(1, frames(1)), Err(Full(frames(1))));
 }
 
 #[test]

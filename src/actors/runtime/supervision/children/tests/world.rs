@@ -61,7 +61,7 @@ impl World {
 
     pub(super) async fn start(&mut self, name: &'static str, restart_type: RestartType) {
         self.launch(name, restart_type).await;
-        assert_eq!(self.next().await, format!("{name} is up, started 0 times before"));
+        assert_eq!(self.next().await, format!("{name} is up"));
     }
 
     pub(super) async fn next(&mut self) -> String {
@@ -99,10 +99,13 @@ impl World {
 
     /// Waits until each of these children was restarted once.
     pub(super) async fn all_restarted(&mut self, names: &[&str]) {
-        let mut up = BTreeSet::new();
-        while up.len() < names.len() {
-            if let Some(name) = self.next().await.strip_suffix(" is up, started 1 times before") {
-                up.insert(name.to_owned());
+        let (mut restarting, mut up) = (BTreeSet::new(), 0);
+        while up < names.len() {
+            let report = self.next().await;
+            if let Some((name, _)) = report.split_once(" restarts after ") {
+                restarting.insert(name.to_owned());
+            } else if report.strip_suffix(" is up").is_some_and(|name| restarting.remove(name)) {
+                up += 1;
             }
         }
     }
@@ -152,7 +155,6 @@ pub(super) enum Request {
     Find(&'static str, RpcReplyPort<Option<ActorCell>>),
     Status(&'static str, RpcReplyPort<ChildStatus>),
     Dismiss(&'static str, RpcReplyPort<Option<ActorCell>>),
-    Close,
     Upkeep(Upkeep<&'static str>),
 }
 
@@ -171,7 +173,7 @@ impl SupervisorState {
     pub(super) fn handle_report(&self, report: Option<Report<&'static str>>) -> Result<(), ActorProcessingErr> {
         let text = match report {
             None => return Ok(()),
-            Some(Report::Started { child, restarts, .. }) => format!("{child} is up, started {restarts} times before"),
+            Some(Report::Started { child, .. }) => format!("{child} is up"),
             Some(Report::Restarting { child, ending, after }) => {
                 format!("{child} restarts after {} ms ({ending})", after.as_millis())
             }
@@ -220,11 +222,10 @@ impl Actor for Supervisor {
             Request::Find(name, reply) => reply.send(state.children.get(&name).cloned())?,
             Request::Status(name, reply) => reply.send(match state.children.get(&name) {
                 Some(_) => ChildStatus::Up,
-                None if state.children.contains(&name) => ChildStatus::Down,
+                None if state.children.names().any(|child| *child == name) => ChildStatus::Down,
                 None => ChildStatus::Gone,
             })?,
             Request::Dismiss(name, reply) => reply.send(state.children.dismiss(&name))?,
-            Request::Close => state.children.close(),
             Request::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
                 state.handle_report(report)?;

@@ -1,4 +1,6 @@
-//! Stores spans, log lines and metrics in memory, for tests.
+//! Stores spans, log lines and metrics in memory.
+//!
+//! The library's tests use it, and so do the integration tests, which include this file. So all its paths begin at the crate's root.
 
 use std::io;
 use std::sync::Arc;
@@ -11,21 +13,23 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-use super::SCOPE;
-use super::metrics::Metrics;
-use super::recorder::{RecordedIds, Recorder};
-use super::sampling::Sampling;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::recorder::{RecordedIds, Recorder};
+use crate::telemetry::sampling::Sampling;
 
 /// The spans that a recorder wrote, in order. Clones share them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SpanMemory {
-    spans: Arc<Mutex<Vec<SpanData>>>,
+    spans: Spans,
     metrics: Metrics,
 }
 
+#[derive(Clone, Debug, Default)]
+struct Spans(Arc<Mutex<Vec<SpanData>>>);
+
 impl Default for SpanMemory {
     fn default() -> Self {
-        Self { spans: Arc::default(), metrics: Metrics::local() }
+        Self { spans: Spans::default(), metrics: Metrics::local() }
     }
 }
 
@@ -44,9 +48,9 @@ impl SpanMemory {
         let provider = SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
-            .with_simple_exporter(self.clone())
+            .with_simple_exporter(self.spans.clone())
             .build();
-        Recorder::new(Some(provider.tracer(SCOPE)), capture_content, self.metrics.instruments()).sampled(sampling)
+        Recorder::new(Some(provider.tracer("tertulia")), capture_content, self.metrics.instruments()).sampled(sampling)
     }
 
     /// The metrics of its recorders.
@@ -55,7 +59,7 @@ impl SpanMemory {
     }
 
     pub fn spans(&self) -> Vec<SpanData> {
-        self.spans.lock().clone()
+        self.spans.0.lock().clone()
     }
 
     /// The spans with this name.
@@ -98,9 +102,9 @@ fn draw(span: &SpanData, all: &[&SpanData], traces: &[TraceId], mark: &str, dept
     }
 }
 
-impl SpanExporter for SpanMemory {
+impl SpanExporter for Spans {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        self.spans.lock().extend(batch);
+        self.0.lock().extend(batch);
         Ok(())
     }
 }
@@ -146,11 +150,6 @@ pub struct Logged {
 }
 
 impl Logged {
-    /// Captures events of all levels.
-    pub fn begin() -> Self {
-        Self::from(Level::TRACE)
-    }
-
     /// Captures events of this level and those above it.
     pub fn from(level: Level) -> Self {
         let lines = Lines::default();

@@ -1,0 +1,116 @@
+//! Links the page's modules into one script, and its style sheets into one, so that a visit needs few requests.
+//!
+//! The modules keep to a part of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js`, nothing is
+//! exported that changes later, and no two modules import each other.
+
+/// The style sheets of a page in their order, and its first module.
+const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"/page/";
+const MODULE: &str = "<script type=\"module\" src=\"/page/";
+
+/// The name of a style sheet or script that a line of a page links to.
+pub(super) fn linked<'a>(line: &'a str) -> Option<(Kind, &'a str)> {
+    let of = |prefix: &str, kind: Kind| Some((kind, line.trim_start().strip_prefix(prefix)?.split('"').next()?));
+    of(STYLE_LINK, Kind::Style).or_else(|| of(MODULE, Kind::Module))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Style,
+    Module,
+}
+
+/// One script that does what the module `first` and all that it imports do. `source` returns the text of a module.
+pub(super) fn script<'a>(first: &'a str, source: impl Fn(&str) -> &'a str) -> String {
+    let mut order = Vec::new();
+    add(first, &source, &mut order);
+    let mut script = "const modules = {};\n".to_owned();
+    for name in order {
+        let (body, exports) = module(source(name));
+        script += &format!("modules[\"{name}\"] = (() => {{\n{body}return {{ {} }};\n}})();\n", exports.join(", "));
+    }
+    script
+}
+
+/// Adds a module behind those that it imports.
+fn add<'a>(name: &'a str, source: &impl Fn(&str) -> &'a str, order: &mut Vec<&'a str>) {
+    if order.contains(&name) {
+        return;
+    }
+    for (_, imported) in source(name).lines().filter_map(import) {
+        add(imported, source, order);
+    }
+    order.push(name);
+}
+
+/// What a line imports, and from which module: `import { a, b as c } from './x.js';` is (`{ a, b as c }`, `x.js`).
+fn import(line: &str) -> Option<(&str, &str)> {
+    let (what, rest) = line.strip_prefix("import ")?.split_once(" from './")?;
+    Some((what, rest.split('\'').next()?))
+}
+
+/// The text of a module without its imports and exports, and what it exports, as members of an object.
+fn module(source: &str) -> (String, Vec<String>) {
+    let (mut body, mut exports) = (String::new(), Vec::new());
+    for line in source.lines() {
+        if let Some((what, from)) = import(line) {
+            let names = what.strip_prefix("* as ").map_or_else(|| what.replace(" as ", ": "), str::to_owned);
+            body += &format!("const {names} = modules[\"{from}\"];\n");
+        } else if let Some(declaration) = line.strip_prefix("export ") {
+            let words = declaration.strip_prefix("async ").unwrap_or(declaration);
+            let name = words.split_once(' ').map_or("", |(_, rest)| rest);
+            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+            exports.extend(name.split(|c: char| !is_part(c)).next().map(str::to_owned));
+            body += &format!("{declaration}\n");
+        } else if let Some((before, list)) = line.split_once("export{") {
+            let renamed = list.trim_end_matches(['}', ';']).split(',').filter_map(|pair| pair.split_once(" as "));
+            exports.extend(renamed.map(|(inner, outer)| format!("{outer}: {inner}")));
+            body += &format!("{before}\n");
+        } else if !line.trim_start().starts_with("//") {
+            body += &format!("{line}\n");
+        }
+    }
+    (body, exports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_become_functions_in_the_order_of_their_imports() {
+        let source = |name: &str| match name {
+            "main.js" => {
+                "// The page.\nimport { twice, one as uno } from './numbers.js';\nimport * as words from './words.js';\nrun(twice(uno));\n"
+            }
+            "numbers.js" => {
+                "import { zero } from './words.js';\nexport const one = zero + 1;\nexport async function twice(n) {\n  return 2 * n;\n}\n"
+            }
+            _ => "let z=0;export{z as zero};\n",
+        };
+
+        let script = script("main.js", source);
+
+        let parts: Vec<_> = script.split("modules[\"").collect();
+        assert!(
+            script.starts_with("const modules = {};\nmodules[\"words.js\"] = (() => {\nlet z=0;\nreturn { zero: z };\n})();\n"),
+            "{script}"
+        );
+        assert!(
+            script.contains("const { zero } = modules[\"words.js\"];\nconst one = zero + 1;\nasync function twice(n) {"),
+            "{script}"
+        );
+        assert!(script.contains("return { one, twice };"), "{script}");
+        assert!(
+            script.contains("const { twice, one: uno } = modules[\"numbers.js\"];\nconst words = modules[\"words.js\"];"),
+            "{script}"
+        );
+        assert!(!script.contains("// The page.") && parts.len() == 7, "{script}");
+    }
+
+    #[test]
+    fn links_of_a_page_are_found() {
+        assert_eq!(linked("<link rel=\"stylesheet\" href=\"/page/base.css\">"), Some((Kind::Style, "base.css")));
+        assert_eq!(linked("<script type=\"module\" src=\"/page/main.js\"></script>"), Some((Kind::Module, "main.js")));
+        assert_eq!(linked("<script src=\"/page/theme.js\"></script>"), None);
+    }
+}

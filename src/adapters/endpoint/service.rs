@@ -1,0 +1,68 @@
+//! A service, as it is called.
+
+use std::sync::Arc;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, Client, Url};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::failure::{Failures, OPENAI};
+use crate::http_client::{self, is_loopback};
+use crate::settings::Problem;
+
+pub(in crate::adapters) struct Service {
+    pub http: Client,
+    pub base_url: Url,
+    /// The headers of each request: the key, if there is one.
+    pub headers: HeaderMap,
+    /// Names the service in errors.
+    pub failures: Failures,
+}
+
+impl Service {
+    /// A service that reads its key from a header, after the name of a scheme if there is one. These authorities are trusted besides those of the
+    /// machine. It is called by HTTP/1.1 alone, because WebSockets need it, and servers notice at once that a call is cancelled.
+    ///
+    /// # Errors
+    /// The address or the key cannot be used.
+    pub fn new(
+        base_url: Url,
+        key: Option<SecretString>,
+        key_header: HeaderName,
+        scheme: &str,
+        authorities: &[Certificate],
+    ) -> Result<Self, Problem> {
+        let http = http_client::builder(&base_url, authorities).http1_only().build();
+        let http = http.map_err(|error| Problem::new("base_url", format!("cannot be used: {}", http_client::reason(&error))))?;
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &key {
+            let key = HeaderValue::from_str(&format!("{scheme}{}", key.expose_secret()));
+            let mut key = key.map_err(|_| Problem::new("api_key", "holds characters that cannot be sent"))?;
+            key.set_sensitive(true);
+            headers.insert(key_header, key);
+        }
+        let failures = Failures::new(base_url.origin().ascii_serialization().into(), key);
+        Ok(Self { http, base_url, headers, failures })
+    }
+
+    /// A service with OpenAI's API.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn openai(base_url: Url, key: Option<SecretString>, authorities: &[Certificate]) -> Result<Self, Problem> {
+        let service = Self::new(base_url, key, AUTHORIZATION, "Bearer ", authorities)?;
+        Ok(Self { failures: service.failures.with_api(OPENAI), ..service })
+    }
+
+    /// The host to which requests go. `None`: they do not leave this machine.
+    pub fn host(&self) -> Option<Arc<str>> {
+        self.base_url.host_str().filter(|_| !is_loopback(&self.base_url)).map(Arc::from)
+    }
+
+    /// A path of the API.
+    pub fn beneath(&self, path: &str) -> Url {
+        let mut url = self.base_url.clone();
+        url.set_path(&format!("{}/{path}", self.base_url.path().trim_end_matches('/')));
+        url
+    }
+}
