@@ -22,6 +22,7 @@ mod live;
 mod messages;
 mod metrics;
 mod models;
+mod openapi;
 mod page;
 mod problem;
 mod records;

@@ -4,7 +4,7 @@ use super::named::named;
 
 named! {
     /// How near a companion is to ending the conversation. A later stage is greater.
-    #[derive(Default)]
+    #[derive(Default, schemars::JsonSchema)]
     pub enum Stage {
         /// The conversation continues.
         #[default]

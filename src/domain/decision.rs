@@ -4,6 +4,7 @@ use super::named::named;
 
 named! {
     /// Whether a companion wants to speak.
+    #[derive(schemars::JsonSchema)]
     pub enum Decision {
         /// The companion wants to speak.
         Yes = "YES",
@@ -14,6 +15,7 @@ named! {
 
 named! {
     /// Why a decision came out as it did.
+    #[derive(schemars::JsonSchema)]
     pub enum Reason {
         /// The side model said YES.
         ModelYes = "model_yes",

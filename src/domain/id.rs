@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::model_role::ModelRole;
@@ -14,8 +15,9 @@ use super::model_role::ModelRole;
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
+        #[schemars(inline)]
         pub struct $name(Arc<str>);
 
         // Most ids that are compared are one and the same text.
@@ -111,8 +113,9 @@ impl GuildId {
 }
 
 /// The number of an event in its channel, from 1, without gaps. A message's `seq` is its event's number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Seq(pub u64);
 
 impl Seq {
@@ -132,8 +135,9 @@ impl fmt::Display for Seq {
 }
 
 /// The number of a question or reply in one channel, from 1. It identifies late answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Ticket(pub u64);
 
 impl fmt::Display for Ticket {

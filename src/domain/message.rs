@@ -124,6 +124,7 @@ impl Author {
 }
 
 named! {
+    #[derive(schemars::JsonSchema)]
     pub enum Role {
         /// A human.
         Person = "user",
@@ -136,7 +137,7 @@ named! {
 
 named! {
     /// How a message was produced.
-    #[derive(Default)]
+    #[derive(Default, schemars::JsonSchema)]
     pub enum Modality {
         /// It was typed.
         #[default]

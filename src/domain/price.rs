@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Prices and costs are counted in trillionths of a currency's unit. A price of a millionth of a unit for a million tokens is one trillionth for one
@@ -69,8 +70,9 @@ impl UnitPrice {
 }
 
 /// An amount of money, exact to a trillionth of its currency's unit. It is serialised in units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost(u128);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(inline)]
+pub struct Cost(#[schemars(with = "f64")] u128);
 
 impl Cost {
     /// The amount in units of its currency, as the nearest floating-point number.

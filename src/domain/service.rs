@@ -6,7 +6,7 @@ use super::named::named;
 
 named! {
     /// A kind of external service.
-    #[derive(Default)]
+    #[derive(Default, schemars::JsonSchema)]
     pub enum Service {
         /// Generates text from text. Records without a service are of this kind.
         #[default]

@@ -4,6 +4,7 @@ use super::named::named;
 
 named! {
     /// Why a companion considers speaking. A stronger trigger is greater.
+    #[derive(schemars::JsonSchema)]
     pub enum Trigger {
         /// Nobody has said anything for the companion's `starts_after`.
         Silence = "silence",

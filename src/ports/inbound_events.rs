@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
@@ -25,19 +26,22 @@ pub struct ChannelRef {
     pub parent: Option<ChannelId>,
 }
 
-/// A message from outside, on its way to the journal. As JSON it is the body of a request of the console, which cannot set every field.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A message from outside. As JSON it is the body of a request of the console, which cannot set every field.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InboundMessage {
-    /// The platform's id of the message, or the sender's own, of 1 to 128 characters. A message with the same id is a duplicate.
+    /// The platform's id of the message, or the sender's own, of 1 to 128 characters. The same `id` again is the same message.
     #[serde(default)]
+    #[schemars(length(min = 1, max = 128))]
     pub id: Option<Arc<str>>,
-    /// The author, with the platform's id: `discord:<user>`. In a request: the name, of 1 to 64 characters, at least one of them visible, none of them
-    /// a control or bidirectional formatting character.
+    /// The author. In a request: the name, of 1 to 64 characters, at least one of them visible, none of them a control or bidirectional formatting
+    /// character; on the console it is also the person's id.
     #[serde(deserialize_with = "person")]
+    #[schemars(with = "String", length(min = 1, max = 64))]
     pub from: Author,
     /// The text as a model reads it. In a request: at least one visible character, no control characters but `\n` and `\t`, at most
     /// `server.max_text_chars` characters.
+    #[schemars(length(min = 1))]
     pub text: Arc<str>,
     /// The text that the author wrote, if it differs from `text`. Only this is searched for names.
     #[serde(skip)]
@@ -51,15 +55,18 @@ pub struct InboundMessage {
     /// counts as now.
     #[serde(skip)]
     pub said_at: Option<Moment>,
-    /// The mentioned people and companions, by author id or by a companion's name. In a request: at most 64, each 1 to 64 characters.
+    /// The mentioned people and companions, by author id or by a companion's name. In a request: at most 64, each 1 to 64 characters. `@name` in the
+    /// text counts, too.
     #[serde(default)]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
     pub mentions: Vec<Arc<str>>,
     /// It addresses all companions that are present: it mentions the account that they share, or is a direct message to that account. A message
     /// that mentions the account in a guild and names companions that are present addresses only these.
     #[serde(skip)]
     pub to_all: bool,
-    /// The message that it replies to.
+    /// The message that it replies to: its `seq`.
     #[serde(default)]
+    #[schemars(with = "Option<Seq>")]
     pub reply_to: Option<ReplyTo>,
     /// For an event that must be acknowledged, such as a raid or a new subscription (docs/design/gate.md G-33): its kind, of 1 to 32 lower-case
     /// letters a-z, digits and _. The author is the person that it is about.

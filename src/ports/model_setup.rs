@@ -6,6 +6,7 @@ pub(crate) mod fake;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
@@ -31,40 +32,44 @@ pub trait ModelSetup: Send + Sync + 'static {
     async fn disconnect(&self) -> Result<ModelsView, Refused>;
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelServer {
     /// The base URL of an OpenAI-compatible API, usually ending in `/v1`.
+    #[schemars(length(min = 1, max = 2_048))]
     pub base_url: String,
-    /// Its key. `None`: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
+    /// Its key. Absent: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
-    /// Use the key of the settings instead, which belongs to no URL yet ([`ModelsView::has_spare_key`]).
+    /// Use the key of the settings instead, which belongs to no URL yet (`has_spare_key` of the models in force).
     #[serde(default)]
     pub spare_key: bool,
 }
 
 /// Models to try or to connect.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewConnection {
-    /// The base URL, as in [`ModelServer`].
+    /// The base URL, as for `/api/models/names`.
+    #[schemars(length(min = 1, max = 2_048))]
     pub base_url: String,
-    /// The key, as in [`ModelServer`].
+    /// The key, as for `/api/models/names`.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
-    /// As in [`ModelServer`].
+    /// As for `/api/models/names`.
     #[serde(default)]
     pub spare_key: bool,
     /// The model that writes statements.
     pub main: ConnectedModel,
-    /// The model that decides. `None`: `main` does.
+    /// The model that decides. Absent: `main` does.
     #[serde(default)]
     pub side: Option<ConnectedModel>,
 }
 
 /// Where the models in force come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// None is configured: `rehearsal` answers.
@@ -76,7 +81,7 @@ pub enum Source {
 }
 
 /// The models in force. A key is never part of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ModelsView {
     /// Where they come from.
     pub source: Source,
@@ -98,7 +103,7 @@ pub struct ModelsView {
 }
 
 /// A model in force.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ModelView {
     /// `rehearsal`, `openai`, or the host of its server.
     pub provider: Arc<str>,
@@ -115,7 +120,7 @@ pub struct ModelView {
 }
 
 /// A model whose last call failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModelTrouble {
     /// `side` or `main`.
     pub role: &'static str,
@@ -128,7 +133,7 @@ pub struct ModelTrouble {
 }
 
 /// How models did what they were asked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Trial {
     /// A decision, by the model that decides.
     pub decision: Tried,
@@ -137,12 +142,12 @@ pub struct Trial {
 }
 
 /// How a model did one thing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Tried {
     pub model: Arc<str>,
     /// Whether its answer can be used.
     pub works: bool,
-    /// How it was asked otherwise than usual, as in [`ModelView::adaptations`].
+    /// How it was asked otherwise than usual, because it refused the usual way. One sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<&'static str>,
     /// If there was no answer, the error code, as on record.

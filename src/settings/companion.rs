@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use reqwest::Url;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, seconds, within};
@@ -80,7 +81,7 @@ pub struct Companion {
 }
 
 /// The models that a companion uses, by name: `main`, `side` or the NAME of a table `[models.NAME]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table with `main` and `side`, each the name of a model")]
 pub struct ModelChoice {
     /// The model that writes its statements. The default is `main`.

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +34,11 @@ pub struct Connection {
 }
 
 /// A model at that server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectedModel {
     /// Its name there.
+    #[schemars(length(min = 1))]
     pub model: String,
     /// The price of a million input tokens, in units of `models.currency`. Both prices are set, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -158,7 +158,7 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
     Ok(request)
 }
 
-fn is_probe(path: &str) -> bool {
+pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 

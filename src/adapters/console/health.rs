@@ -3,11 +3,11 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use serde_json::{Value, json};
 
 use super::Shared;
 use super::auth::Admission;
 use super::guard::Caller;
+use crate::ports::backend::keeping::Readiness;
 
 /// `GET /healthz`: always answers `ok`.
 pub(super) async fn alive() -> &'static str {
@@ -15,12 +15,11 @@ pub(super) async fn alive() -> &'static str {
 }
 
 /// `GET /readyz`: 200 when messages can be accepted, else 503. Anonymous clients get no details.
-pub(super) async fn ready(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> (StatusCode, Json<Value>) {
-    let readiness = console.readiness().await;
+pub(super) async fn ready(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> (StatusCode, Json<Readiness>) {
+    let mut readiness = console.readiness().await;
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let body = match caller.admission {
-        Admission::Anonymous => json!({ "ready": readiness.ready }),
-        _ => json!(readiness),
-    };
-    (status, Json(body))
+    if caller.admission == Admission::Anonymous {
+        readiness = Readiness { ready: readiness.ready, ..Readiness::default() };
+    }
+    (status, Json(readiness))
 }

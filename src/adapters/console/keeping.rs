@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _, stream};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
@@ -19,6 +20,7 @@ use super::problem::Problem;
 use super::validation;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Person, Quarantine};
+use crate::ports::backend::room::RoomId;
 
 /// `GET /api/quarantine`
 pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Quarantine>, Problem> {
@@ -43,12 +45,15 @@ pub(super) async fn drop_entry(State(console): State<Shared>, EntryPath(id): Ent
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportParams {
+    /// Only this room. A replay script needs it.
+    #[schemars(with = "Option<RoomId>")]
     room: Option<String>,
     #[serde(rename = "as")]
     form: Option<ExportForm>,
+    /// What `person` said in this guild, instead of events.
     guild: Option<String>,
     person: Option<String>,
 }
@@ -104,11 +109,14 @@ fn abort(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Backup {
+    /// The whole path of a new file in an existing folder outside the data folder, on the server's machine. The name ends in `.backup`.
+    #[schemars(required, length(min = 1, max = 4_096))]
     to: Option<String>,
     /// The process id of a `tertulia history verify`, which reads the copy. It is deleted when the connection ends.
+    #[schemars(skip)]
     verified_by: Option<u32>,
 }
 

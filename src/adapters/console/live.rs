@@ -9,6 +9,7 @@ use axum::extract::ws::{Message, WebSocket, close_code};
 use axum::response::Response;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
@@ -23,6 +24,7 @@ use super::validation;
 use super::web_socket::{self, Requested};
 use crate::domain::id::Seq;
 use crate::ports::backend::live::{Cursor, Lagged, LiveStream, Watched};
+use crate::ports::backend::room::RoomId;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -32,10 +34,13 @@ const MAX_RECEIVED_BYTES: usize = 4_096;
 /// The number of unanswered pings after which the connection is closed.
 const MAX_UNANSWERED_PINGS: u32 = 3;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LiveParams {
+    /// Without it, all rooms are watched.
+    #[schemars(with = "Option<RoomId>")]
     room: Option<String>,
+    /// Also what happened since this number; in a view of all rooms, a number for each, such as `lobby.12,attic.7`.
     after: Option<String>,
 }
 

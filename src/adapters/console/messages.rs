@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
@@ -20,9 +21,10 @@ const MAX_MENTIONS: usize = 64;
 pub(super) const MAX_ID_CHARS: usize = 128;
 
 /// The number of an accepted message, and what the sender should know about it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Accepted {
     pub(super) seq: Seq,
+    /// Sentences about a message that is accepted all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -66,13 +68,20 @@ pub(super) async fn say(
 }
 
 /// An event that a companion must acknowledge, such as a raid or a new subscription (docs/design/gate.md G-33).
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewEvent {
+    /// Your own id for it. The same `id` again, of an event or a message of the room, changes nothing and gives the first `seq`.
+    #[schemars(length(min = 1, max = MAX_ID_CHARS))]
     id: Arc<str>,
+    /// What happened, such as `raid` or `new_sub`.
+    #[schemars(extend("pattern" = "^[a-z0-9_]{1,32}$"))]
     kind: Arc<str>,
-    /// The person that it is about.
+    /// The person that it is about, as `from` of a message. Forgetting that person removes the event.
+    #[schemars(length(min = 1, max = 64))]
     who: Arc<str>,
+    /// What happened, in words, as `text` of a message. A companion that it names acknowledges it, else the one that spoke least recently.
+    #[schemars(length(min = 1))]
     text: Arc<str>,
 }
 
@@ -116,11 +125,15 @@ pub(super) async fn stop_reply(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryParams {
+    /// The first `limit` messages after this number, instead of the newest.
     after: Option<u64>,
+    /// Only messages before this number.
     before: Option<u64>,
+    /// 100 if it is left out.
+    #[schemars(range(min = 1, max = 1_000))]
     limit: Option<usize>,
 }
 

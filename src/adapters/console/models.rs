@@ -2,6 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Shared;
@@ -14,7 +15,7 @@ pub(super) async fn get(State(console): State<Shared>) -> Result<Answer<ModelsVi
     Ok(Answer(console.models()?.models().await?))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Names {
     models: Vec<String>,
 }

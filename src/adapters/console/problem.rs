@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ports::backend::{DAMAGED, Refused};
@@ -19,13 +20,16 @@ pub(super) struct Problem {
     kind: &'static str,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct Body<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'a str,
     status: u16,
+    /// What is wrong, and what to do.
     detail: &'a str,
+    /// Where one field or parameter is wrong: its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
 }

@@ -2,23 +2,31 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Shared;
 use super::body::QueryParams;
 use super::messages::{MAX_ID_CHARS, limit};
+use super::openapi::PlainId;
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyAt, WhyQuery};
+use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionsParams {
+    #[schemars(with = "Option<RoomId>")]
     room: Option<String>,
+    #[schemars(with = "Option<PlainId>")]
     companion: Option<String>,
+    /// Only decisions after this number. It needs `room`.
     after: Option<u64>,
+    /// 100 if it is left out.
+    #[schemars(range(min = 1, max = 1_000))]
     limit: Option<usize>,
 }
 
@@ -39,12 +47,16 @@ pub(super) async fn decisions(
     Ok(Answer(console.backend()?.records.decisions(query).await?))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhyParams {
+    #[schemars(with = "RoomId", required)]
     room: Option<String>,
+    /// An id, a name or an alias. Without it, all companions are described briefly.
     companion: Option<String>,
+    /// The number of a decision, or a time. It cannot be used together with `message`.
     at: Option<String>,
+    /// The `seq` or the `id` of a message.
     message: Option<String>,
 }
 

@@ -6,58 +6,101 @@ use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, patch, post};
+use serde_json::{Map, Value};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use super::body::Json;
+use super::openapi::{self, Api};
 use super::problem::Problem;
-use super::{
-    Shared, external, guard, health, keeping, live, messages, metrics, models, page, records, rooms, signin, usage, voice,
-};
+use super::signin::{self, SignIn};
+use super::{Shared, external, guard, health, keeping, live, messages, metrics, models, page, records, rooms, usage, voice};
+use crate::ports::backend::keeping::BackedUp;
 
 pub(super) fn routes(console: Shared) -> Router {
     let counted = console.clone();
-    Router::new()
-        .route("/api/rooms", get(rooms::list))
-        .route("/api/rooms/{room}", get(rooms::get).put(rooms::put).patch(rooms::patch).delete(rooms::delete))
-        .route("/api/rooms/{room}/messages", post(messages::say))
-        .route("/api/rooms/{room}/messages/{seq}", patch(messages::edit).delete(messages::delete))
-        .route("/api/rooms/{room}/messages/{seq}/again", post(messages::try_again))
-        .route("/api/rooms/{room}/replies/{companion}/stop", post(messages::stop_reply))
-        .route("/api/rooms/{room}/events", post(messages::event))
-        .route("/api/rooms/{room}/states", post(external::vote))
-        .route("/api/rooms/{room}/statements", post(external::speak))
-        .route("/api/rooms/{room}/clear", post(rooms::clear))
-        .route("/api/rooms/{room}/history", get(messages::history))
-        .route("/api/rooms/{room}/state", get(rooms::state))
-        .route("/api/decisions", get(records::decisions))
-        .route("/api/why", get(records::why))
-        .route("/api/usage", get(usage::usage))
-        .route("/api/companions", get(rooms::companions))
-        .route("/api/quarantine", get(keeping::quarantine))
-        .route("/api/quarantine/{id}/release", post(keeping::release))
-        .route("/api/quarantine/{id}/retry", post(keeping::retry))
-        .route("/api/quarantine/{id}/drop", post(keeping::drop_entry))
-        .route("/api/models", get(models::get).put(models::connect).delete(models::disconnect))
-        .route("/api/models/names", post(models::names))
-        .route("/api/models/try", post(models::try_out))
-        .route("/api/export", get(keeping::export))
-        .route("/api/backup", post(keeping::backup))
-        .route("/api/forget", post(keeping::forget))
-        .route("/api/live", get(live::live))
-        .route("/api/rooms/{room}/voice", get(voice::describe))
-        .route("/api/voice", get(voice::voice))
-        .route("/", get(page::index))
-        .route("/signin", get(page::sign_in).post(signin::sign_in))
-        .route("/signout", post(signin::sign_out))
-        .route("/page/{name}", get(page::file))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
-        .route("/metrics", get(metrics::metrics))
+    api()
+        .into_router()
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .layer(CatchPanicLayer::custom(move |_: Box<dyn Any + Send>| panicked(&counted)))
         .layer(from_fn_with_state(console.clone(), guard::guard))
         .with_state(console)
+}
+
+/// Each operation: its path and handler, what it does, the statuses of its answers, and the errors that it has besides those of all.
+pub(super) fn api() -> Api {
+    Api::default()
+        .get("/api/openapi.json", openapi::served, "Return this description", &[200], &[])
+        .producing::<Map<String, Value>>("application/json")
+        .get("/api/rooms", rooms::list, "List all rooms", &[200], &[])
+        .get("/api/rooms/{room}", rooms::get, "Return one room", &[200], &[404])
+        .put("/api/rooms/{room}", rooms::put, "Create a room, or change its companions", &[200, 201], &[409])
+        .patch("/api/rooms/{room}", rooms::patch, "Rename or pause a room, and override settings in it", &[200], &[404, 409])
+        .delete("/api/rooms/{room}", rooms::delete, "Delete a room with its history", &[204], &[404])
+        .post("/api/rooms/{room}/messages", messages::say, "Say something as a person", &[202], &[404, 409])
+        .patch("/api/rooms/{room}/messages/{seq}", messages::edit, "Replace the text of a message", &[202], &[404, 409])
+        .delete("/api/rooms/{room}/messages/{seq}", messages::delete, "Delete a message", &[202], &[404, 409])
+        .post(
+            "/api/rooms/{room}/messages/{seq}/again",
+            messages::try_again,
+            "Delete the newest message, a companion's, and have it answer again",
+            &[204],
+            &[404, 409],
+        )
+        .post(
+            "/api/rooms/{room}/replies/{companion}/stop",
+            messages::stop_reply,
+            "Stop the reply that this companion is making",
+            &[204],
+            &[404, 409],
+        )
+        .post(
+            "/api/rooms/{room}/events",
+            messages::event,
+            "Report an event that a companion must acknowledge",
+            &[202],
+            &[404, 409],
+        )
+        .post("/api/rooms/{room}/states", external::vote, "Vote in an open round as an external companion", &[202], &[404, 409])
+        .post("/api/rooms/{room}/statements", external::speak, "Speak as a selected external companion", &[202], &[404, 409])
+        .post("/api/rooms/{room}/clear", rooms::clear, "Cancel replies and questions in progress", &[204], &[404])
+        .get("/api/rooms/{room}/history", messages::history, "Return messages", &[200], &[404])
+        .get("/api/rooms/{room}/state", rooms::state, "Return what is going on in a room", &[200], &[404])
+        .get("/api/decisions", records::decisions, "Return decisions", &[200], &[404])
+        .get("/api/why", records::why, "Explain a decision, or what happened to a message", &[200], &[404])
+        .get("/api/usage", usage::usage, "Return calls, tokens and cost", &[200], &[404])
+        .get("/api/companions", rooms::companions, "List the configured companions", &[200], &[])
+        .get("/api/quarantine", keeping::quarantine, "List what needs an operator", &[200], &[])
+        .post("/api/quarantine/{id}/release", keeping::release, "Release a guild, or retry a suspended channel", &[204], &[404])
+        .post("/api/quarantine/{id}/retry", keeping::retry, "Handle a dead letter again", &[204], &[404, 409])
+        .post("/api/quarantine/{id}/drop", keeping::drop_entry, "Drop a dead letter", &[204], &[404])
+        .get("/api/models", models::get, "Return the models in force", &[200], &[])
+        .put("/api/models", models::connect, "Use these models from now on and after restarts", &[200], &[])
+        .delete("/api/models", models::disconnect, "Use the models of the settings again", &[200], &[])
+        .post("/api/models/names", models::names, "Ask a server for its models", &[200], &[])
+        .post("/api/models/try", models::try_out, "Have models make one decision and one statement", &[200], &[])
+        .get("/api/export", keeping::export, "Return events, one JSON object per line", &[200], &[404, 413])
+        .producing::<String>("application/x-ndjson")
+        .post("/api/backup", keeping::backup, "Write a consistent copy of the store on the server's machine", &[200], &[409])
+        .producing::<BackedUp>("application/json")
+        .post("/api/forget", keeping::forget, "Remove what a person said in a guild", &[200], &[404])
+        .get("/api/live", live::live, "Watch a room or all rooms (WebSocket)", &[101], &[404, 426])
+        .get("/api/rooms/{room}/voice", voice::describe, "Describe the voice of a room", &[200], &[404])
+        .get("/api/voice", voice::voice, "Take part in the voice call of a room (WebSocket)", &[101], &[404, 409, 426])
+        .get("/", page::index, "Return the page, or lead to the sign-in form", &[200, 303], &[])
+        .producing::<String>("text/html")
+        .get("/signin", page::sign_in, "Return the sign-in form", &[200], &[])
+        .producing::<String>("text/html")
+        .post("/signin", signin::sign_in, "Start a session: 204 for JSON, 303 for a form", &[204, 303], &[401])
+        .taking::<Json<SignIn>>()
+        .post("/signout", signin::sign_out, "End the session", &[204, 303], &[])
+        .get("/page/{name}", page::file, "Return a file of the page", &[200, 304], &[401, 404])
+        .producing::<String>("*/*")
+        .get("/healthz", health::alive, "Tell that the process answers", &[200], &[])
+        .producing::<String>("text/plain")
+        .get("/readyz", health::ready, "Tell whether messages can be accepted", &[200, 503], &[])
+        .get("/metrics", metrics::metrics, "Return all metrics as Prometheus text", &[200], &[])
+        .producing::<String>("text/plain")
 }
 
 /// The response for a handler that panicked. The panic hook has logged the panic itself.

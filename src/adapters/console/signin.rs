@@ -5,6 +5,7 @@ use axum::extract::{FromRequest, Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
+use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -16,9 +17,10 @@ use super::problem::Problem;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SignIn {
+pub(super) struct SignIn {
+    #[schemars(with = "String")]
     token: SecretString,
 }
 

@@ -8,6 +8,7 @@ mod foreign;
 mod limits;
 mod live;
 mod models;
+mod openapi;
 mod page;
 mod serving;
 
@@ -84,7 +85,7 @@ impl World {
 
     /// Status and JSON of a request without a body; `Null` if the response is not JSON.
     async fn ask(&self, method: Method, path: &str) -> (u16, Value) {
-        answer(self.request(method, path).send().await.unwrap()).await
+        self.answer(method, path, |request| request).await
     }
 
     async fn get(&self, path: &str) -> (u16, Value) {
@@ -92,7 +93,7 @@ impl World {
     }
 
     async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
-        answer(self.request(method, path).json(&body).send().await.unwrap()).await
+        self.answer(method, path, |request| request.json(&body)).await
     }
 
     async fn post(&self, path: &str, body: Value) -> (u16, Value) {
@@ -101,7 +102,14 @@ impl World {
 
     /// Status and JSON of a request with this body, sent unchanged.
     async fn post_raw(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
-        answer(self.request(Method::POST, path).body(body).send().await.unwrap()).await
+        self.answer(Method::POST, path, |request| request.body(body)).await
+    }
+
+    /// Status and JSON of the response, which must be as the description of the API says.
+    async fn answer(&self, method: Method, path: &str, with: impl FnOnce(RequestBuilder) -> RequestBuilder) -> (u16, Value) {
+        let (status, json) = answer(with(self.request(method.clone(), path)).send().await.unwrap()).await;
+        openapi::check_answer(&method, path, status, &json);
+        (status, json)
     }
 
     async fn connect(&self) -> TcpStream {

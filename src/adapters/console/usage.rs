@@ -2,6 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Shared;
@@ -16,11 +17,16 @@ use crate::ports::backend::{Refused, stamp};
 /// The longest id of a guild, in characters.
 const MAX_GUILD_CHARS: usize = 200;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsageParams {
+    #[schemars(length(min = 1, max = MAX_GUILD_CHARS))]
     guild: Option<String>,
+    /// The start of the span; a day before its end if it is left out.
+    #[schemars(extend("format" = "date-time"))]
     from: Option<String>,
+    /// The end of the span; now if it is left out.
+    #[schemars(extend("format" = "date-time"))]
     to: Option<String>,
 }
 

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, Stream, StreamExt};
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::{Instant, interval_at, timeout};
 
@@ -27,6 +28,7 @@ use super::problem::Problem;
 use super::validation;
 use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
+use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{self, Entrance, Line, PersonAction};
 use outbox::{Out, Outbox};
 use protocol::{
@@ -39,11 +41,15 @@ const PULSE_EVERY: Duration = Duration::from_secs(2);
 /// A page that was not heard for this long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VoiceParams {
+    #[schemars(with = "RoomId")]
     room: String,
+    /// The person's name, as `from` of a message. It must not be a name of a companion of the room.
+    #[schemars(length(min = 1, max = 64))]
     from: String,
+    /// The version of the protocol: 1.
     v: u32,
     /// Whether the page has no microphone.
     #[serde(default)]

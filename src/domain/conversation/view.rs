@@ -5,7 +5,7 @@ use super::super::window::Entry;
 use super::*;
 
 /// What a companion does at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
     /// It reads the messages.

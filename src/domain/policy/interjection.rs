@@ -4,6 +4,7 @@ use crate::domain::named::named;
 
 named! {
     /// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
+    #[derive(schemars::JsonSchema)]
     pub enum Interjection {
         /// First after 15 messages.
         VeryQuiet = "very_quiet",

@@ -1,5 +1,6 @@
 //! A State (docs/design/turn-taking.md T-4): what a companion publishes in a round, and what external companions post.
 
+use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,23 +21,23 @@ pub const MOST_MOOD: f64 = 0.2;
 /// The longest id, in characters.
 const MOST_ID_CHARS: usize = 64;
 
-/// A companion's vote in a round.
-///
-/// It is parsed strictly: every field except `closing` and `mood` is required, no other is allowed, and an error names the field, what is wrong and what is
-/// allowed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A companion's vote in a round. It is parsed strictly: an error names the field, what is wrong and what is allowed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct State {
     #[serde(deserialize_with = "from")]
+    #[schemars(length(min = 1, max = MOST_ID_CHARS))]
     pub from: CompanionId,
     /// The number of the newest event at the round's opening, as text.
     #[serde(deserialize_with = "message_id")]
+    #[schemars(extend("pattern" = "^[0-9]{1,64}$"))]
     pub message_id: String,
     /// Whether it wants to speak.
     #[serde(deserialize_with = "stance")]
     pub state: Stance,
     /// How much the conversation needs what it would say, 0 to 10.
     #[serde(deserialize_with = "importance")]
+    #[schemars(range(min = 0.0, max = MOST_IMPORTANCE))]
     pub importance: f64,
     /// Whether the previous speaker called on it.
     #[serde(deserialize_with = "selected")]
@@ -46,6 +47,7 @@ pub struct State {
     pub closing: Stage,
     /// How much more it puts up with interruptions of what it says aloud than usual, −0.2 to 0.2 (docs/design/voice.md A-32). 0 if it is missing.
     #[serde(default, skip_serializing_if = "is_usual", deserialize_with = "mood")]
+    #[schemars(range(min = -MOST_MOOD, max = MOST_MOOD))]
     pub mood: f64,
 }
 
@@ -56,6 +58,7 @@ pub fn is_usual(mood: &f64) -> bool {
 
 named! {
     /// Whether a companion wants to speak next.
+    #[derive(schemars::JsonSchema)]
     pub enum Stance {
         /// It wants to speak.
         Speak = "speak",

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::room::RoomId;
 use super::stamp::Stamp;
+use crate::domain::decision::{Decision, Reason};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
@@ -22,7 +24,7 @@ pub struct DecisionQuery {
     pub limit: usize,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Decisions {
     /// Oldest first.
     pub decisions: Vec<DecisionRecord>,
@@ -32,20 +34,23 @@ pub struct Decisions {
 }
 
 /// One decision on record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// Further fields, each where it applies: `message_count`, `check_count` and `threshold`; `messages`, the texts that it was about; `why`, the model's
+/// reason; `trace`, the id of the trace that has its span; `took_ms`, `model_ms`, `wait_ms`, `model`, `provider`, `input_tokens` and `output_tokens` of
+/// a model that was asked. Where the reason is `budget`: which `budget` was used up, and when it is free again (`free_at`; absent: never). In rounds: the
+/// `vote` (a State), the `round`, as in the live view, and, of a YES once it is known, `floor` (`won` or `lost`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionRecord {
     pub seq: Seq,
     pub at: Stamp,
     pub room: Arc<str>,
     pub companion: CompanionId,
     pub trigger: Trigger,
-    /// `YES` or `NO`.
+    #[schemars(with = "Decision")]
     pub decision: Arc<str>,
-    /// One of the closed list of reasons.
+    #[schemars(with = "Reason")]
     pub reason: Arc<str>,
-    /// Further fields: `message_count`, `check_count`, `threshold`, the model's `why`, `took_ms`, `model`, tokens, `trace` … Where the reason is
-    /// `budget`: which `budget` was used up, and when it is free again (`free_at`; absent: never). In rounds: the `vote` (a State) and, of a YES
-    /// once it is known, `floor` (`won` or `lost`).
+    /// The further fields.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
@@ -72,7 +77,7 @@ pub enum WhyAt {
 }
 
 /// The explanation of a decision, or of why nothing has triggered yet, or of what happened to a message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Why {
     /// The companion; absent where several are described in short.
@@ -96,7 +101,7 @@ pub struct Why {
 }
 
 /// A short entry about one companion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Brief {
     pub companion: CompanionId,
     pub name: Arc<str>,
@@ -113,7 +118,7 @@ pub struct Brief {
 }
 
 /// What happened to a message for one companion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It spoke, with this message among those that it answered.
@@ -144,7 +149,7 @@ pub enum Outcome {
 }
 
 /// One step of an explanation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StoryLine {
     pub at: Stamp,
     /// The number of its event, if it is one.
@@ -155,7 +160,7 @@ pub struct StoryLine {
 }
 
 /// What a companion is waiting for before it is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitingFor {
     pub text: String,
     /// The number of messages missing for an interjection.
@@ -168,7 +173,7 @@ pub struct WaitingFor {
 }
 
 /// One part of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromptPart {
     /// Its name: `persona`, `summary`, `history`, `buffer` …
     pub part: Arc<str>,

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::refused::Refused;
@@ -12,7 +13,7 @@ use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 
 /// Guilds in quarantine, suspended channels, dead letters, and companions that were lost at a reload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Quarantine {
     /// Guilds that failed too often, ordered by id.
     pub guilds: Vec<QuarantinedGuild>,
@@ -25,14 +26,14 @@ pub struct Quarantine {
 }
 
 /// A companion that is configured no more, because its folder has neither `companion.toml` nor persona files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkippedCompanion {
     pub id: CompanionId,
     pub folder: Arc<str>,
 }
 
 /// A guild that failed too often and is stopped for a while.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct QuarantinedGuild {
     /// Its id; `release` takes it.
     pub id: GuildId,
@@ -44,7 +45,7 @@ pub struct QuarantinedGuild {
 
 /// A channel that died whenever it continued from its record, or whose record cannot be read. It is stopped for a while; the rest of its
 /// guild keeps working.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SuspendedChannel {
     /// The entry's id; `release` takes it.
     pub id: Arc<str>,
@@ -57,7 +58,7 @@ pub struct SuspendedChannel {
 }
 
 /// A message that killed its handler too often.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeadLetter {
     /// The entry's id; `retry` and `drop` take it.
     pub id: Arc<str>,
@@ -77,7 +78,7 @@ pub struct ExportQuery {
 }
 
 /// The format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportForm {
     /// The journal's events, one JSON object per line.
@@ -99,19 +100,21 @@ pub struct Person {
 pub type Lines = Pin<Box<dyn Stream<Item = Result<String, Refused>> + Send>>;
 
 /// The result of writing a copy of the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackedUp {
     pub to: String,
     pub entries: u64,
 }
 
 /// A request to forget a person.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Forget {
     /// The guild: 1 to 64 characters.
+    #[schemars(length(min = 1, max = 64))]
     pub guild: GuildId,
     /// The person's id; on the console, their name. 1 to 64 characters.
+    #[schemars(length(min = 1, max = 64))]
     pub person: Arc<str>,
     /// Also delete what companions answered to them, which can repeat their words. The answers are found by the person's messages, so this is
     /// not possible later.
@@ -120,7 +123,7 @@ pub struct Forget {
 }
 
 /// The result of forgetting a person.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Forgotten {
     /// The number of deleted messages, including answers if those were requested.
     pub messages: u64,
@@ -131,23 +134,25 @@ pub struct Forgotten {
 }
 
 /// Whether messages can be accepted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Readiness {
     pub ready: bool,
-    /// Each part with its name: `store`, `models`, `discord` …
+    /// Each part with its name: `store`, `models`, `discord` … Absent for a client without a token or session.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ReadyPart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<ReadyModels>,
 }
 
 /// The models in use, by role.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReadyModels {
     pub side: ReadyModel,
     pub main: ReadyModel,
 }
 
 /// A model in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReadyModel {
     /// `gen_ai.provider.name`.
     pub provider: Arc<str>,
@@ -156,7 +161,7 @@ pub struct ReadyModel {
 }
 
 /// Whether one part is ready.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReadyPart {
     pub part: Arc<str>,
     pub ready: bool,

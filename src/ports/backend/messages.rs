@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,23 +12,27 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Modality, Role};
 
 /// The statement of an external companion that was selected.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
     /// The speaker: the id of a companion of the room.
+    #[schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
     pub from: CompanionId,
     /// The message that the round was about: the number of its event, as a number or as a string, as in States.
     #[serde(deserialize_with = "message_id")]
+    #[schemars(extend("type" = ["integer", "string"], "pattern" = "^[0-9]+$"))]
     pub message_id: Arc<str>,
-    /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
+    /// The text, within the limits of that of a message.
+    #[schemars(length(min = 1))]
     pub text: Arc<str>,
 }
 
 /// The new text of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The text, within the limits of [`InboundMessage::text`](crate::ports::inbound_events::InboundMessage::text).
+    /// The text, within the limits of that of a message.
+    #[schemars(length(min = 1))]
     pub text: Arc<str>,
 }
 
@@ -41,7 +46,7 @@ pub struct HistoryQuery {
 }
 
 /// A page of a room's messages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct History {
     /// Oldest first.
     pub messages: Vec<HistoryMessage>,
@@ -50,8 +55,8 @@ pub struct History {
     pub deleted: Vec<Seq>,
 }
 
-/// One message of the history. Fields as in docs/design/interfaces.md I-11.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One message of the history (docs/design/interfaces.md I-11).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryMessage {
     pub seq: Seq,
     /// The sender's own id of the message.
@@ -80,8 +85,9 @@ pub struct HistoryMessage {
 }
 
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryCut {
+    /// The whole text.
     pub full: Arc<str>,
     /// The name of the person who cut it off.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
-use crate::settings::companion::ModelChoice;
 pub use crate::settings::companion::{CompanionPatch, Override};
+use crate::settings::companion::{Interjection, ModelChoice};
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
 /// The id of a room in the API. The console's rooms have 1 to 64 of `A-Z a-z 0-9 _ -`; a channel of another platform has its whole id, such
 /// as `discord:1234`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline, extend("pattern" = "^([A-Za-z0-9_-]{1,64}:)?[A-Za-z0-9_-]{1,64}$"))]
 pub struct RoomId(Arc<str>);
 
 /// The prefix of the console's own channels.
@@ -80,14 +82,14 @@ pub fn is_plain_id(text: &str) -> bool {
 }
 
 /// A list of all rooms.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Rooms {
     /// Ordered by id.
     pub rooms: Vec<Room>,
 }
 
 /// A room with its members.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Room {
     pub id: RoomId,
     /// Its title in one line of plain text: for a channel of another platform the one that it has there, at most 200 characters (`#general · Home`),
@@ -109,7 +111,7 @@ pub struct Room {
 }
 
 /// A companion in a room, with the room's overrides applied.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RoomCompanion {
     pub id: CompanionId,
     pub name: Arc<str>,
@@ -117,6 +119,7 @@ pub struct RoomCompanion {
     /// Whether a program outside plays it.
     pub external: bool,
     /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
+    #[schemars(with = "Interjection")]
     pub interjection: Arc<str>,
     /// The silence after which it may start a conversation, in seconds; absent: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,14 +134,16 @@ pub struct RoomCompanion {
 }
 
 /// The desired state of a console room.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoomPlan {
     /// The guild that it belongs to: 1 to 64 characters.
+    #[schemars(length(min = 1, max = 64))]
     pub guild: GuildId,
-    /// The desired members: at most [`MOST_IN_A_ROOM`], without duplicates.
+    /// The desired members: at most 32, without duplicates.
+    #[schemars(length(max = MOST_IN_A_ROOM))]
     pub companions: Vec<Invited>,
-    /// The language that is spoken in it: the name of a table of `speech.words`.
+    /// The language that is spoken in it: the name of a table of `speech.words`. Absent: as it is; null: `speech.language`.
     #[serde(default)]
     pub language: Override<Arc<str>>,
     /// Whether a room that exists is refused instead of changed.
@@ -147,8 +152,9 @@ pub struct RoomPlan {
 }
 
 /// A desired member of a room: written `"aria"`, or `{"id": "zed", "external": true}`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
+#[schemars(rename = "Invited", transform = or_id)]
 pub struct Invited {
     pub id: CompanionId,
     /// Whether a program outside plays it.
@@ -159,6 +165,12 @@ pub struct Invited {
     /// Other names that address it, if it is external.
     #[serde(default)]
     pub aliases: Vec<Arc<str>>,
+}
+
+/// The id alone is a short form.
+fn or_id(schema: &mut Schema) {
+    let object = std::mem::take(schema);
+    *schema = json_schema!({ "anyOf": [{ "type": "string" }, object] });
 }
 
 impl<'de> Deserialize<'de> for Invited {
@@ -187,10 +199,11 @@ impl<'de> Visitor<'de> for InvitedVisitor {
 }
 
 /// A change of a room's overrides at run time.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoomPatch {
     /// The title of a room of the console: 1 to 64 characters in one line.
+    #[schemars(length(min = 1, max = 64))]
     pub title: Override<Arc<str>>,
     pub paused: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.
@@ -198,18 +211,19 @@ pub struct RoomPatch {
 }
 
 /// A list of all companions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Companions {
     /// Ordered by id.
     pub companions: Vec<CompanionView>,
 }
 
-/// A companion as it is configured. The fields mean what those of [`Companion`](crate::settings::companion::Companion) do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A companion as it is configured. The fields mean what those of its file do (docs/design/interfaces.md I-3).
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionView {
     pub id: CompanionId,
     pub name: Arc<str>,
     pub aliases: Vec<Arc<str>>,
+    #[schemars(with = "Interjection")]
     pub interjection: Arc<str>,
     pub chattiness: Arc<str>,
     pub text_lull_timeout: f64,

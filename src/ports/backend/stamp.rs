@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::domain::moment::Moment;
 
 /// A moment since the Unix epoch, written as `2026-05-01T12:00:00.250Z`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Stamp(pub Moment);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(inline)]
+pub struct Stamp(#[schemars(with = "String", extend("format" = "date-time"))] pub Moment);
 
 /// Formats a moment as RFC 3339 in UTC, truncated to milliseconds. Moments after the year 9999 are formatted as its end.
 pub fn rfc3339(moment: Moment) -> String {

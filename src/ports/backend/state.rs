@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::stamp::Stamp;
@@ -10,10 +11,10 @@ pub use crate::domain::conversation::Doing;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
-use crate::settings::companion::ModelChoice;
+use crate::settings::companion::{Interjection, ModelChoice};
 
 /// The state of a room at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RoomState {
     /// The companions that are present, ordered by id.
     pub companions: Vec<CompanionState>,
@@ -28,7 +29,7 @@ pub struct RoomState {
     pub turn: Option<TurnState>,
     /// Statements by companions that were selected after the newest human message.
     pub streak: u32,
-    /// The limit of `streak` (`turn_taking.max_companion_streak`).
+    /// The limit of `streak` (`turn_taking.max_companion_streak`), which the reason `loop_guard` of decisions names.
     pub max_companion_streak: u32,
     /// Statements by companions since the conversation was opened.
     pub turns: u32,
@@ -44,7 +45,7 @@ pub struct RoomState {
 
 /// Why a room is out of service: its guild is in quarantine, the channel is suspended, or its record cannot be read. The rest of the state is
 /// then taken from the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutOfService {
     /// The id of the entry in `GET /api/quarantine`, which `release` takes; none: there is no such entry.
     pub id: Option<Arc<str>>,
@@ -55,10 +56,11 @@ pub struct OutOfService {
 }
 
 /// One companion in a room.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionState {
     pub id: CompanionId,
     pub name: Arc<str>,
+    #[schemars(with = "Interjection")]
     pub interjection: Arc<str>,
     /// The texts of its unsettled messages, oldest first.
     pub buffer: Vec<Arc<str>>,
@@ -98,7 +100,7 @@ pub struct CompanionState {
 }
 
 /// A round that is open.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RoundState {
     /// The number of the message that it is about; States name it, as a string.
     pub message_id: Seq,
@@ -114,7 +116,7 @@ pub struct RoundState {
 }
 
 /// A companion that was selected and has not begun to speak.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TurnState {
     pub companion: CompanionId,
     pub trigger: Trigger,
@@ -123,7 +125,7 @@ pub struct TurnState {
 }
 
 /// How repetitive the last statements are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RepetitionState {
     /// The last judgement, from 0 (all different) to 1 (the same every time).
     pub score: f64,
@@ -134,7 +136,7 @@ pub struct RepetitionState {
 }
 
 /// The right to speak.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Floor {
     pub companion: CompanionId,
     pub ticket: Ticket,
@@ -143,7 +145,7 @@ pub struct Floor {
 }
 
 /// One episode of a room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Episode {
     pub began_at: Stamp,
 }

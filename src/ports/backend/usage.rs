@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stamp::Stamp;
@@ -23,7 +24,7 @@ pub struct UsageQuery {
 }
 
 /// What guilds used in a span of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// The start of the span, inclusive.
     pub from: Stamp,
@@ -37,7 +38,7 @@ pub struct Usage {
 }
 
 /// What one guild used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GuildUsage {
     pub guild: GuildId,
     #[serde(flatten)]
@@ -51,7 +52,7 @@ pub struct GuildUsage {
 }
 
 /// Amounts of usage.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
     pub statements: u64,
     /// The number of evaluations for a lull, an interjection or a turn.
@@ -66,10 +67,11 @@ pub struct Used {
 }
 
 /// Totals of speech.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Speech {
-    /// Milliseconds of audio that were recognised.
+    /// The audio that was recognised.
     #[serde(rename = "recognised_secs", with = "secs")]
+    #[schemars(with = "f64")]
     pub recognised_ms: u64,
     pub characters: u64,
     #[serde(flatten)]
@@ -77,7 +79,7 @@ pub struct Speech {
 }
 
 /// What usage cost, each at the price of its time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Costs {
     /// The cost of what has a price; none: nothing has one. No price is not the same as a price of 0.
     pub cost: Option<Cost>,
@@ -87,7 +89,7 @@ pub struct Costs {
 }
 
 /// What one service for speech did for one companion, or for a guild's people.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpeechBy {
     pub service: Service,
     /// The companion that spoke; none: people were heard.
@@ -99,7 +101,7 @@ pub struct SpeechBy {
 }
 
 /// A companion's calls to one model in one role.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageBy {
     /// The companion; none: the calls were for the room itself.
     pub companion: Option<CompanionId>,
@@ -114,7 +116,7 @@ pub struct UsageBy {
 }
 
 /// Totals of model calls.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
     /// The number of calls, every retry counted.
     pub calls: u64,
@@ -129,7 +131,7 @@ pub struct Calls {
 }
 
 /// The daily caps of a guild over the last 24 hours, whatever span was requested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Caps {
     /// Tokens, read and written (`models.guild_tokens_per_day`).
     pub tokens: Cap,
@@ -144,7 +146,7 @@ pub struct Caps {
 }
 
 /// A limit and how much of it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cap {
     pub used: u64,
     /// The limit; none: there is no limit.

@@ -1,7 +1,9 @@
 //! Values that are changed at run time for one companion in one guild or channel, and changes of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Interjection;
@@ -36,6 +38,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Override<T> {
     }
 }
 
+impl<T: JsonSchema> JsonSchema for Override<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        Option::<T>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
 /// Declares the values that can be overridden once: the struct with the overrides, and the struct with a change of them.
 macro_rules! overrides {
     (
@@ -52,11 +68,11 @@ macro_rules! overrides {
             $(#[serde(skip_serializing_if = "is_default")] pub $nested: $Nested,)?
         }
 
-        #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
         $(#[$of_patch])*
         #[serde(default, deny_unknown_fields)]
         pub struct $Patch {
-            $(pub $field: Override<$type>,)+
+            $($(#[$of_field])* pub $field: Override<$type>,)+
             $(pub $nested: Override<$NestedPatch>,)?
         }
 
@@ -79,13 +95,18 @@ overrides! {
     /// A change of one companion's overrides in one room.
     #[serde(expecting = "an object of what is to change, such as {\"interjection\": \"quiet\"}")]
     CompanionPatch,
+    /// How it likes to talk, in words; part of its prompts.
     chattiness: Arc<str>,
     interjection: Interjection,
+    /// Seconds of quiet that make a lull in a text channel, 0 to 86,400.
     text_lull_timeout: f64,
+    /// The same in a voice channel.
     voice_lull_timeout: f64,
-    /// 0 means never.
+    /// Seconds of silence after which it may start a conversation, 60 to 604,800; 0 means never.
     starts_after: f64,
+    /// The number of its own statements after which it ends a conversation, 1 to 1,000,000.
     max_turns: u32,
+    /// Whether its statements are judged for repetition.
     repetition: bool,
     /// Whether it reads messages but stays silent (docs/design/gate.md G-21).
     paused: bool,

@@ -7,6 +7,7 @@ mod frames;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::text::{first, first_bytes, last};
@@ -204,10 +205,10 @@ impl PageMessage {
 }
 
 /// A person in the call. On the console the name is also the person's id.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
-    /// The name, 1 to [`MAX_NAME_CHARS`] characters.
+    /// The name, 1 to 64 characters.
     pub user: String,
     /// Whether the microphone is muted.
     pub muted: bool,
@@ -381,17 +382,17 @@ impl ServerMessage {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpeechService {
     /// Its name, such as `rehearsal` or `deepgram`.
     pub provider: String,
-    /// The host to which it sends audio or text. `None`: nothing leaves the server's machine.
+    /// The host to which it sends audio or text. Null: nothing leaves the server's machine.
     pub host: Option<String>,
 }
 
-/// The voice of a room, before somebody enters its call: the answer of `GET /api/rooms/{room}/voice`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+/// The voice of a room, before somebody enters its call.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
     /// What recognises speech.
