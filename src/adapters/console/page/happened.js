@@ -30,10 +30,11 @@ const STAYED_OUT = {
   stale: ['that was too long ago', 'that was too long ago'],
 };
 
-// The sentences by what they say, each with its companions, in the order in which they were decided. `all` are the decisions and rounds behind one line.
-export function happened(all) {
+// The sentences by what they say, each with its companions, in the order in which they were decided. `all` are the decisions and rounds behind one line,
+// `next` what follows them. Who wanted to answer and did not is not said to have answered.
+export function happened(all, next = null) {
   const last = new Map();
-  const spoke = new Set();
+  const spoke = new Set(next?.kind === 'message' && next.role === 'companion' ? [next.from] : []);
   for (const entry of all) {
     if (entry.kind === 'decision') last.set(entry.companion, entry);
     else if (entry.kind === 'error') last.set(entry.companion, entry);
@@ -42,7 +43,6 @@ export function happened(all) {
       if (entry.speaker && (entry.outcome === 'posted' || entry.phase === 'speaking')) spoke.add(entry.speaker);
     }
   }
-  const isRound = all.some(entry => entry.kind === 'round');
   const found = new Map();
   const add = (companion, verb, causes) => {
     const key = `${verb} ${causes}`;
@@ -52,13 +52,13 @@ export function happened(all) {
     if (entry.kind === 'error') add(companion, 'could not decide', [words.error(entry.error), words.error(entry.error)]);
     else if (!entry.yes) {
       if (STAYED_OUT[entry.reason]) add(companion, 'stayed out', STAYED_OUT[entry.reason]);
-    } else if (!isRound || spoke.has(companion)) add(companion, 'answered', ANSWERED[entry.record?.trigger] ?? ANSWERED.turn);
+    } else if (spoke.has(companion)) add(companion, 'answered', ANSWERED[entry.record?.trigger] ?? ANSWERED.turn);
   }
   return [...found.values()].sort((one, other) => (other.verb === 'answered') - (one.verb === 'answered'));
 }
 
-export function drawHappened(view, { all }) {
-  const sentences = happened(all).map(({ verb, causes, companions }) => {
+export function drawHappened(view, { all, next }) {
+  const sentences = happened(all, next).map(({ verb, causes, companions }) => {
     const who = words.listed(companions.map(companion => name(nameOf(view.room, companion), { class: 'who', 'data-tone': view.tone(companion) })));
     return [who, ` ${verb}, because ${causes[companions.length > 1 ? 1 : 0]}. `];
   });

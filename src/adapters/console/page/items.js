@@ -58,12 +58,12 @@ export function itemsOf(room, now, showsDecisions = true) {
     return true;
   };
   let behind = [];
-  const addSentence = () => {
+  const addSentence = (next = null) => {
     const [first] = behind;
     if (!first) return;
     // Cached, too. A version only grows.
-    const version = behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length);
-    if (first.sentence?.version !== version) first.sentence = { version, item: happened(behind).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, mark: `${version}` } : null };
+    const mark = `${behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length)} ${next?.key}`;
+    if (first.sentence?.mark !== mark) first.sentence = { mark, item: happened(behind, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, mark } : null };
     if (first.sentence.item) {
       items.push(first.sentence.item);
       previous = null;
@@ -74,7 +74,7 @@ export function itemsOf(room, now, showsDecisions = true) {
     // Answers in a round are shown with the round.
     if (entry.round || isRepeated(entry)) return;
     if (!showsDecisions && OF_DECISIONS.has(entry.kind)) return void behind.push(entry);
-    addSentence();
+    addSentence(entry);
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
     const entryDay = entry.day || day;
