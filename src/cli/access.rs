@@ -1,6 +1,7 @@
 //! How a command reaches stored data: through the named server, through the server that runs on the data folder, or by opening the store.
 
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,11 +11,16 @@ use serde_json::Value;
 use super::client::{Client, block_on};
 use super::failure::Failure;
 use crate::adapters::store::sled::is_in_use;
+use crate::http_client::is_loopback;
 use crate::server::{holds_a_store, running};
 use crate::settings::Loaded;
 
 /// A server that was not named, and takes longer than this to answer, is not found.
 const FINDING_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A server reports its address soon after it has locked the data folder.
+const STARTING_DEADLINE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(100);
 
 pub(super) enum Access {
     Server(Client),
@@ -29,9 +35,11 @@ pub(super) enum Access {
 pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failure> {
     let token = loaded.settings.server.token().map_err(|problem| Failure::Usage(format!("server.{problem}")))?;
     if let Some(named) = named {
-        let is_host_and_port = !named.contains("://") && named.contains(':');
-        let url = if is_host_and_port { format!("http://{named}") } else { named.to_owned() };
-        let url = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let has_scheme = named.contains("://");
+        let url = if has_scheme { Url::parse(named) } else { Url::parse(&format!("http://{named}")) };
+        // Without a scheme only this machine is meant: the token is not sent to others in plain text.
+        let is_clear = |url: &Url| has_scheme || named.contains(':') && is_loopback(url);
+        let url = url.ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host() && is_clear(url));
         let url = url.ok_or_else(|| {
             Failure::Usage(format!(
                 "--server {named:?} is not an address: give one like 127.0.0.1:7878 or https://talk.example.org"
@@ -43,7 +51,7 @@ pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failu
     if !is_in_use(data) {
         return Ok(Access::Store);
     }
-    let url = running(data).and_then(|running| Url::parse(&running.url).ok()).map(reachable);
+    let url = block_on(async { Ok(address_of(data).await) })?;
     let url = url.ok_or_else(|| {
         let data = data.display();
         Failure::Store(format!(
@@ -51,6 +59,17 @@ pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failu
         ))
     })?;
     Client::new(url, token, false).map(Access::Server)
+}
+
+/// The address of the server that runs on a data folder. One that is starting is waited for.
+async fn address_of(data: &Path) -> Option<Url> {
+    for _ in 0..STARTING_DEADLINE.as_millis() / POLL.as_millis() {
+        if let Some(running) = running(data) {
+            return Url::parse(&running.url).ok().map(reachable);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    None
 }
 
 /// Finds the way to the data, for a command that only reads. If nothing runs on the data folder and it holds no store, a server that answers on
@@ -78,7 +97,7 @@ pub(super) fn listening(loaded: &Loaded) -> Option<Client> {
 /// Fails while a server has the store open, for commands that need exclusive access.
 pub(super) fn require_offline(data: &Path, command: &str) -> Result<(), Failure> {
     if !is_in_use(data) {
-        return Ok(());
+        return require_owner(data);
     }
     let server = running(data).map_or_else(String::new, |running| format!(" ({}, process {})", running.url, running.pid));
     let data = data.display();
@@ -87,10 +106,23 @@ pub(super) fn require_offline(data: &Path, command: &str) -> Result<(), Failure>
     )))
 }
 
+/// Fails for root in a folder of somebody else: that user's server could not open what root writes there.
+fn require_owner(data: &Path) -> Result<(), Failure> {
+    let owner = std::fs::metadata(data).map_or(0, |folder| folder.uid());
+    if owner == 0 || !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let data = data.display();
+    Err(Failure::Store(format!(
+        "{data} belongs to the user with the number {owner}, whose server could not open what root writes there: run this as that user, for \
+         example with `sudo -u '#{owner}' tertulia …`"
+    )))
+}
+
 /// Fails if the folder has no store. Opening it would create a new, empty one.
 pub(super) fn require_store(data: &Path) -> Result<(), Failure> {
     if holds_a_store(data) {
-        return Ok(());
+        return require_owner(data);
     }
     let data = data.display();
     Err(Failure::Store(format!("there is no store in {data}: set storage.path or --config as for the server")))

@@ -265,10 +265,10 @@ fn misnamed(name: &str) -> Option<String> {
     Some(format!("{name} is ignored: two underscores must follow TERTULIA and each name of a section{suggestion}"))
 }
 
-/// Whether a name begins with this name of a section and an underscore, or is it.
+/// Whether a name begins with this name of a section and an underscore.
 fn begins_with(name: &str, section: &str) -> bool {
     let is_prefix = name.get(..section.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(section));
-    is_prefix && (name.len() == section.len() || name[section.len()..].starts_with('_'))
+    is_prefix && name[section.len()..].starts_with('_')
 }
 
 /// Whether a setting has this variable.

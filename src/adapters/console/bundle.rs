@@ -8,7 +8,7 @@ const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"/page/";
 const MODULE: &str = "<script type=\"module\" src=\"/page/";
 
 /// The name of a style sheet or script that a line of a page links to.
-pub(super) fn linked<'a>(line: &'a str) -> Option<(Kind, &'a str)> {
+pub(super) fn linked(line: &str) -> Option<(Kind, &str)> {
     let of = |prefix: &str, kind: Kind| Some((kind, line.trim_start().strip_prefix(prefix)?.split('"').next()?));
     of(STYLE_LINK, Kind::Style).or_else(|| of(MODULE, Kind::Module))
 }

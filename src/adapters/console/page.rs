@@ -2,7 +2,6 @@
 //!
 //! The page gets its style sheets as one file and its modules as another. The address of these names their contents, so that browsers keep them.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Write as _;
@@ -110,7 +109,7 @@ pub(super) struct Page(HashMap<&'static str, File>);
 
 struct File {
     name: &'static str,
-    bytes: Cow<'static, [u8]>,
+    bytes: Bytes,
     /// Compressed, once a browser has asked for it.
     compressed: OnceLock<Bytes>,
     /// A hash of the contents.
@@ -118,17 +117,10 @@ struct File {
 }
 
 impl File {
-    fn new(name: &'static str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+    fn new(name: &'static str, bytes: impl Into<Bytes>) -> Self {
         let (bytes, mut hasher) = (bytes.into(), DefaultHasher::new());
         hasher.write(&bytes);
         Self { name, bytes, compressed: OnceLock::new(), tag: format!("{:016x}", hasher.finish()) }
-    }
-
-    fn bytes(&self) -> Bytes {
-        match &self.bytes {
-            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-            Cow::Owned(bytes) => Bytes::copy_from_slice(bytes),
-        }
     }
 
     fn compressed(&self) -> Bytes {
@@ -211,7 +203,7 @@ impl Page {
         Ok(match (is_known, is_compressed) {
             (true, _) => (StatusCode::NOT_MODIFIED, headers).into_response(),
             (false, true) => (headers, [(CONTENT_ENCODING, "gzip")], file.compressed()).into_response(),
-            (false, false) => (headers, file.bytes()).into_response(),
+            (false, false) => (headers, file.bytes.clone()).into_response(),
         })
     }
 }

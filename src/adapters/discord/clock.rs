@@ -25,9 +25,13 @@ const UNIT: Duration = Duration::from_secs(1);
 /// If the local clock and the timer advanced by amounts that differ by more, the clock was set, or the machine slept.
 const JUMPED: Duration = Duration::from_secs(2);
 
+/// How long an answer is waited for before Discord is asked for its time again.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
+
 pub struct Clocks {
     clock: Arc<dyn Clock>,
     last: Mutex<Option<Measured>>,
+    asked: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +47,7 @@ pub struct Difference(i64);
 
 impl Clocks {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, last: Mutex::default() }
+        Self { clock, last: Mutex::default(), asked: Mutex::default() }
     }
 
     /// Takes the `Date` of an answer that arrives now. `sent` and `timer` are the times of its request. A difference is logged when it
@@ -75,10 +79,27 @@ impl Clocks {
 
     /// The last measured difference. None if the clock was set since: the difference is unknown then.
     pub fn difference(&self) -> Difference {
-        let Some(last) = *self.last.lock() else { return Difference::NONE };
+        let last = *self.last.lock();
+        last.filter(|last| !self.was_set(last)).map_or(Difference::NONE, |last| last.difference)
+    }
+
+    /// Whether Discord is to be asked for its time now, because this machine's clock was set since its last answer.
+    pub fn must_ask(&self) -> bool {
+        if self.last.lock().is_none_or(|last| !self.was_set(&last)) {
+            return false;
+        }
+        let mut asked = self.asked.lock();
+        let is_due = asked.is_none_or(|at| at.elapsed() >= ASKED_AGAIN_AFTER);
+        if is_due {
+            *asked = Some(Instant::now());
+        }
+        is_due
+    }
+
+    fn was_set(&self, last: &Measured) -> bool {
         let (by_clock, by_timer) = (self.clock.now().since(last.at), last.timer.elapsed());
         let went_back = self.clock.now() + JUMPED < last.at;
-        if went_back || by_clock.abs_diff(by_timer) > JUMPED { Difference::NONE } else { last.difference }
+        went_back || by_clock.abs_diff(by_timer) > JUMPED
     }
 
     /// The time of day by this machine's clock.
@@ -209,6 +230,10 @@ mod tests {
         }
 
         assert_eq!((before, still), (ahead(HOUR - UNIT / 2), before));
+        // Discord is asked again, and not with every message.
+        assert_eq!([clocks.must_ask(), clocks.must_ask()], [true, false]);
+        tokio::time::advance(ASKED_AGAIN_AFTER).await;
+        assert!(clocks.must_ask());
     }
 
     #[tokio::test(start_paused = true)]

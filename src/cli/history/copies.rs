@@ -45,7 +45,15 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
     let copied = match access::find(loaded, server)? {
         Access::Server(client) => {
             let to = if client.is_named { on_its_machine(to)? } else { file_in(to)? };
-            block_on(copy_by_server(&client, &to))?
+            let copied = block_on(copy_by_server(&client, &to))?;
+            if !client.is_named && !to.exists() {
+                return Err(Failure::Failed(format!(
+                    "the server says that it has written {}, but there is no such file here: its service may have a /tmp of its own; name a folder that \
+                     you both see, such as /var/backups/tertulia",
+                    to.display()
+                )));
+            }
+            copied
         }
         Access::Store => {
             let data = &loaded.settings.storage.path;

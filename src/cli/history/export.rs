@@ -59,7 +59,7 @@ pub(super) fn run(
             let (lines, bytes) = (sink.lines, sink.bytes);
             sink.finish()?;
             if let Some(path) = out {
-                let object = json!({ "file": path, "lines": lines, "bytes": bytes });
+                let object = json!({ "file": path.display().to_string(), "lines": lines, "bytes": bytes });
                 let what = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
                 report(as_json, &object, &format!("wrote {} ({what}, {bytes} bytes)", path.display()))?;
             }

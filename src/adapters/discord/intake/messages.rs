@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::super::incoming::{IgnoreReason, Incoming, classify};
+use super::super::rest::Request;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::handover::until_accepted;
@@ -63,6 +64,11 @@ impl SharedIntake {
             return false;
         }
         let bot = self.bot_ids().await;
+        if self.discord.clocks().must_ask() {
+            let discord = self.discord.clone();
+            // No message waits for it. Any answer has the time.
+            tokio::spawn(async move { drop(discord.rest().send(&Request::gateway()).await) });
+        }
         let message: wire::Message = match serde_json::from_str(received.data.get()) {
             Ok(message) => message,
             Err(error) => {
