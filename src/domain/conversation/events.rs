@@ -69,7 +69,8 @@ impl Conversation {
     pub(super) fn fire_event(&mut self, seq: Seq, notes: &mut Vec<Output>) {
         let Some(message) = self.window.get(seq).map(|entry| entry.message.clone()) else { return };
         let Some(companion) = self.acknowledger_of(&message) else { return };
-        let Some(gate) = self.gates.get_mut(&companion) else { return };
+        // Who has settled it, a paused one perhaps, would wait for ever.
+        let Some(gate) = self.gates.get_mut(&companion).filter(|gate| gate.cursor < seq) else { return };
         let from = gate.stage;
         // A paused companion declines it as soon as the event is handled.
         gate.fire(Waiting { trigger: Trigger::Event, message: seq, check: Check::Unsettled, urgent: true });
