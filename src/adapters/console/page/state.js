@@ -7,6 +7,7 @@ import { isHeld, isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured, statementReplaced } from './loop-guard.js';
 import { platformName } from './platforms.js';
 import { attach, newRound, recordState, setRound } from './round-state.js';
+import { t } from './texts.js';
 
 const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, replan: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3, tombstone: 3 };
 
@@ -43,7 +44,7 @@ const list = value => (Array.isArray(value) ? value : []);
 
 // A companion without a name is called by its id with a capital, as the server does.
 export function nameOf(room, id) {
-  return room.companions.get(id)?.name ?? room.names.get(id) ?? (id ? id.charAt(0).toUpperCase() + id.slice(1) : 'a companion');
+  return room.companions.get(id)?.name ?? room.names.get(id) ?? (id ? id.charAt(0).toUpperCase() + id.slice(1) : t('messages.unknown_companion'));
 }
 
 // Learns the names of companions, wherever they are now.
