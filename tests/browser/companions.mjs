@@ -62,3 +62,19 @@ test('an external companion that has ended the conversation is not shown as list
   const card = page.locator('.card', { has: page.locator('.who', { hasText: 'Zed' }) });
   assert.match((await texts(card.locator('.card-now')))[0], /^conversation ended/u);
 });
+
+test('a companion with another name has it in pages that are open', async t => {
+  const room = await it.server.room({ externals: [{ id: 'zed', name: 'Zedekiah' }] });
+  const live = await it.watch(t, room);
+  const message = await it.server.say(room, 'Zedekiah, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.speak('zed', message, 'I am.');
+  const page = await it.open(t, room);
+  await page.locator('.card', { hasText: 'Zedekiah' }).waitFor();
+
+  await it.server.room({ id: room, externals: [{ id: 'zed', name: 'Zora' }] });
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+
+  await page.locator('.chat-message.companion header .who', { hasText: 'Zora' }).waitFor();
+  assert.deepEqual(await cards(page), ['Zora']);
+});

@@ -20,7 +20,7 @@ import { presence } from './presence.js';
 import { roomMenu } from './room-menu.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
-import { learnNames, nameOf, newRoom, oldestMessage } from './state.js';
+import { learnNames, nameOf, newRoom, oldestMessage, rename } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
@@ -41,7 +41,7 @@ const ROOMS_POLL_MS = 20_000;
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
-let configured = []; // the companions of the server
+const configured = new Map(); // the companions of the server by id, with their names
 let wanted = null; // the message that the address names, until the room is loaded
 let nextAttempt = null;
 let connection = 'connecting';
@@ -299,7 +299,7 @@ function open(id, reload = false) {
   });
   current = opened;
   view.room = opened.room;
-  learnNames(opened.room, configured);
+  learnNames(opened.room, configured.values());
   unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'));
   byId('message').disabled = false;
   storeForAll('room', id);
@@ -373,6 +373,9 @@ async function readRooms() {
   }
   const currentRoom = allRooms.find(room => room.id === current?.room.id);
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
+  // Companions may have got other names.
+  for (const { companions = [] } of allRooms) for (const companion of companions) if (!companion.external) configured.set(companion.id, companion);
+  if (current && rename(current.room, [...configured.values(), ...(currentRoom?.companions ?? [])])) change(['companions']);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
   missed.read(allRooms, current?.room.id);
@@ -491,8 +494,8 @@ composer.draw();
 begin();
 // They may have left the rooms in which they spoke.
 api.companions().then(({ companions = [] }) => {
-  configured = companions;
-  learnNames(view.room, configured);
+  for (const companion of companions) configured.set(companion.id, companion);
+  learnNames(view.room, companions);
   change(['companions']);
 }, () => {});
 tick();

@@ -52,6 +52,14 @@ export function learnNames(room, companions) {
   for (const { id, name } of companions) if (typeof id === 'string' && typeof name === 'string') room.names.set(id, name);
 }
 
+// Takes the names that companions have now. Returns whether one of them is new.
+export function rename(room, companions) {
+  const before = new Map(room.names);
+  learnNames(room, companions);
+  for (const [id, name] of room.names) if (room.companions.has(id)) room.companions.get(id).name = name;
+  return [...room.names].some(([id, name]) => before.get(id) !== name);
+}
+
 // The lowest seq of a loaded message, or null in an empty room.
 export function oldestMessage(room) {
   return room.entries.find(entry => entry.kind === 'message')?.seq ?? null;
