@@ -27,12 +27,19 @@ export function happened(all, next = null) {
       if (has(`stayed_out.${entry.reason}`)) add(companion, `stayed_out.${entry.reason}`);
     } else if (spoke.has(companion)) add(companion, has(`answered.${entry.record?.trigger}`) ? `answered.${entry.record.trigger}` : 'answered.turn');
   }
-  const spokenTo = [...last.values()].filter(({ record }) => record?.trigger === 'direct_address').map(({ companion }) => companion);
-  return [...found.values()].map(sentence => ({ ...sentence, spokenTo })).sort((one, other) => other.key.startsWith('answered.') - one.key.startsWith('answered.'));
+  return [...found.values()].sort((one, other) => other.key.startsWith('answered.') - one.key.startsWith('answered.'));
+}
+
+// The companions that were spoken to in `message`, by what they decided.
+export function addressed(room, all, heard) {
+  const decided = all.flatMap(entry => (entry.kind === 'round' ? [...entry.ballots.values()].map(ballot => ballot.entry) : [entry]));
+  const companions = decided.filter(entry => entry?.record?.trigger === 'direct_address').map(({ companion }) => companion);
+  const round = all.find(({ kind }) => kind === 'round');
+  return { companions: [...new Set(companions)], message: round ? messageOf(room, round.message) : heard };
 }
 
 // Which text says it best: with who spoke to whom, as far as that is known.
-function textOf({ key, companions, spokenTo }, room, message, me) {
+function textOf({ key, companions }, room, { companions: spokenTo, message }, me) {
   const isMe = message?.role === 'user' && message.from === me;
   const you = isMe ? '_you' : '';
   if (key === 'answered.direct_address' && message) {
@@ -43,15 +50,19 @@ function textOf({ key, companions, spokenTo }, room, message, me) {
   return key === 'answered.direct_address' ? 'answered.spoken_to' : key;
 }
 
-export function drawHappened(view, { all, next, heard }) {
+// `heard` is the message before, and `before` who was spoken to before it.
+export function drawHappened(view, { all, next, heard, before }) {
   const { room } = view;
   const who = ids => listed(ids.map(id => name(nameOf(room, id), { class: 'who', 'data-tone': view.tone(id) })));
-  const round = all.find(({ kind }) => kind === 'round');
-  const message = round ? messageOf(room, round.message) : heard;
+  const now = addressed(room, all, heard);
+  // Others stay out also when who was spoken to has answered.
+  const isAnswer = !now.companions.length && heard?.role === 'companion' && before?.companions.includes(heard.from);
+  const about = isAnswer ? before : now;
+  const { message } = about;
   const sentences = happened(all, next).map(sentence => {
-    const { companions, spokenTo, error } = sentence;
-    const values = { count: companions.length, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : spokenTo), name: name(nameOf(room, companions[0])), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
-    return [pieces(textOf(sentence, room, message, view.me()), values), ' '];
+    const { companions, error } = sentence;
+    const values = { count: companions.length, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : about.companions), name: name(nameOf(room, companions[0])), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
+    return [pieces(textOf(sentence, room, about, view.me()), values), ' '];
   });
   return el('p', { class: 'happened' }, sentences);
 }

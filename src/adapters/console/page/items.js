@@ -2,7 +2,7 @@
 
 import { el, glyph, name, plain } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
-import { drawHappened, happened } from './happened.js';
+import { addressed, drawHappened, happened } from './happened.js';
 import { linked, markdown } from './markdown.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
@@ -38,6 +38,7 @@ export function itemsOf(room, now, showsDecisions = true) {
   let day = null;
   let previous = null;
   let heard = null; // the newest message so far
+  let before = null; // who was spoken to last, and in which message
   const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
   // Whether an entry only repeats the companion's decision before it.
@@ -65,7 +66,8 @@ export function itemsOf(room, now, showsDecisions = true) {
     if (!first) return;
     // Cached, too. A version only grows.
     const mark = `${behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length)} ${next?.key}`;
-    if (first.sentence?.mark !== mark) first.sentence = { mark, item: happened(behind, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, mark } : null };
+    if (first.sentence?.mark !== mark) first.sentence = { mark, about: addressed(room, behind, heard), item: happened(behind, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, before, mark } : null };
+    if (first.sentence.about.companions.length) before = first.sentence.about;
     if (first.sentence.item) {
       items.push(first.sentence.item);
       previous = null;

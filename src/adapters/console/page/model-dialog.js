@@ -28,14 +28,14 @@ function inForce({ ready, current }) {
   const parts = (ready?.parts ?? []).filter(({ part, ready: isReady }) => !isReady && part !== 'models');
   return [
     el('p', null, t(`ai.from_${current.source}`)),
-    el('dl', { class: 'facts' }, row(t('ai.decisions'), current.side), row(t('ai.calls'), current.main)),
+    current.source === 'rehearsal' ? null : el('dl', { class: 'facts' }, row(t('ai.decisions'), current.side), row(t('ai.answers'), current.main)),
     adapted([...(current.side.adaptations ?? []), ...(current.main.adaptations ?? [])]),
     // Equal troubles of both models are one.
     el('div', { class: 'troubles' }, [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
       const isShared = current.troubles.filter(other => other.error === error).length > 1;
-      return failure(error, detail, isShared ? '' : t(role === 'side' ? 'ai.decisions' : 'ai.calls'));
+      return failure(error, detail, isShared ? '' : t(role === 'side' ? 'ai.decisions' : 'ai.answers'));
     })),
-    parts.length ? [el('h3', null, t('ai.not_ready')), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.spaced(part)), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
+    parts.length ? [el('h3', null, t('ai.not_ready')), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.upper(words.part(part))), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
   ];
 }
 

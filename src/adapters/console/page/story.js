@@ -85,7 +85,7 @@ function promptParts(parts) {
   const rows = present.map(part => {
     const bar = el('span', { class: 'part-bar', 'aria-hidden': 'true' });
     bar.style.setProperty('--part', String(part.tokens / most));
-    const row = [el('span', { class: 'part-name' }, words.spaced(part.part)), bar, el('span', { class: 'part-size' }, words.number(part.tokens))];
+    const row = [el('span', { class: 'part-name' }, words.part(part.part)), bar, el('span', { class: 'part-size' }, words.number(part.tokens))];
     return el('li', null, part.text ? el('details', null, el('summary', null, row), el('p', { class: 'part-words', dir: 'auto' }, part.text)) : el('div', { class: 'part' }, row));
   });
   return el('section', null, el('h3', null, t('facts.prompt', { count: total })), el('ul', { class: 'parts' }, rows));

@@ -21,6 +21,8 @@ export const verdict = code => (has(`verdicts.${code}`) ? `verdicts.${code}` : '
 export const missing = code => coded('missing.', code);
 export const trigger = code => coded('triggers.', code);
 export const reason = code => coded('reasons.', code);
+// A part of a prompt, or of the server.
+export const part = code => coded('parts.', code);
 export const selection = code => coded('selections.', code);
 export const doing = code => coded('doings.', code);
 export const stage = code => (code === 'none' ? '' : coded('stages.', code));
