@@ -20,11 +20,11 @@ import { presence } from './presence.js';
 import { roomMenu } from './room-menu.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
-import { learnNames, nameOf, newRoom, oldestMessage } from './state.js';
+import { learnNames, nameOf, newRoom, oldestMessage, rename } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
-import { LANGUAGE, LANGUAGES, speak } from './texts.js';
+import { LANGUAGE, LANGUAGES, speak, t } from './texts.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { unavailable } from './unavailable.js';
@@ -41,7 +41,7 @@ const ROOMS_POLL_MS = 20_000;
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
-let configured = []; // the companions of the server
+const configured = new Map(); // the companions of the server by id, with their names
 let wanted = null; // the message that the address names, until the room is loaded
 let nextAttempt = null;
 let connection = 'connecting';
@@ -74,6 +74,7 @@ const view = {
   epoch: '',
   showsDecisions: () => decisions.shows(),
   stories: story,
+  me: () => speaker.me(),
   tone: id => tone(id),
   act: {
     open: entry => story.toggle(current.room, entry),
@@ -85,7 +86,7 @@ const view = {
       button.disabled = true;
       api.answerAgain(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
-        notice.show(`Not tried again: ${problem.message.replace(/[.]$/u, '')}.`, 'problem');
+        notice.show(t('messages.not_tried', { problem: problem.message.replace(/[.]$/u, '') }), 'problem');
       });
     },
     stop(companion, button) {
@@ -108,7 +109,7 @@ const view = {
 let tone = tonesOf(view.room);
 
 const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
-const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
+const speaker = people({ changed: () => (composer.draw(), change(['companions'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
 const steady = act => talkView.steady(act);
 const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
@@ -186,7 +187,7 @@ function draw() {
   if (parts.has('companions')) {
     tone = tonesOf(view.room);
     // Items show names and colours, so they are redrawn when these change.
-    const epoch = [[...view.room.names], [...view.room.companions.keys()]].join();
+    const epoch = [speaker.me(), [...view.room.names], [...view.room.companions.keys()]].join();
     if (epoch !== view.epoch) {
       view.epoch = epoch;
       parts.add('talk');
@@ -214,8 +215,8 @@ function showConnection(state, at) {
   byId('connection').dataset.state = state;
   document.body.classList.toggle('disconnected', state === 'lost');
   sayConnection();
-  if (state === 'lost' && before === 'live') notice.announce('Connection lost. What you type is kept.');
-  if (state === 'live' && before === 'lost') notice.announce('Connected again.');
+  if (state === 'lost' && before === 'live') notice.announce(t('online.lost_said'));
+  if (state === 'live' && before === 'lost') notice.announce(t('online.restored'));
   if (state === 'live' && before !== 'live') {
     unsent?.flush();
     // What was loaded with the page is new enough for the first connection.
@@ -227,9 +228,9 @@ function showConnection(state, at) {
 }
 
 function sayConnection() {
-  if (connection !== 'lost') return say(byId('connection-words'), connection);
+  if (connection !== 'lost') return say(byId('connection-words'), t(`online.${connection}`));
   const left = Math.ceil((nextAttempt - Date.now()) / 1000);
-  say(byId('connection-words'), left > 0 ? `connection lost · retrying in ${left} s` : 'connection lost · retrying');
+  say(byId('connection-words'), left > 0 ? t('online.lost_for', { secs: `${left} s` }) : t('online.lost'));
 }
 byId('connection').addEventListener('click', () => current?.reconnect());
 
@@ -241,7 +242,7 @@ function showTitle() {
   // On other platforms, a title contains the name of the server already.
   const about = room?.title ? room.id : room && platformName(room.id) ? room.guild : null;
   menu.draw();
-  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? 'Rooms'), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
+  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? t('rooms.title')), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
@@ -250,7 +251,7 @@ function showPlatform(platform) {
   byId('compose').hidden = Boolean(platform);
   byId('people-section').hidden = Boolean(platform);
   byId('other-platform').hidden = !platform;
-  say(byId('other-platform'), platform ? `This is a ${platform} channel. Write on ${platform}, and follow the conversation here.` : '');
+  say(byId('other-platform'), platform ? t('rooms.platform', { platform }) : '');
 }
 
 function open(id, reload = false) {
@@ -298,7 +299,7 @@ function open(id, reload = false) {
   });
   current = opened;
   view.room = opened.room;
-  learnNames(opened.room, configured);
+  learnNames(opened.room, configured.values());
   unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'));
   byId('message').disabled = false;
   storeForAll('room', id);
@@ -338,7 +339,7 @@ async function goToMessage(seq) {
   if (visited !== current || (isEarlier() && !room.complete)) return;
   talkView.redraw();
   const entry = room.deleted.has(seq) ? room.seen.get(`x${seq}`) : room.seen.get(`m${seq}`);
-  if (!entry || !talkView.go(itemKeyOf(entry))) notice.show(`There is no message ${seq} in this room.`);
+  if (!entry || !talkView.go(itemKeyOf(entry))) notice.show(t('rooms.no_message', { number: String(seq) }));
 }
 
 async function readRooms() {
@@ -361,7 +362,7 @@ async function readRooms() {
       Object.assign(view, { room: { ...newRoom(''), greeted: true }, loaded: true });
       byId('message').disabled = true;
       change(['talk', 'companions']);
-      showConnection('no room', null);
+      showConnection('no_room', null);
       list.set(allRooms, null);
       showTitle();
       showPlatform('');
@@ -372,6 +373,9 @@ async function readRooms() {
   }
   const currentRoom = allRooms.find(room => room.id === current?.room.id);
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
+  // Companions may have got other names.
+  for (const { companions = [] } of allRooms) for (const companion of companions) if (!companion.external) configured.set(companion.id, companion);
+  if (current && rename(current.room, [...configured.values(), ...(currentRoom?.companions ?? [])])) change(['companions']);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
   missed.read(allRooms, current?.room.id);
@@ -384,10 +388,10 @@ function showDeleted() {
   if (room.isDeleted) return;
   current.close();
   room.isDeleted = true;
-  showConnection('room deleted', null);
+  showConnection('room_deleted', null);
   showTitle();
   composer.draw();
-  notice.show(`The room ${room.id} was deleted.`, 'problem');
+  notice.show(t('rooms.deleted', { room: room.id }), 'problem');
   change(['talk', 'companions']);
 }
 
@@ -417,7 +421,7 @@ addEventListener('hashchange', async () => {
   if (id && exists() && id === current?.room.id && !current.room.isDeleted) {
     if (wantedMessage() !== null && view.loaded) goToMessage(wantedMessage());
   } else if (id && exists()) open(id);
-  else if (id) notice.show(`There is no room ${id}.`);
+  else if (id) notice.show(t('rooms.unknown', { room: id }));
 });
 
 document.addEventListener('visibilitychange', () => {
@@ -490,8 +494,8 @@ composer.draw();
 begin();
 // They may have left the rooms in which they spoke.
 api.companions().then(({ companions = [] }) => {
-  configured = companions;
-  learnNames(view.room, configured);
+  for (const companion of companions) configured.set(companion.id, companion);
+  learnNames(view.room, companions);
   change(['companions']);
 }, () => {});
 tick();

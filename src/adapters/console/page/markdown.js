@@ -3,6 +3,7 @@
 
 import { el, plain } from './dom.js';
 import { Lexer, Tokenizer } from './marked.js';
+import { t } from './texts.js';
 
 // A longer text is shown as it is.
 const MAX_CHARS = 20_000;
@@ -145,12 +146,12 @@ class BoundedTokenizer extends Tokenizer {
 export const read = text => new Lexer({ gfm: true, breaks: true, tokenizer: new BoundedTokenizer() }).lex(text);
 
 function copyButton(text) {
-  const button = el('button', { class: 'copy', type: 'button' }, 'Copy');
+  const button = el('button', { class: 'copy', type: 'button' }, t('base.copy'));
   button.addEventListener('click', async () => {
     const isCopied = await navigator.clipboard?.writeText(plain(text)).then(() => true, () => false);
-    button.textContent = isCopied ? 'Copied' : 'Select and copy it';
+    button.textContent = t(isCopied ? 'base.copied' : 'base.copy_by_hand');
     setTimeout(() => {
-      button.textContent = 'Copy';
+      button.textContent = t('base.copy');
     }, COPIED_MS);
   });
   return button;
