@@ -24,7 +24,8 @@ export function happened(all, next = null) {
   for (const [companion, entry] of last) {
     if (entry.kind === 'error') add(companion, 'stayed_out.error', entry.error);
     else if (!entry.yes) {
-      if (has(`stayed_out.${entry.reason}`)) add(companion, `stayed_out.${entry.reason}`);
+      if (entry.reason === 'loop_guard') add(companion, 'meters.reached');
+      else if (has(`stayed_out.${entry.reason}`)) add(companion, `stayed_out.${entry.reason}`);
     } else if (spoke.has(companion)) add(companion, has(`answered.${entry.record?.trigger}`) ? `answered.${entry.record.trigger}` : 'answered.turn');
   }
   return [...found.values()].sort((one, other) => other.key.startsWith('answered.') - one.key.startsWith('answered.'));
@@ -61,7 +62,8 @@ export function drawHappened(view, { all, next, heard, before }) {
   const { message } = about;
   const sentences = happened(all, next).map(sentence => {
     const { companions, error } = sentence;
-    const values = { count: companions.length, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : about.companions), name: name(nameOf(room, companions[0])), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
+    const count = sentence.key === 'meters.reached' ? room.guard.maxStreak : companions.length;
+    const values = { count, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : about.companions), name: name(nameOf(room, companions[0])), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
     return [pieces(textOf(sentence, room, about, view.me()), values), ' '];
   });
   return el('p', { class: 'happened' }, sentences);
