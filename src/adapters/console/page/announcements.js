@@ -31,7 +31,7 @@ export function announcement(room, e, me) {
     case 'closing':
       return t(words.step(e.to, e.cause), { who: who(), count: 1 }) + words.cause(e.cause);
     case 'error':
-      return `${who()}: ${words.error(e.error, room.companions.get(e.companion)?.isExternal)}`;
+      return `${who()}: ${words.error(e.error)}`;
     case 'failed':
       return isStopped(e) ? t('decisions.stopped_who', { who: who(), why: stopReason(room, e.message) }) : t('decisions.reply_failed_said', { who: who() });
     default:

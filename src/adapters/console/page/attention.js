@@ -1,5 +1,5 @@
-// What needs an operator: quarantined guilds, suspended rooms, dead letters and lost companions. The header shows how many there are, and a dialog lists each with
-// what can be done about it.
+// What needs an operator: quarantined guilds, suspended rooms, dead letters, lost companions and settings with errors. The header shows how many there are,
+// and a dialog lists each with what can be done about it.
 
 import * as api from './api.js';
 import { serverNow } from './clock.js';
@@ -10,24 +10,25 @@ import * as words from './words.js';
 
 const POLL_MS = 30_000;
 
-const summary = ({ guilds, channels, messages, companions }) =>
+const summary = ({ guilds, channels, messages, companions, reload }) =>
   [
     guilds.length ? t('attention.guilds', { count: guilds.length }) : '',
     channels.length ? t('attention.rooms', { count: channels.length }) : '',
     messages.length ? t('attention.messages', { count: messages.length }) : '',
     companions.length ? t('attention.companions', { count: companions.length }) : '',
+    reload ? t('attention.settings') : '',
   ]
     .filter(Boolean)
     .join(' · ');
 
-const size = ({ guilds, channels, messages, companions }) => guilds.length + channels.length + messages.length + companions.length;
+const size = ({ guilds, channels, messages, companions, reload }) => guilds.length + channels.length + messages.length + companions.length + (reload ? 1 : 0);
 
 const nextRetry = until => t('attention.retry', { when: words.until(until, serverNow()), time: words.time(until) });
 
 // Keeps the button in the header up to date, and opens the dialog. `polled(isChanged)` is called after each request.
 export function attention({ showProblem, announce, polled }) {
   const button = byId('attention');
-  let current = { guilds: [], channels: [], messages: [], companions: [] };
+  let current = { guilds: [], channels: [], messages: [], companions: [], reload: null };
   let box = null;
   let list = null;
 
@@ -96,12 +97,13 @@ export function attention({ showProblem, announce, polled }) {
 
   function draw() {
     if (!list) return;
-    const { guilds, channels, messages, companions } = current;
+    const { guilds, channels, messages, companions, reload } = current;
     list.replaceChildren(
       ...section('guilds', guilds.map(guildEntry)),
       ...section('rooms', channels.map(channelEntry)),
       ...section('messages', messages.map(messageEntry)),
       ...section('companions', companions.map(companionEntry)),
+      ...section('settings', (reload?.problems ?? []).map(problem => el('li', null, el('p', { class: 'detail', dir: 'auto' }, plain(problem))))),
       ...(size(current) ? [] : [el('p', null, t('attention.none'))]),
     );
   }
@@ -111,7 +113,7 @@ export function attention({ showProblem, announce, polled }) {
     if (!answer) return;
     const before = JSON.stringify(current);
     const sizeBefore = size(current);
-    current = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [], companions: answer.companions ?? [] };
+    current = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [], companions: answer.companions ?? [], reload: answer.reload ?? null };
     button.hidden = size(current) === 0;
     say(button, t('attention.button', { what: summary(current) }));
     if (size(current) > sizeBefore) announce(`${summary(current)}.`);

@@ -184,7 +184,7 @@ export function companionCards(root, { tone, act }) {
           const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
           const wasStopped = isStopped(entry);
           const answer = t(wasStopped ? 'decisions.stopped' : ({ error: 'decisions.no_answer', failed: 'decisions.reply_failed' }[entry.kind] ?? (entry.yes ? 'base.yes' : 'base.no')));
-          const quote = wasStopped ? stopReason(room, entry.stopMessage) : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
+          const quote = wasStopped ? stopReason(room, entry.stopMessage) : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text));
           return el(
             'li',
             null,

@@ -1,9 +1,9 @@
 // Draws the items of the conversation: days, messages, quiet lines for decisions, drafts.
 
-import { el, glyph, name, plain } from './dom.js';
+import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
 import { addressed, drawHappened, happened } from './happened.js';
-import { linked, markdown } from './markdown.js';
+import { draw as drawMarkdown } from './markdown.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
@@ -162,7 +162,7 @@ function speech(view, { from, role, eventKind, at, text, follows, tone, extra, c
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
     follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
-    isCompanion && className !== 'draft' ? el('div', { class: 'words rich', dir: 'auto' }, markdown(text, marks)) : el('p', { class: 'words', dir: 'auto' }, linked(text, marks)),
+    drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), text, marks),
     extra,
   );
 }
@@ -286,13 +286,13 @@ function decision(view, item, isInGroup = false) {
 function failure(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
   const again = entry.retryAt ? DOT + t('decisions.asks_again_at', { time: words.second(entry.retryAt) }) : '';
-  return line(view, entry, 'error', [pieces('decisions.asked', { who, answer: el('strong', null, t('decisions.no_answer')) }), DOT, words.error(entry.error, view.room.companions.get(entry.companion)?.isExternal), again]);
+  return line(view, entry, 'error', [pieces('decisions.asked', { who, answer: el('strong', null, t('decisions.no_answer')) }), DOT, words.error(entry.error), again]);
 }
 
 function failedReply(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
   if (isStopped(entry)) return line(view, entry, 'no', pieces('decisions.stopped_who', { who, why: name(stopReason(view.room, entry.stopMessage)) }));
-  const shown = line(view, entry, 'error', [pieces('decisions.tried', { who, answer: el('strong', null, t('decisions.reply_failed')) }), DOT, words.failure(entry.error, entry.text, view.room.companions.get(entry.companion)?.isExternal)]);
+  const shown = line(view, entry, 'error', [pieces('decisions.tried', { who, answer: el('strong', null, t('decisions.reply_failed')) }), DOT, words.failure(entry.error, entry.text)]);
   if (entry.text) shown.append(el('p', { class: 'unposted', dir: 'auto' }, entry.text));
   return shown;
 }
@@ -362,13 +362,7 @@ function draft(view, { companion, entry }) {
 }
 
 // A draft is updated in place, so that it can be read while it grows.
-export function growDraft(node, entry) {
-  const body = node.querySelector('.words');
-  const [shown, text] = [body.textContent, plain(entry.text)];
-  if (text.startsWith(shown)) body.append(text.slice(shown.length));
-  else body.textContent = text;
-  body.normalize();
-}
+export const growDraft = (node, entry) => drawMarkdown(node.querySelector('.words'), entry.text, text => [text]);
 
 function pending(view, { entry }) {
   const tools = {

@@ -7,6 +7,7 @@ import { serverNow } from './clock.js';
 import { companionCards } from './companions.js';
 import { compose } from './compose.js';
 import { legend, showKeys } from './dialogs.js';
+import { missing } from './discord.js';
 import { byId, el, name, say } from './dom.js';
 import { find } from './find.js';
 import { meters } from './meters.js';
@@ -45,6 +46,7 @@ const configured = new Map(); // the companions of the server by id, with their 
 let wanted = null; // the message that the address names, until the room is loaded
 let nextAttempt = null;
 let connection = 'connecting';
+let lacking = null; // what is missing although this page is live
 
 const notice = notices();
 const showProblem = problem => notice.show(problem.message, 'problem');
@@ -165,7 +167,7 @@ let leaving = null; // the room that is deleted in this window
 const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id) });
 const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), find: () => search.open(), showProblem });
 const announce = text => notice.announce(text);
-const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce });
+const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), sayConnection()) });
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
@@ -212,7 +214,6 @@ function showConnection(state, at) {
   const before = connection;
   connection = state;
   nextAttempt = at;
-  byId('connection').dataset.state = state;
   document.body.classList.toggle('disconnected', state === 'lost');
   sayConnection();
   if (state === 'lost' && before === 'live') notice.announce(t('online.lost_said'));
@@ -228,6 +229,9 @@ function showConnection(state, at) {
 }
 
 function sayConnection() {
+  const isPart = connection === 'live' && lacking !== null;
+  byId('connection').dataset.state = isPart ? 'partly' : connection;
+  if (isPart) return say(byId('connection-words'), t('online.partly', { missing: lacking }));
   if (connection !== 'lost') return say(byId('connection-words'), t(`online.${connection}`));
   const left = Math.ceil((nextAttempt - Date.now()) / 1000);
   say(byId('connection-words'), left > 0 ? t('online.lost_for', { secs: `${left} s` }) : t('online.lost'));

@@ -16,8 +16,8 @@ const canned = () => [el('span', { class: 'where-wide' }, t('ai.demo')), el('spa
 
 const WAS_READ = new Set(['model_yes', 'model_no']);
 
-// `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers.
-export function models({ nameOf, announce }) {
+// `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers, and `checked(ready)` is called with the readiness of the server.
+export function models({ nameOf, announce, checked }) {
   const button = byId('model');
   const trouble = byId('model-trouble');
   let ready = null;
@@ -96,6 +96,7 @@ export function models({ nameOf, announce }) {
       current = models ?? current;
       for (const [id, { at }] of failures) if (Date.now() - at > SHOWN_MS && !current?.troubles?.length) failures.delete(id);
       draw();
+      checked(ready);
     });
     return polling;
   }

@@ -2,6 +2,7 @@
 
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
+import { showDiscord } from './discord.js';
 import { byId, el, name } from './dom.js';
 import { platformName, titleOf } from './platforms.js';
 import { deletesRoom, deletionLabel } from './rooms.js';
@@ -15,7 +16,8 @@ const whole = value => (Number.isFinite(value) ? words.number(value) : '0');
 function money(part, currency) {
   if (!Number.isFinite(part?.cost)) return t('usage.no_price');
   const style = new Intl.NumberFormat(LOCALE, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
-  return `${style.format(part.cost)} ${currency}`;
+  const cost = `${style.format(part.cost)} ${currency}`;
+  return part.unpriced_calls ? t('usage.unpriced', { cost, calls: part.unpriced_calls, all: part.calls }) : cost;
 }
 
 // What the guild of a room used today and this month, in this browser's time zone.
@@ -99,6 +101,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
           pencil.hidden ? null : item(t('rooms.rename'), closing(rename), t('rooms.rename_about')),
           el('a', { class: 'menu-item', href: api.exportUrl(shown.id), download: `${shown.id.replaceAll(':', '-')}.ndjson`, onclick: closing(() => {}) }, t('rooms.export'), el('span', { class: 'muted' }, t('rooms.export_about'))),
           item(t('rooms.usage'), closing(() => showUsage(shown)), t('rooms.usage_about')),
+          item('Discord', closing(showDiscord), t('discord.about')),
           item(t('rooms.cancel_replies'), closing(() => api.clearRoom(shown.id).catch(showProblem)), t('rooms.cancel_replies_about')),
           deletion(shown),
         ]

@@ -51,10 +51,10 @@ const hasEnded = ({ state }) => state?.closing === 'terminal';
 
 const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'unreadable' && !hasEnded({ state });
 
-function wordsOf(round, ballot, isExternal) {
+function wordsOf(round, ballot) {
   const { entry, state } = ballot;
   const isOver = round.phase === 'over';
-  if (ballot.isMissing) return t('rounds.no_vote', { why: words.error(entry?.error ?? 'timeout', isExternal) });
+  if (ballot.isMissing) return t('rounds.no_vote', { why: words.error(entry?.error ?? 'timeout') });
   if (ballot.isAwaited) return null;
   if (!ballot.asked) return t(hasEnded(ballot) ? 'votes.ended' : 'votes.asked_not');
   if (hasEnded(ballot)) return t('votes.ends');
@@ -94,7 +94,7 @@ function vote(view, round, id, extra) {
       fill.style.setProperty('--vote', String(ballot.wants ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
       say(value, now === 'speaks' ? words.importance(ballot.state.importance) : now === 'missing' ? '✕' : now === 'awaited' ? '' : '–');
       say(hidden, screenReaderText(ballot));
-      const text = wordsOf(round, ballot, view.room.companions.get(id)?.isExternal);
+      const text = wordsOf(round, ballot);
       if (text === null) {
         if (!elapsed.isConnected) reason.replaceChildren(t('rounds.considering'), DOT, elapsed);
       } else say(reason, text);
@@ -170,7 +170,7 @@ function summary(view, round) {
   }
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
-    if (ballot.isMissing) return [who(view, id), ' ', el('span', { class: 'missing' }, t('rounds.no_vote', { why: words.error(ballot.entry?.error ?? 'timeout', view.room.companions.get(id)?.isExternal) }))];
+    if (ballot.isMissing) return [who(view, id), ' ', el('span', { class: 'missing' }, t('rounds.no_vote', { why: words.error(ballot.entry?.error ?? 'timeout') }))];
     if (hasEnded(ballot)) return pieces(ballot.asked ? 'rounds.ends' : 'rounds.ended', { who: who(view, id) });
     if (!ballot.wants) return pieces('rounds.listens', { who: who(view, id) });
     return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: t('rounds.selected') }, STAR)] : null];

@@ -31,7 +31,7 @@ export function stories(change) {
     },
     async toggle(room, entry) {
       if (open.delete(entry.key)) return change(entry.key);
-      const story = { state: 'loading', answer: null, isExternal: room.companions.get(entry.companion)?.isExternal };
+      const story = { state: 'loading', answer: null };
       open.set(entry.key, story);
       change(entry.key);
       try {
@@ -102,7 +102,7 @@ export function drawStory(entry, story) {
   const d = (isError ? null : answer.decision) ?? entry.record ?? {};
   const facts = [
     fact(t('facts.trigger'), d.trigger && words.occasion(d)),
-    fact(t('facts.error'), entry.error && !isStopped(entry) && words.failure(entry.error, entry.text, story.isExternal)),
+    fact(t('facts.error'), entry.error && !isStopped(entry) && words.failure(entry.error, entry.text)),
     fact(t('facts.retry'), isError && entry.retryAt && words.second(entry.retryAt)),
     fact(t('facts.reason'), d.reason && words.reason(d.reason)),
     fact(t('facts.counted'), Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? t('facts.counted_of', { counted: d.message_count, threshold: d.threshold }) : d.message_count) : null),

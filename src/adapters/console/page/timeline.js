@@ -60,7 +60,7 @@ export function timeline(root, { tone, go }) {
     if (entry.kind === 'round') return `${at} ${label(room, entry)}: ${entry.phase === 'open' ? t('rounds.question') : outcomeSentence(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[t(entry.yes ? 'base.yes' : 'base.no'), words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
     if (isStopped(entry)) return `${at} ${t('decisions.stopped_who', { who, why: stopReason(room, entry.stopMessage) })}`;
-    return `${at} ${who}: ${t(entry.kind === 'failed' ? 'decisions.reply_failed' : 'decisions.no_answer')}, ${words.failure(entry.error, entry.text, room.companions.get(entry.companion)?.isExternal)}`;
+    return `${at} ${who}: ${t(entry.kind === 'failed' ? 'decisions.reply_failed' : 'decisions.no_answer')}, ${words.failure(entry.error, entry.text)}`;
   }
 
   function shape(entry, x, y) {

@@ -29,10 +29,9 @@ export const stage = code => (code === 'none' ? '' : coded('stages.', code));
 // What became of a message for a companion, as the key of a text.
 export const outcome = code => (has(`outcomes.${code}`) ? `outcomes.${code}` : 'outcomes.unknown');
 export const interjectionLevel = code => t(`frequencies.${INTERJECTION_LEVELS.includes(code) ? code : 'average'}`);
-// An external companion has no model: a program answers for it.
-export const error = (code, isExternal) => (isExternal && code === 'timeout' ? t('errors.timeout_external') : coded('errors.', code || 'none'));
+export const error = code => coded('errors.', code || 'none');
 // A reply that failed after its first words stopped midway.
-export const failure = (code, begun, isExternal) => (begun && code === 'unreachable' ? t('errors.midway') : error(code, isExternal));
+export const failure = (code, begun) => (begun && code === 'unreachable' ? t('errors.midway') : error(code));
 export const wasAsked = decision => !UNASKED.includes(decision.reason);
 // The trigger of a decision, unless the decision would have been the same with any trigger.
 export const occasion = decision => (WITHOUT_TRIGGER.includes(decision.reason) ? '' : trigger(decision.trigger));
