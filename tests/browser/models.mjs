@@ -54,12 +54,12 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
   assert.equal((await page.content()).includes(KEY), false);
 
   await it.server.say(room, 'Aria, are you there?');
-  await page.locator('.rich').first().waitFor();
-  assert.deepEqual(await texts(page.locator('.rich').first().locator('li')), ['black', 'green', '[no](javascript:alert(1))']);
-  assert.deepEqual(await page.locator('.rich').first().locator('a').evaluateAll(all => all.map(one => one.href)), ['https://tea.example/', 'https://rain.example/a?b=1']);
-  assert.equal(await page.locator('.rich').first().locator('pre').textContent(), 'let a = "<b>";');
-  assert.equal(await page.locator('.rich img').count(), 0);
-  assert.match(await page.locator('.rich').first().textContent(), /<img src=x/u);
+  await page.locator('.companion:not(.draft) .rich').first().waitFor();
+  assert.deepEqual(await texts(page.locator('.companion:not(.draft) .rich').first().locator('li')), ['black', 'green', '[no](javascript:alert(1))']);
+  assert.deepEqual(await page.locator('.companion:not(.draft) .rich').first().locator('a').evaluateAll(all => all.map(one => one.href)), ['https://tea.example/', 'https://rain.example/a?b=1']);
+  assert.equal(await page.locator('.companion:not(.draft) .rich').first().locator('pre').textContent(), 'let a = "<b>";');
+  assert.equal(await page.locator('.companion .rich img').count(), 0);
+  assert.match(await page.locator('.companion:not(.draft) .rich').first().textContent(), /<img src=x/u);
   assert.notEqual(await page.title(), 'hacked');
 });
 

@@ -58,7 +58,17 @@ const roomPath = (room, rest = '') => `/api/rooms/${encodeURIComponent(room)}${r
 // Larger than the seq of any event, so that the page before it is the newest.
 export const NEWEST = Number.MAX_SAFE_INTEGER;
 
-export const listRooms = () => call('GET', '/api/rooms');
+// What the page shows when it is opened comes in one answer.
+const opening = new Map([['/api/rooms', 'rooms'], ['/api/companions', 'companions'], ['/readyz', 'readiness'], ['/api/models', 'models'], ['/api/quarantine', 'quarantine']]);
+let overview = null;
+function first(path) {
+  const part = opening.get(path);
+  if (!opening.delete(path)) return call('GET', path);
+  overview ??= call('GET', '/api/overview');
+  return overview.then(answer => answer[part], () => call('GET', path));
+}
+
+export const listRooms = () => first('/api/rooms');
 export const putRoom = (room, setup) => call('PUT', roomPath(room), setup);
 export const patchRoom = (room, change) => call('PATCH', roomPath(room), change);
 export const deleteRoom = room => call('DELETE', roomPath(room));
@@ -68,7 +78,19 @@ export const editMessage = (room, seq, text) => call('PATCH', roomPath(room, `/m
 export const deleteMessage = (room, seq) => call('DELETE', roomPath(room, `/messages/${seq}`));
 // Another statement in the place of the newest message.
 export const answerAgain = (room, seq) => call('POST', roomPath(room, `/messages/${seq}/again`), {});
-export const history = (room, before, limit) => call('GET', roomPath(room, `/history${query({ before, limit })}`));
+export function history(room, before, limit) {
+  const path = roomPath(room, `/history${query({ before, limit })}`);
+  const answer = early.get(path) ?? call('GET', path);
+  early.delete(path);
+  return answer;
+}
+// Requests the newest messages of the room that will probably be shown, before it is known whether it exists.
+const early = new Map();
+export function expect(room, limit) {
+  const path = roomPath(room, `/history${query({ before: NEWEST, limit })}`);
+  early.set(path, call('GET', path));
+  early.get(path).catch(() => {});
+}
 export const roomState = room => call('GET', roomPath(room, '/state'));
 export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);
 export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);
@@ -83,14 +105,14 @@ export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => 
 export const stopReply = (room, companion) => call('POST', roomPath(room, `/replies/${encodeURIComponent(companion)}/stop`), {});
 export const usage = (guild, from) => call('GET', `/api/usage${query({ guild, from })}`);
 export const exportUrl = room => `/api/export${query({ room })}`;
-export const companions = () => call('GET', '/api/companions');
-export const readiness = () => call('GET', '/readyz');
-export const models = () => call('GET', '/api/models');
+export const companions = () => first('/api/companions');
+export const readiness = () => first('/readyz');
+export const models = () => first('/api/models');
 export const modelNames = server => call('POST', '/api/models/names', server);
 export const tryModels = connection => call('POST', '/api/models/try', connection);
 export const connectModels = connection => call('PUT', '/api/models', connection);
 export const disconnectModels = () => call('DELETE', '/api/models');
-export const quarantine = () => call('GET', '/api/quarantine');
+export const quarantine = () => first('/api/quarantine');
 const entryPath = (id, what) => `/api/quarantine/${encodeURIComponent(id)}/${what}`;
 export const release = entry => call('POST', entryPath(entry, 'release'), {});
 export const retry = entry => call('POST', entryPath(entry, 'retry'), {});

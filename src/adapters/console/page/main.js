@@ -30,7 +30,7 @@ import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { unavailable } from './unavailable.js';
 import { unread } from './unread.js';
-import { visit } from './visit.js';
+import { PAGE, visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
 import * as words from './words.js';
@@ -495,6 +495,8 @@ async function begin() {
   if (document.activeElement === document.body) composer.focus();
 }
 composer.draw();
+const probable = wantedRoom() ?? loadForAll('room');
+if (probable) api.expect(probable, PAGE);
 begin();
 // They may have left the rooms in which they spoke.
 api.companions().then(({ companions = [] }) => {

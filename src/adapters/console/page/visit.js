@@ -5,7 +5,7 @@ import * as clock from './clock.js';
 import { connect } from './live.js';
 import { addPage, fold, newRoom, oldestMessage, setState } from './state.js';
 
-const PAGE = 200;
+export const PAGE = 200;
 const DECISIONS_AT_ONCE = 100;
 const MOST_PIECES = 40;
 const RETRY_MS = 3000;
@@ -35,12 +35,13 @@ export function visit(id, on) {
     return found;
   }
 
+  // The newest page comes without decisions: the live view sends them.
   async function page(before) {
     const { messages = [], deleted = [] } = await api.history(id, before, PAGE);
     const complete = messages.length < PAGE;
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
     // If decisions cannot be loaded, the messages are shown without them.
-    const decisions = await decisionsBetween(start, before).catch(() => []);
+    const decisions = before === api.NEWEST ? [] : await decisionsBetween(start, before).catch(() => []);
     if (!closed) addPage(room, { messages, deleted }, decisions, { complete });
   }
 
@@ -61,7 +62,7 @@ export function visit(id, on) {
       on.problem(problem);
     }
     if (closed) return;
-    // The first connection also requests the errors, notes and rounds of the loaded page.
+    // The first connection also requests the decisions, errors, notes and rounds of the loaded page.
     room.liveAfter = room.unreadable ? api.NEWEST : Math.max(0, (oldestMessage(room) ?? 1) - 1);
     on.change(['talk', 'companions', 'loaded']);
     let greeted = false;
