@@ -100,7 +100,11 @@ async fn a_question_without_an_answer_is_shown_with_the_one_after_it() {
         step(&tried, "error"),
         "The AI service did not accept the request; the log says why. Aria was to try again after 10 seconds."
     );
-    assert!(waits.text.starts_with("Aria has not thought about it yet. The AI service did not accept the request;"), "{}", waits.text);
+    assert!(
+        waits.text.starts_with("Aria has not thought about it yet. The AI service did not accept the request;"),
+        "{}",
+        waits.text
+    );
     assert!(waits.text.ends_with("Aria tries again in 6 seconds."), "{}", waits.text);
     assert_eq!(step(&explanation, "error"), step(&tried, "error"));
     assert_tells(&explanation, "evaluate", "Aria had tried that before, but no answer had come.");

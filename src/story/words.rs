@@ -186,9 +186,10 @@ pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     })
 }
 
-/// Why there is no answer. An unknown code is shown.
+/// Why there is no answer. A code without a sentence is shown.
 pub(crate) fn failed(who: &Subject, error: &str) -> Told {
-    let key = format!("why.errors.{}", if who.is_external { "external" } else { error });
+    let is_of_program = who.is_external && error == "timeout";
+    let key = format!("why.errors.{}", if is_of_program { "external" } else { error });
     let told = who.tell(&key, &[]);
     if told.text == key { who.tell("why.errors.other", &[("code", &error)]) } else { told }
 }
@@ -203,28 +204,7 @@ fn statement_failed(who: &Subject, error: &str) -> Told {
 pub(crate) fn decision(who: &Subject, decided: &Decided, before: &[Recorded], name: Name<'_>) -> Told {
     let is_yes = decided.decision == Decision::Yes;
     let of = |yes, no, values: &[(&str, &dyn Display)]| who.tell(if is_yes { yes } else { no }, values);
-    let Some(call) = &decided.call else {
-        return match decided.reason {
-            Reason::External => of("why.decided.external_yes", "why.decided.external_no", &[]),
-            Reason::Cancelled if decided.ticket.is_some() => who.tell("why.decided.stopped", &[]),
-            Reason::LoopGuard => {
-                let (count, is_late) = in_a_row(before);
-                who.tell(if is_late { "why.reasons.loop_guard_late" } else { "why.reasons.loop_guard" }, &[("count", &count)])
-            }
-            reason => {
-                let messages = before.iter().filter(|earlier| decided.messages.contains(&earlier.seq));
-                let said = messages.filter_map(|earlier| match &earlier.event {
-                    Event::Said { message, .. } => Some(message),
-                    _ => None,
-                });
-                let addressed: Vec<_> = said.filter(|message| message.address != Address::default()).collect();
-                let count = if reason == Reason::OtherAddressed { addressed.len().max(1) } else { decided.messages.len() };
-                let whom = addressees(addressed, name, who.language);
-                let whom = if whom.is_empty() { who.say("why.somebody_else", &[]) } else { whom };
-                who.tell(&format!("why.reasons.{reason}"), &[("count", &count), ("whom", &whom)])
-            }
-        };
-    };
+    let Some(call) = &decided.call else { return decision_without_model(who, decided, before, name) };
     let model = model(call, who.language);
     match (decided.reason, &decided.why) {
         (Reason::Unreadable, _) => {
@@ -235,6 +215,32 @@ pub(crate) fn decision(who: &Subject, decided: &Decided, before: &[Recorded], na
         (_, Some(why)) => of("why.decided.yes_because", "why.decided.no_because", &[("reason", &cut(why)), ("model", &model)]),
         (_, None) => of("why.decided.yes", "why.decided.no", &[("model", &model)]),
     }
+}
+
+fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded], name: Name<'_>) -> Told {
+    let reason = decided.reason;
+    if reason == Reason::External {
+        let is_yes = decided.decision == Decision::Yes;
+        return who.tell(if is_yes { "why.decided.external_yes" } else { "why.decided.external_no" }, &[]);
+    }
+    if reason == Reason::Cancelled && decided.ticket.is_some() {
+        return who.tell("why.decided.stopped", &[]);
+    }
+    if reason == Reason::LoopGuard {
+        let (count, is_late) = in_a_row(before);
+        return who.tell(if is_late { "why.reasons.loop_guard_late" } else { "why.reasons.loop_guard" }, &[("count", &count)]);
+    }
+    let addressed = before.iter().filter(|earlier| decided.messages.contains(&earlier.seq)).filter_map(|earlier| {
+        let Event::Said { message, .. } = &earlier.event else { return None };
+        (message.address != Address::default()).then_some(message)
+    });
+    let addressed: Vec<_> = addressed.collect();
+    let count = if reason == Reason::OtherAddressed { addressed.len().max(1) } else { decided.messages.len() };
+    let mut whom = addressees(addressed, name, who.language);
+    if whom.is_empty() {
+        whom = who.say("why.somebody_else", &[]);
+    }
+    who.tell(&format!("why.reasons.{reason}"), &[("count", &count), ("whom", &whom)])
 }
 
 /// The model that was asked, how long it took, and its tokens.
@@ -279,21 +285,16 @@ pub(crate) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryL
 
 /// That the companion was paused or resumed, joined or left, or that the room was cleared.
 pub(crate) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
-    let event = &recorded.event;
-    let key = match event {
-        Event::Paused { companion: None, paused: true } => "why.moved.all_paused",
-        Event::Paused { companion: None, paused: false } => "why.moved.all_resumed",
-        Event::Paused { companion: Some(id), paused } if *id == who.id => {
-            if *paused {
-                "why.moved.paused"
-            } else {
-                "why.moved.resumed"
-            }
-        }
-        Event::Joined { companion, .. } if *companion == who.id => "why.moved.joined",
-        Event::Cleared => "why.moved.cleared",
-        event if event.cancels(&who.id) => "why.moved.left",
-        _ => return None,
+    let is_own = |companion: &CompanionId| *companion == who.id;
+    let key = match (&recorded.event, recorded.event.cancels(&who.id)) {
+        (Event::Paused { companion: None, paused: true }, _) => "why.moved.all_paused",
+        (Event::Paused { companion: None, paused: false }, _) => "why.moved.all_resumed",
+        (Event::Paused { companion: Some(id), paused: true }, _) if is_own(id) => "why.moved.paused",
+        (Event::Paused { companion: Some(id), paused: false }, _) if is_own(id) => "why.moved.resumed",
+        (Event::Joined { companion, .. }, _) if is_own(companion) => "why.moved.joined",
+        (Event::Cleared, _) => "why.moved.cleared",
+        (_, true) => "why.moved.left",
+        (_, false) => return None,
     };
     Some(who.tell(key, &[]).line(recorded, "moved"))
 }

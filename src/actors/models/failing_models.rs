@@ -48,7 +48,8 @@ impl FailingModels {
                 }
                 let detail = describe(endpoint, role, name, failure, failure.to_string());
                 let (name, model) = (name.clone(), model.clone());
-                self.0.insert(key, Failure { trouble: Trouble { role, name, model, code: failure.code(), detail }, logged_codes });
+                self.0
+                    .insert(key, Failure { trouble: Trouble { role, name, model, code: failure.code(), detail }, logged_codes });
             }
             None => {
                 if self.0.remove(&key).is_some() {

@@ -80,7 +80,10 @@ async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
 
     let explanation = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
 
-    assert!(explanation.starts_with("The AI service did not accept the request; the log says why. Aria tries again "), "{explanation}");
+    assert!(
+        explanation.starts_with("The AI service did not accept the request; the log says why. Aria tries again "),
+        "{explanation}"
+    );
 }
 
 /// Everybody always wants to speak, and two statements in a row are allowed.

@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::domain::closing::Stage;
-    use crate::domain::event::{Event, RoundOpened};
+    use crate::domain::event::{Event, RoundOpened, samples};
     use crate::domain::id::{CompanionId, Seq, Ticket};
     use crate::domain::moment::Moment;
     use crate::domain::round::selected_by;
@@ -92,14 +92,16 @@ mod tests {
             "ARIA (5 of 10) and BEN (5.5 of 10) wanted to speak. BEN was chosen, because the message was for BEN."
         );
         let nobody = closes(&mut round(), &[listens("aria"), listens("ben")], None, Language::German);
-        assert_eq!(nobody, "ARIA und BEN haben sich entschieden zu schweigen. Darum hat niemand gesprochen.");
+        assert_eq!(nobody, "ARIA und BEN haben keine Antwort gegeben. Darum hat niemand gesprochen.");
         assert_eq!(closes(&mut round(), &[wish("ben", 5.0, false), listens("cleo")], Some("ben"), Language::English), "");
     }
 
     #[test]
     fn a_missing_vote_is_distinguished_from_a_decision_to_stay_silent() {
         let mut rounds = round();
-        rounds.follow(&crate::domain::event::samples::recorded(8, crate::domain::event::samples::evaluated("ben", 1, &[7])));
+        rounds.follow(&samples::recorded(8, samples::evaluated("ben", 1, &[7])));
+        let declined = samples::decided(&["aria"], "NO", &[7], serde_json::json!({ "reason": "model_no" }));
+        rounds.follow(&samples::recorded(8, declined));
         rounds.follow(&recorded(
             9,
             Event::Unanswered {
@@ -111,11 +113,10 @@ mod tests {
             },
         ));
 
-        let states = [wish("aria", 5.0, false), listens("ben"), listens("cleo")];
-        let told = closes(&mut rounds, &states, Some("aria"), Language::English);
+        let states = [listens("aria"), listens("ben"), listens("cleo")];
+        let told = closes(&mut rounds, &states, None, Language::English);
 
-        let chosen = "ARIA was chosen, because nobody else wanted to speak.";
-        assert_eq!(told, format!("ARIA wanted to speak. BEN gave no answer. {chosen}"));
+        assert_eq!(told, "ARIA decided to stay silent. BEN gave no answer. So nobody spoke.");
     }
 
     fn listens(from: &str) -> State {
