@@ -22,12 +22,23 @@ use std::sync::Arc;
 
 use crate::domain::id::CompanionId;
 use crate::settings::companion::Companion;
+use crate::texts::Language;
 
-/// The companion that a story is about.
+/// The companion that a story is about, and the language of the story.
 pub(crate) struct Subject {
     pub(crate) id: CompanionId,
     pub(crate) name: Arc<str>,
     /// Its current settings in the room, if it is configured or external.
     pub(crate) settings: Option<Companion>,
     pub(crate) is_external: bool,
+    pub(crate) language: Language,
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    use super::*;
+
+    pub(crate) fn aria() -> Subject {
+        Subject { id: "aria".into(), name: "Aria".into(), settings: None, is_external: false, language: Language::English }
+    }
 }

@@ -17,6 +17,7 @@ mod guard;
 mod health;
 mod host;
 mod keeping;
+mod language;
 mod limits;
 mod live;
 mod messages;

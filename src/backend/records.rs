@@ -104,7 +104,7 @@ impl RecordService for ActorBackend {
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let scene = Scene::of(self, query.room)?;
+        let scene = Scene::of(self, query.room, query.language)?;
         let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
         why.story.extend(scene.unreadable_line());
         Ok(why)

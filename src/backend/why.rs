@@ -21,8 +21,8 @@ use parking_lot::Mutex;
 
 use super::ActorBackend;
 use super::errors::invalid;
-use crate::domain::decision::Decision;
-use crate::domain::event::{Event, Recorded};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
@@ -32,7 +32,8 @@ use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt};
 use crate::ports::backend::room::RoomId;
 use crate::settings::companion::Companion;
 use crate::story::Subject;
-use crate::story::words::{self, decision_sentence};
+use crate::story::words::{self, Told};
+use crate::texts::Language;
 use story::in_order;
 
 /// The room that a story is about.
@@ -41,14 +42,15 @@ pub(super) struct Scene<'a> {
     room: RoomId,
     channel_key: ChannelKey,
     membership: Membership,
+    language: Language,
     /// The unreadable events that the search has met.
     illegible: Mutex<BTreeSet<Seq>>,
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn of(backend: &'a ActorBackend, room: RoomId) -> Result<Self, Refused> {
+    pub(super) fn of(backend: &'a ActorBackend, room: RoomId, language: Language) -> Result<Self, Refused> {
         let (channel_key, membership) = backend.room_to_read(&room)?;
-        Ok(Self { backend, room, channel_key, membership, illegible: Mutex::default() })
+        Ok(Self { backend, room, channel_key, membership, language, illegible: Mutex::default() })
     }
 
     pub(super) async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
@@ -81,16 +83,9 @@ impl<'a> Scene<'a> {
     pub(super) fn unreadable_line(&self) -> Option<StoryLine> {
         let illegible = self.illegible.lock();
         let first = *illegible.first()?;
-        let more = match illegible.len() - 1 {
-            0 => String::new(),
-            1 => " and 1 more".to_owned(),
-            more => format!(" and {more} more"),
-        };
-        let text = format!(
-            "Event {first}{more} of the record cannot be read and is left out here. `tertulia history verify` says what is wrong with it; restore \
-             an earlier backup, or delete the room."
-        );
-        Some(StoryLine { at: self.backend.context.clock.now().into(), seq: Some(first), event: "illegible".into(), text })
+        let text = self.language.say("why.unreadable", &[("first", &first), ("count", &illegible.len())]);
+        let at = self.backend.context.clock.now().into();
+        Some(StoryLine { at, seq: Some(first), event: "illegible".into(), text, setting: None })
     }
 
     fn reader(&self) -> Reader<'_> {
@@ -100,7 +95,7 @@ impl<'a> Scene<'a> {
     fn who(&self, id: &CompanionId) -> Subject {
         let settings = self.backend.context.memberships.companion(&self.channel_key.channel, id);
         let name = settings.as_ref().map_or_else(|| Arc::from(id.as_str()), |settings| settings.name.clone());
-        Subject { id: id.clone(), name, is_external: self.membership.is_external(id), settings }
+        Subject { id: id.clone(), name, is_external: self.membership.is_external(id), settings, language: self.language }
     }
 
     /// A companion's name in this room.
@@ -110,7 +105,7 @@ impl<'a> Scene<'a> {
 
     /// Quotes a message with its author and addressees. None if the event is no message.
     fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
-        words::quoted(recorded, &|id| self.name(id))
+        words::quoted(recorded, &|id| self.name(id), self.language)
     }
 
     /// The companion that the query asks for. None: all companions.
@@ -202,17 +197,25 @@ impl<'a> Scene<'a> {
         let (companion, name) = (who.id.clone(), who.name.clone());
         let brief = Brief { companion, name, outcome: None, text: String::new(), seq: None, at: None, waiting_for: None };
         let Some((recorded, Event::Decided(decided))) = recorded.map(|recorded| (recorded, &recorded.event)) else {
-            return Ok(Brief { text: "Nothing has been decided yet.".into(), ..brief });
+            return Ok(Brief { text: who.say("why.nothing_decided", &[]), ..brief });
         };
-        let mut text = decision_sentence(&who.name, decided);
-        if decided.decision == Decision::Yes {
-            let outcome = self.outcome_line(recorded, who).await?;
-            // The quotation may already end with a full stop.
-            let needs_stop = text.strip_suffix('”').is_some_and(|quoted| !quoted.ends_with(['.', '!', '?', '…']));
-            let separator = if needs_stop { ". " } else { " " };
-            text.extend(outcome.iter().flat_map(|line| [separator, &*line.text]).map(str::to_owned));
+        let mut text = self.decided(who, recorded, decided).await?.text;
+        if decided.decision == Decision::Yes
+            && let Some(outcome) = self.outcome_line(recorded, who).await?
+        {
+            text = format!("{text} {}", outcome.text);
         }
         Ok(Brief { text, seq: Some(recorded.seq), at: Some(recorded.at.into()), ..brief })
+    }
+
+    /// What was decided, and why.
+    async fn decided(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Result<Told, ReadError> {
+        // Only these sentences tell what was said before.
+        let before = match decided.reason {
+            Reason::LoopGuard | Reason::OtherAddressed => self.before(recorded.seq).await?,
+            _ => Vec::new(),
+        };
+        Ok(words::decision(who, decided, &before, &|id| self.name(id)))
     }
 
     fn not_here(&self, id: &CompanionId) -> Refused {

@@ -23,6 +23,7 @@ use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
 use crate::server::offline;
 use crate::settings::{Loaded, Sources};
+use crate::texts::Language;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -124,5 +125,5 @@ fn query(why: &Why) -> Result<WhyQuery, Failure> {
         (None, Some(id)) => Some(WhyAt::Message(id.as_str().into())),
         (None, None) => None,
     };
-    Ok(WhyQuery { room, companion: why.companion.as_deref().map(|name| name.trim().into()), at })
+    Ok(WhyQuery { room, companion: why.companion.as_deref().map(|name| name.trim().into()), at, language: Language::English })
 }

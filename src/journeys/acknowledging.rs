@@ -40,7 +40,7 @@ async fn an_event_over_the_budget_waits_and_why_says_how_long() {
 
     let waiting = world.why("salon", Some("bruno"), None).await.unwrap().waiting_for.unwrap();
 
-    assert_eq!(waiting.text, "its name, or 20 s until it acknowledges an event (gate.acknowledgements_per_minute)");
+    assert_eq!(waiting.text, "Bruno says something about it in 20 seconds, or when somebody speaks to Bruno.");
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,7 +31,7 @@ async fn a_second_answer_that_is_no_statement_fails_the_reply_and_is_explained()
     assert_eq!(world.recorded("lobby", "failed").await[0]["error"], "no_statement");
     assert_eq!(world.total("tertulia_statements_failed_total", &[("error_type", "no_statement")]), 1);
     let why = serde_json::to_string(&world.why("lobby", Some("aria"), None).await.unwrap()).unwrap();
-    assert!(why.contains("no words of its own"), "{why}");
+    assert!(why.contains("The model wrote nothing that Aria could say"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]

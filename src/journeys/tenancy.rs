@@ -17,6 +17,7 @@ use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::inbound_events::{Acceptance, InboundEvents, InboundMessage};
 use crate::ports::language_model::Request;
+use crate::texts::Language;
 
 /// Guilds and their channels: two guilds of a platform, two direct messages of one person, and a room of the console.
 const PLACES: [(&str, &str); 6] = [
@@ -102,7 +103,8 @@ async fn shown(world: &World, id: &str) -> Vec<(&'static str, String)> {
     let moments = decisions.iter().map(|one| Some(WhyAt::Event(one.seq))).chain([None]);
     for at in moments {
         for companion in ["aria", "bruno"] {
-            let query = WhyQuery { room: id.clone(), companion: Some(companion.into()), at: at.clone() };
+            let query =
+                WhyQuery { room: id.clone(), companion: Some(companion.into()), at: at.clone(), language: Language::English };
             if let Ok(why) = backend.records.why(query).await {
                 shown.push(("why", json(serde_json::to_value(why).unwrap())));
             }

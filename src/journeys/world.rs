@@ -53,6 +53,7 @@ use crate::settings::Settings;
 use crate::settings::companion::Companion;
 use crate::telemetry::fake::{SpanMemory, attribute};
 use crate::telemetry::sampling::Sampling;
+use crate::texts::Language;
 
 pub(super) struct World {
     pub(super) context: ActorContext,
@@ -569,7 +570,10 @@ impl World {
 
     /// Explains a decision in a room.
     pub(super) async fn why(&self, id: &str, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
-        self.backend.records.why(WhyQuery { room: room(id), companion: companion.map(Into::into), at }).await
+        self.backend
+            .records
+            .why(WhyQuery { room: room(id), companion: companion.map(Into::into), at, language: Language::English })
+            .await
     }
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {

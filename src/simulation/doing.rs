@@ -32,6 +32,7 @@ use crate::ports::backend::usage::UsageQuery;
 use crate::ports::inbound_events::{InboundEvents, Missed};
 use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
+use crate::texts::Language;
 
 /// A person is being forgotten. Messages that they send before that is done, or interrupted, may be deleted too.
 struct Forgetting<'a> {
@@ -321,7 +322,8 @@ impl Life {
         let state = to_json(self.backend.rooms.state(&id).await);
         let query = DecisionQuery { room: Some(id.clone()), companion: None, after: None, limit: 100 };
         let decisions = to_json(self.backend.records.decisions(query).await);
-        let why = to_json(self.backend.records.why(WhyQuery { room: id, companion: None, at: None }).await);
+        let why =
+            to_json(self.backend.records.why(WhyQuery { room: id, companion: None, at: None, language: Language::German }).await);
         let home = &stage.plan.rooms[room];
         let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
         let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);

@@ -197,7 +197,7 @@ mod tests {
 
     /// The course after a YES of Aria to message 1.
     fn aria(more: Value) -> (Course, Subject) {
-        let who = Subject { id: "aria".into(), name: "Aria".into(), settings: None, is_external: false };
+        let who = crate::story::samples::aria();
         let before = [recorded(1, said("ana", "user", None)), recorded(2, evaluated("aria", 1, &[1]))];
         let mut yes = decided(&["aria"], "YES", &[], json!({ "reason": "model_yes", "ticket": 1 }));
         yes.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -1,14 +1,13 @@
 //! How rounds go, as the record tells it event by event, for those who show them. What the conversation decided is on record; nothing is decided here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, TurnId};
-use crate::domain::round::{SelectedBy, message_id, ranked, selected_by};
+use crate::domain::round::{SelectedBy, ranked, selected_by};
 use crate::domain::turn::bid::{Bid, Change, Ending, Phase as BidPhase, What};
 use crate::domain::turn::bids::Bids;
 use crate::domain::vote::{Stance, State};
@@ -56,9 +55,8 @@ pub(crate) struct RoundCourse {
     pub(crate) phase: Phase,
     asked: BTreeSet<CompanionId>,
     awaited: BTreeSet<CompanionId>,
-    /// The companions that did not vote, with the reason as a stable code if a question got no answer.
-    #[serde(serialize_with = "keys")]
-    missing: BTreeMap<CompanionId, Option<Arc<str>>>,
+    /// The companions that did not vote.
+    missing: BTreeSet<CompanionId>,
     states: BTreeMap<CompanionId, State>,
     /// The events that say what the companions answered.
     pub(crate) answers: BTreeMap<CompanionId, Seq>,
@@ -102,15 +100,14 @@ impl RoundCourse {
         }
     }
 
-    /// The companions that were asked, and those that listened without that, as far as the opening is known.
-    pub(crate) fn opening(&self) -> Option<(impl Iterator<Item = &CompanionId>, impl Iterator<Item = &CompanionId>)> {
-        self.deadline?;
-        Some((self.asked.iter(), self.states.keys().filter(|companion| !self.asked.contains(*companion))))
+    /// Whether a companion was asked, as far as that is known.
+    pub(crate) fn was_asked(&self, companion: &CompanionId) -> bool {
+        self.asked.contains(companion)
     }
 
-    /// Why a companion did not vote, as a stable code.
-    pub(crate) fn error_of(&self, companion: &CompanionId) -> Option<&str> {
-        self.missing.get(companion)?.as_deref()
+    /// Whether a companion that was asked gave no vote.
+    pub(crate) fn has_failed_to_vote(&self, companion: &CompanionId) -> bool {
+        self.missing.contains(companion)
     }
 
     fn awaits_statement(&self) -> bool {
@@ -134,7 +131,7 @@ impl RoundCourse {
             }
             self.states.insert(state.from.clone(), state.clone());
         }
-        self.missing.extend(std::mem::take(&mut self.awaited).into_iter().map(|companion| (companion, None)));
+        self.missing.append(&mut self.awaited);
         self.speak_at = closed.speak_at.map(Stamp);
         self.held = closed.held.iter().cloned().collect();
         self.phase = if self.held.is_empty() { Phase::Over } else { Phase::Held };
@@ -182,11 +179,6 @@ impl RoundCourses {
     /// The rounds that the last event changed.
     pub(crate) fn changed(&self) -> impl Iterator<Item = &RoundCourse> {
         self.rounds.iter().filter(|round| round.has_changed)
-    }
-
-    /// The open round that a State is for.
-    pub(crate) fn round_of(&self, vote: &State) -> Option<&RoundCourse> {
-        self.rounds.iter().rfind(|round| round.phase == Phase::Open && message_id(round.message_id) == vote.message_id)
     }
 
     /// Applies the next event. Returns what it changes for companions.
@@ -298,11 +290,11 @@ impl RoundCourses {
             What::Ended(_) => {
                 let reason = if let Event::Decided(decided) = &recorded.event { Some(decided.reason) } else { None };
                 self.rounds.iter_mut().for_each(|round| round.release(companion, reason));
-                if let Event::Unanswered { error, .. } = &recorded.event
+                if matches!(recorded.event, Event::Unanswered { .. })
                     && let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion))
                 {
                     round.answer(companion, recorded.seq, None);
-                    round.missing.insert(companion.clone(), Some(error.clone()));
+                    round.missing.insert(companion.clone());
                 }
             }
             What::Now(_) | What::BegunAgain(_) | What::Stalled | What::Interrupted => {}
@@ -340,10 +332,6 @@ impl RoundCourses {
     }
 }
 
-fn keys<K: Serialize, V, S: Serializer>(map: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(map.keys())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -360,7 +348,7 @@ mod tests {
         assert_eq!((course.phase, course.awaited.len()), (Phase::Open, 1));
         rounds.follow(json!({ "event": "unanswered", "companion": "cleo", "ticket": 3, "trigger": "lull", "error": "timeout", "back_off": { "secs": 5, "nanos": 0 } }));
         let course = rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
-        assert_eq!(course.missing, BTreeMap::from([("cleo".into(), Some("timeout".into()))]));
+        assert_eq!(course.missing, BTreeSet::from(["cleo".into()]));
         assert_eq!((course.selected.clone(), course.reason), (Some("ben".into()), Some("important")));
         assert_eq!((&*course.candidates, course.phase), (&["ben".into(), "aria".into()][..], Phase::Waiting));
         assert_eq!((course.has_won(&"ben".into()), course.has_won(&"aria".into())), (Some(true), Some(false)));

@@ -49,7 +49,7 @@ fn every_text_is_used_and_every_used_text_exists() {
 
     for key in english.keys() {
         let key = key.strip_suffix(".one").or_else(|| key.strip_suffix(".other")).unwrap_or(key);
-        // A key may be composed of its section and a code: `reasons.${code}`.
+        // A key may be composed of its section and a code: `reasons.${code}`, or `why.reasons.{code}` in Rust.
         let composed = key.rsplit_once('.').map(|(section, _)| format!("{section}."));
         let is_used = literals.contains(key)
             || composed.is_some_and(|section| literals.contains(&*format!("{section}$")) || literals.contains(&*section));
@@ -63,6 +63,9 @@ fn every_text_is_used_and_every_used_text_exists() {
         .iter()
         .filter(|literal| literal.split_once('.').is_some_and(|(section, _)| sections.iter().any(|known| known == section)))
     {
+        // The section of a composed key.
+        let is_section = |literal: &&str| english.keys().any(|key| key.starts_with(*literal));
+        assert!(!literal.ends_with('.') || is_section(literal), "there is no section {literal}");
         // Files and settings may begin with the same word.
         let is_other = [".js", ".rs", ".json", ".css", ".html"].iter().any(|suffix| literal.ends_with(suffix));
         assert!(!is_key(literal) || is_other || known(literal), "there is no text {literal}");

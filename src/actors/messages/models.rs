@@ -117,6 +117,4 @@ pub struct Trouble {
     pub code: &'static str,
     /// What went wrong at which endpoint and what to do about it, for people.
     pub detail: String,
-    /// The same without the endpoint's own error text, which may quote messages of any guild.
-    pub in_our_words: String,
 }

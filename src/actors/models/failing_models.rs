@@ -36,9 +36,9 @@ impl FailingModels {
             Some(NoAnswer::Cancelled) => {}
             Some(failure) => {
                 let mut logged_codes = self.0.remove(&key).map(|failure| failure.logged_codes).unwrap_or_default();
-                let in_our_words = describe(endpoint, role, name, failure, failure.in_our_words());
                 if logged_codes.insert(failure.code()) {
-                    let (role, detail) = (role.as_str(), &*in_our_words);
+                    let detail = describe(endpoint, role, name, failure, failure.in_our_words());
+                    let role = role.as_str();
                     tracing::warn!(
                         role,
                         model = &**model,
@@ -48,10 +48,8 @@ impl FailingModels {
                 }
                 let detail = describe(endpoint, role, name, failure, failure.to_string());
                 let (name, model) = (name.clone(), model.clone());
-                self.0.insert(
-                    key,
-                    Failure { trouble: Trouble { role, name, model, code: failure.code(), detail, in_our_words }, logged_codes },
-                );
+                self.0
+                    .insert(key, Failure { trouble: Trouble { role, name, model, code: failure.code(), detail }, logged_codes });
             }
             None => {
                 if self.0.remove(&key).is_some() {

@@ -10,9 +10,7 @@ use std::sync::OnceLock;
 
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::header::{
-    ACCEPT_ENCODING, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, ETAG, IF_NONE_MATCH, VARY,
-};
+use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
@@ -20,6 +18,7 @@ use flate2::write::GzEncoder;
 
 use super::Shared;
 use super::bundle::{self, Kind};
+use super::language::language;
 use super::problem::Problem;
 use crate::texts::Language;
 
@@ -110,8 +109,6 @@ const FILES: &[(&str, &[u8])] = files![
 const STYLES: &str = "page.css";
 /// The texts that the modules import. Each language has its own.
 const TEXTS: &str = "en.json";
-/// The cookie in which a browser keeps the language that was chosen by hand.
-const LANGUAGE_COOKIE: &str = "language=";
 
 /// The files by name. Pages and their scripts are there once for each language: `index.de.html`.
 pub(super) struct Page(HashMap<String, File>);
@@ -172,15 +169,6 @@ fn html(name: &str, language: Language, bundled: &[&File]) -> String {
         html = html.replace(&format!("\"/page/{name}\""), &format!("\"/page/{name}?v={}\"", File::new(name, bytes).tag));
     }
     language.fill(&html.replace("<html lang=\"en\">", &format!("<html lang=\"{}\">", language.code())))
-}
-
-/// The language of a request: chosen by hand, or as the browser asks for.
-fn language(headers: &HeaderMap) -> Language {
-    let cookies =
-        headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok()).flat_map(|cookies| cookies.split(';'));
-    let chosen = cookies.filter_map(|cookie| Language::of_code(cookie.trim().strip_prefix(LANGUAGE_COOKIE)?)).next();
-    let accepted = || headers.get(ACCEPT_LANGUAGE).and_then(|accepted| accepted.to_str().ok()).map(Language::accepted);
-    chosen.or_else(accepted).unwrap_or_default()
 }
 
 impl Page {
@@ -399,13 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_in_the_language_that_was_chosen_or_that_the_browser_asks_for() {
-        let accepting = (ACCEPT_LANGUAGE, HeaderValue::from_static("de-AT,de;q=0.9"));
-        let chosen = (COOKIE, HeaderValue::from_static("session=1; language=en"));
-
-        assert_eq!(language(&HeaderMap::from_iter([accepting.clone()])), Language::German);
-        assert_eq!(language(&HeaderMap::from_iter([accepting, chosen])), Language::English);
-        assert_eq!(language(&HeaderMap::new()), Language::English);
+    fn each_language_has_a_page() {
         let page = Page::new();
         let german = String::from_utf8_lossy(&page.0["index.de.html"].bytes);
         assert!(

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::Shared;
 use super::body::QueryParams;
+use super::language::Preferred;
 use super::messages::{MAX_ID_CHARS, limit};
 use super::openapi::PlainId;
 use super::problem::Problem;
@@ -61,9 +62,10 @@ pub(super) struct WhyParams {
 }
 
 /// `GET /api/why?room=&companion=&at=&message=`: `companion` is an id, a name or an alias, `at` the number of a decision's event or a time,
-/// `message` a message's number or id.
+/// `message` a message's number or id. The sentences are in the language of the request.
 pub(super) async fn why(
     State(console): State<Shared>,
+    Preferred(language): Preferred,
     QueryParams(params): QueryParams<WhyParams>,
 ) -> Result<Answer<Why>, Problem> {
     let room = params.room.ok_or_else(|| Problem::query("room", "room is missing; give the room of the decision or message"))?;
@@ -79,7 +81,7 @@ pub(super) async fn why(
         (None, None) => None,
     };
     let companion = params.companion.map(|name| validation::name("companion", &name)).transpose()?;
-    let query = WhyQuery { room: validation::room("room", &room)?, companion, at };
+    let query = WhyQuery { room: validation::room("room", &room)?, companion, at, language };
     Ok(Answer(console.backend()?.records.why(query).await?))
 }
 

@@ -17,7 +17,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use crate::story::Subject;
 use crate::story::fates::{Fate, Fates};
-use crate::story::words::{cut, decision_sentence, fate as words, line, together_with};
+use crate::story::words::{Told, fate as words};
 
 /// A message, and what the record says about it.
 struct Found {
@@ -125,17 +125,11 @@ impl Scene<'_> {
     fn around(&self, found: &Found) -> Vec<StoryLine> {
         let mut story: Vec<_> = self.quoted(&found.message).into_iter().collect();
         for recorded in found.fates.changes() {
-            let text = match (&recorded.event, found.retried_as) {
-                (Event::Edited { text, .. }, _) if text.is_empty() => continue,
-                (Event::Edited { text, .. }, _) => format!("It was edited: “{}”", cut(text)),
-                (_, Some(again)) => format!("It was retried as message {again}, which has its text now."),
-                (_, None) => "It was deleted.".to_owned(),
-            };
-            story.push(line(recorded, "changed", text));
+            story.extend(words::changed(recorded, found.retried_as, self.language));
         }
         if let Some(error) = &found.dead_letter {
-            let text = format!("It became a dead letter, because it killed its handler: {error}.");
-            story.push(StoryLine { at: found.message.at.into(), seq: None, event: "dead_letter".into(), text });
+            let told = Told::new(self.language, "why.message.dead_letter", &[("error", error)]);
+            story.push(StoryLine { seq: None, ..told.line(&found.message, "dead_letter") });
         }
         story
     }
@@ -155,13 +149,13 @@ impl Scene<'_> {
         let asked = found.fates.asked(&who.id);
         let yes_to_it = asked.flatten();
         Ok(match found.fates.fate(&who.id) {
-            Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It wrote this message itself.".into()) },
+            Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, who.say("why.fate.own", &[])) },
             Fate::Silent(recorded) => {
-                let text = self.silent(who, recorded);
+                let text = self.silent(who, recorded).await?;
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
             Fate::Owed { owed, yes, ending, .. } => {
-                let (outcome, text) = words::owed(owed, ending.as_deref(), found.is_read);
+                let (outcome, text) = words::owed(who, ending.as_deref(), found.is_read);
                 let seq = match yes {
                     Some(yes) => Some(*yes),
                     None => self.yes_before(who, owed).await?,
@@ -169,7 +163,7 @@ impl Scene<'_> {
                 Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
             Fate::Lost(recorded) => {
-                let (outcome, text) = words::lost(&recorded.event, asked.is_some(), found.retried_as);
+                let (outcome, text) = words::lost(who, &recorded.event, asked.is_some(), found.retried_as);
                 let seq = yes_to_it.filter(|_| outcome != Outcome::Absent);
                 Brief { seq, at: at(recorded), ..brief(outcome, text) }
             }
@@ -177,15 +171,11 @@ impl Scene<'_> {
         })
     }
 
-    fn silent(&self, who: &Subject, recorded: &Recorded) -> String {
-        let Event::Decided(decided) = &recorded.event else { return String::new() };
-        let mut text = format!(
-            "It decided to stay silent about it{}. {}",
-            together_with(&decided.messages),
-            decision_sentence(&who.name, decided)
-        );
-        text.extend(self.rule(who, recorded, decided).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
-        text
+    async fn silent(&self, who: &Subject, recorded: &Recorded) -> Result<String, ReadError> {
+        let Event::Decided(decided) = &recorded.event else { return Ok(String::new()) };
+        let told = self.decided(who, recorded, decided).await?;
+        let rule = self.rule(who, recorded, decided).map(|line| line.text);
+        Ok([told.text].into_iter().chain(rule).collect::<Vec<_>>().join(" "))
     }
 
     /// No event on record settles the message.
@@ -198,37 +188,33 @@ impl Scene<'_> {
     ) -> Brief {
         let seq = found.message.seq;
         if found.dead_letter.is_some() {
-            let text = "It is a dead letter: nobody is asked about it. GET /api/quarantine lists it; it can be retried there.";
-            return brief(Outcome::DeadLetter, text.into());
+            return brief(Outcome::DeadLetter, who.say("why.fate.dead_letter", &[]));
         }
         let conversation = &current.inspection.conversation;
         if conversation.buffer(&who.id).any(|entry| entry.seq == seq) && conversation.gate(&who.id).is_some() {
             let waiting_for = self.waiting_for(who, current).await;
-            let text = waiting_for.as_ref().map_or_else(
-                || "It is not settled yet, but no companion of this name is configured to consider it.".to_owned(),
-                |waiting| Self::still_waits(waiting.unsettled, waiting),
-            );
+            let text = match &waiting_for {
+                Some(waiting) => who.say("why.fate.waiting", &[("waiting", &waiting.text)]),
+                None => who.say("why.fate.unconfigured", &[]),
+            };
             // The companion may have wanted to speak, and not got the floor yet.
             return Brief { seq: found.fates.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
         }
         if conversation.handled() < seq {
-            let when = match (self.is_served(), &current.out_of_service) {
-                (false, _) => "that happens once the server runs",
-                (true, None) => "that happens in a moment",
-                (true, Some(_)) => "that happens once its room is in service again (GET /api/quarantine)",
+            let key = match (self.is_served(), &current.out_of_service) {
+                (false, _) => "why.fate.unread_stopped",
+                (true, None) => "why.fate.unread",
+                (true, Some(_)) => "why.fate.unread_suspended",
             };
-            return brief(Outcome::Waiting, format!("It is stored, but not handled yet; {when}."));
+            return brief(Outcome::Waiting, who.say(key, &[]));
         }
         if !found.is_read {
-            let text = format!(
-                "The {MAX_SEARCHED} events after it do not mention it. The companion was most likely not in the room then."
-            );
-            return brief(Outcome::Unknown, text);
+            return brief(Outcome::Unknown, who.say("why.fate.not_mentioned", &[("count", &MAX_SEARCHED)]));
         }
         if found.is_redacted() {
-            return brief(Outcome::Deleted, "It was deleted before it was considered.".into());
+            return brief(Outcome::Deleted, who.say("why.fate.deleted", &[]));
         }
-        brief(Outcome::Absent, "According to the record, it was not in the room then.".into())
+        brief(Outcome::Absent, who.say("why.fate.absent", &[]))
     }
 
     async fn yes_before(&self, who: &Subject, owed: &Recorded) -> Result<Option<Seq>, ReadError> {

@@ -8,7 +8,7 @@ use crate::domain::voice::segment::Kind;
 use crate::journal::reader::ReadError;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::Why;
-use crate::story::words::{HandingOver, handed_over, heard, line};
+use crate::story::words::{HandingOver, handed_over, heard};
 
 impl Scene<'_> {
     /// What happened to the message, or to the segment of speech, with this number or id.
@@ -21,8 +21,8 @@ impl Scene<'_> {
             Kind::Echo => (recorded.clone(), HandingOver::Echo),
             Kind::Words | Kind::Backchannel => self.course_of(&recorded).await?,
         };
-        let (event, text) = handed_over(course);
-        let story = vec![line(&recorded, "segment", heard(&segment)), line(&decisive, event, text)];
+        let (event, told) = handed_over(course, self.language);
+        let story = vec![heard(&segment, self.language).line(&recorded, "segment"), told.line(&decisive, event)];
         if let HandingOver::Done(message) = course {
             let mut why = self.message(&message.to_string(), companion).await?;
             why.story.splice(..0, story);

@@ -12,10 +12,7 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
 use crate::story::Subject;
 use crate::story::course::{Course, has_crossed};
-use crate::story::words::{
-    consequence, decision_sentence, failure, in_a_row, line, moved, question_sentence, repeated, round, secs, settled,
-    stage_changed,
-};
+use crate::story::words::{self, Told, consequence, failure, moved, question_line, repeated, span, stage_changed};
 
 /// How many events are read before a decision to find what led to it, and after it to find what followed from it.
 const BEFORE: usize = 2_048;
@@ -37,8 +34,8 @@ impl Scene<'_> {
         let mut story: Vec<StoryLine> =
             considered.iter().rev().take(MAX_QUOTED).rev().filter_map(|message| self.quoted(message)).collect();
         if considered.len() > MAX_QUOTED {
-            let text = format!("{} messages before these are left out here.", considered.len() - MAX_QUOTED);
-            story.insert(0, StoryLine { at: considered[0].at.into(), seq: None, event: "message".into(), text });
+            let told = Told::new(self.language, "why.left_out", &[("count", &(considered.len() - MAX_QUOTED))]);
+            story.insert(0, StoryLine { seq: None, ..told.line(considered[0], "message") });
         }
         story.splice(..0, considered.first().and_then(|first| self.episode(first, &before)));
         let from = considered.first().map_or(recorded.seq, |message| message.seq);
@@ -46,7 +43,7 @@ impl Scene<'_> {
             failure(earlier, who)
                 .or_else(|| stage_changed(earlier, who))
                 .or_else(|| moved(earlier, who))
-                .or_else(|| repeated(earlier))
+                .or_else(|| repeated(earlier, self.language))
         };
         story.extend(before.iter().filter(|earlier| earlier.seq >= from).filter_map(to_line));
         if matches!(decided.reason, Reason::Closed | Reason::Paused) && decided.ticket.is_none() {
@@ -63,19 +60,9 @@ impl Scene<'_> {
         }
         story.sort_by_key(|line| line.seq);
         let course = Course::after(recorded, &before, who);
-        let round = decided.vote.as_ref().and_then(|vote| course.rounds.round_of(vote));
-        story.extend(round.and_then(|round| round::opened(round, &|id| self.name(id))));
-        if let Some((asked, evaluated)) = question {
-            story.push(line(asked, "evaluate", question_sentence(who, asked, evaluated, &before)));
-        }
-        if decided.reason == Reason::LoopGuard {
-            story.push(line(recorded, "loop_guard", in_a_row(&before)));
-        }
-        story.push(line(recorded, "decision", decision_sentence(&who.name, decided)));
-        if decided.decision == Decision::No {
-            story.push(line(recorded, "silence", settled(&who.name, decided.messages.len())));
-        }
-        story.extend(self.rule(who, recorded, decided).map(|text| line(recorded, "rule", text)));
+        story.extend(question.map(|(asked, evaluated)| question_line(who, asked, evaluated, &before)));
+        story.push(words::decision(who, decided, &before, &|id| self.name(id)).line(recorded, "decision"));
+        story.extend(self.rule(who, recorded, decided));
         let mut in_progress = false;
         if decided.vote.is_some() || decided.decision == Decision::Yes {
             let (lines, is_open) = self.consequences(recorded, &before, who, course).await?;
@@ -86,7 +73,7 @@ impl Scene<'_> {
         let last = story.iter().map(|line| line.at.0).max();
         let end = if in_progress { last.max(Some(self.backend.context.clock.now())) } else { last };
         if let Some(end) = end {
-            self.add_starts(&mut story, end).await?;
+            self.add_starts(who, &mut story, end).await?;
         }
         let texts = considered.iter().filter_map(|earlier| {
             let Event::Said { message, .. } = &earlier.event else { return None };
@@ -122,8 +109,7 @@ impl Scene<'_> {
                 }
                 Event::Unanswered { companion, .. } if *companion == who.id => is_open = false,
                 Event::ReplyOwed { companion, again: Some(_), .. } if *companion == who.id => {
-                    let text = format!("Somebody pressed Try again: its message was deleted, and {} answers again.", who.name);
-                    tried.push(line(recorded, "respond", text));
+                    tried.push(who.tell("why.again", &[]).line(recorded, "respond"));
                 }
                 event if event.cancels(&who.id) || event.pauses(&who.id) => {
                     dropped = newest.take().filter(|_| is_open).or(dropped);
@@ -142,12 +128,12 @@ impl Scene<'_> {
                 messages.rev().take(MAX_QUOTED).collect::<Vec<_>>().into_iter().rev().filter_map(|message| self.quoted(message)),
             );
             if was_open {
-                tried.push(line(asked, "evaluate", question_sentence(who, asked, evaluated, &events)));
+                tried.push(question_line(who, asked, evaluated, &events));
             }
         }
         tried.sort_by_key(|line| line.seq);
         let now = self.backend.context.clock.now();
-        self.add_starts(&mut tried, now).await?;
+        self.add_starts(who, &mut tried, now).await?;
         Ok(tried)
     }
 
@@ -164,9 +150,9 @@ impl Scene<'_> {
         let earlier = before.iter().rev().filter(|earlier| earlier.seq < first.seq);
         let last = earlier.into_iter().find(|earlier| matches!(earlier.event, Event::Said { .. }))?;
         let quiet = first.at.since(last.at);
-        let text = format!("A new conversation began: nothing had been said for {} (closing.episode_idle_secs).", secs(quiet));
         let is_new = quiet >= self.backend.context.settings.closing.episode_idle();
-        is_new.then(|| StoryLine { seq: Some(first.seq), ..line(first, "episode", text) })
+        let told = || Told::new(self.language, "why.episode.began", &[("time", &span(quiet, self.language))]);
+        is_new.then(|| told().line(first, "episode"))
     }
 
     /// A line saying that the conversation of a decision is over, if it is.
@@ -174,15 +160,15 @@ impl Scene<'_> {
         let idle = self.backend.context.settings.closing.episode_idle();
         let now = self.backend.context.clock.now();
         let (began_at, last_at) = inspection.conversation.episode().map(|episode| (episode.began_at, episode.last_at))?;
-        let (at, text) = if began_at > decided.at {
-            (began_at, "A new conversation began, and nothing was decided in it yet.".to_owned())
+        let (at, key) = if began_at > decided.at {
+            (began_at, "why.episode.fresh")
         } else if now.since(last_at) >= idle {
-            let quiet = secs(idle);
-            (last_at + idle, format!("The conversation was over: nothing had been said for {quiet} (closing.episode_idle_secs)."))
+            (last_at + idle, "why.episode.over")
         } else {
             return None;
         };
-        Some(StoryLine { at: at.into(), seq: None, event: "episode".into(), text })
+        let told = Told::new(self.language, key, &[("time", &span(idle, self.language))]);
+        Some(StoryLine { at: at.into(), seq: None, ..told.line(decided, "episode") })
     }
 
     /// What followed from a wish to speak, or from a vote in a round, in the order in which the channel handled it; and whether it is still in
@@ -213,8 +199,8 @@ impl Scene<'_> {
                 && is_in_round
             {
                 let round = course.rounds.changed().find(|round| round.message_id == closed.message);
-                let text = round.map(|round| round::closed(round, closed, &|id| self.name(id)));
-                story.extend(text.map(|text| line(&recorded, "round", text)));
+                let text = round.and_then(|round| words::round::closed(round, closed, &|id| self.name(id), self.language));
+                story.extend(text.map(|text| Told { text, setting: None }.line(&recorded, "round")));
             }
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
@@ -234,22 +220,20 @@ impl Scene<'_> {
     }
 
     /// Adds the starts of the server between the first message or question of a story and its end.
-    async fn add_starts(&self, story: &mut Vec<StoryLine>, last: Moment) -> Result<(), ReadError> {
-        let begins = |line: &&StoryLine| matches!(&*line.event, "message" | "round_opened" | "evaluate" | "error");
+    async fn add_starts(&self, who: &Subject, story: &mut Vec<StoryLine>, last: Moment) -> Result<(), ReadError> {
+        let begins = |line: &&StoryLine| matches!(&*line.event, "message" | "evaluate" | "error");
         let Some(first) = story.iter().find(begins).map(|line| line.at.0) else { return Ok(()) };
         for start in self.reader().starts(first, last, MAX_STARTS).await? {
             let index = story.iter().rposition(|line| line.at.0 <= start).map_or(0, |at| at + 1);
-            let effect = match index.checked_sub(1).map(|at| &*story[at].event) {
-                Some("evaluate" | "round_opened") => ": the open question was asked again",
-                Some("decision" | "rule") => ": it continued from there",
-                Some("round" | "turn") => ": its turn was kept",
-                Some("respond" | "held_back" | "extended") => ": the statement was started again",
-                Some("speaking" | "interrupted" | "stalled") => ": what had been heard became the statement",
-                Some("message") => ": unsettled messages were kept",
-                _ => "",
+            let key = match index.checked_sub(1).map(|at| &*story[at].event) {
+                Some("evaluate") => "why.restart.thinking",
+                Some("message" | "decision" | "rule" | "round" | "turn") => "why.restart.going_on",
+                Some("respond" | "held_back" | "extended") => "why.restart.writing",
+                Some("speaking" | "interrupted" | "stalled") => "why.restart.speaking",
+                _ => "why.restart.other",
             };
-            let text = format!("The server was restarted{effect}.");
-            story.insert(index, StoryLine { at: start.into(), seq: None, event: "restart".into(), text });
+            let (text, event) = (who.say(key, &[]), "restart".into());
+            story.insert(index, StoryLine { at: start.into(), seq: None, event, text, setting: None });
         }
         Ok(())
     }

@@ -34,12 +34,7 @@ fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str,
     let name = display_name(explanation.name.as_deref().unwrap_or(companion), companion);
     let about = explanation.message.map(|seq| format!(", message {seq}")).unwrap_or_default();
     let head = match &explanation.decision {
-        Some(DecisionRecord { seq, decision, trigger, reason, .. }) => {
-            // Nothing triggers such a decision. Its recorded trigger has no meaning.
-            let is_bookkeeping = matches!(&**reason, "closed" | "paused" | "overflow" | "stale");
-            let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
-            format!("{name} in {room}{about}, decision {seq}: {decision} ({trigger}{reason})")
-        }
+        Some(DecisionRecord { seq, .. }) => format!("{name} in {room}{about}, decision {seq}"),
         None if explanation.message.is_some() => format!("{name} in {room}{about}"),
         None => format!("{name} in {room}: no decision yet"),
     };
@@ -57,9 +52,13 @@ fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str,
         page.gap();
         page.wrap(0, &waits(waiting));
     }
-    if let Some(trace) = explanation.decision.as_ref().and_then(|decision| decision.more.get("trace")?.as_str()) {
+    if let Some(DecisionRecord { decision, trigger, reason, more, .. }) = &explanation.decision {
+        // Nothing triggers such a decision. Its recorded trigger has no meaning.
+        let is_bookkeeping = matches!(&**reason, "closed" | "paused" | "overflow" | "stale");
+        let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
+        let trace = more.get("trace").and_then(|trace| trace.as_str()).map(|trace| format!(", trace {trace}"));
         page.gap();
-        page.wrap(0, &format!("trace {trace}"));
+        page.wrap(0, &format!("{decision} ({trigger}{reason}){}", trace.unwrap_or_default()));
     }
 }
 
@@ -108,7 +107,7 @@ fn outcome(brief: &Brief) -> String {
     let outcome = match brief.outcome.unwrap_or(Outcome::Unknown) {
         Outcome::Answered => "answered it",
         Outcome::Speaking => "is about to answer it",
-        Outcome::Failed => "wanted to answer it, but made no statement",
+        Outcome::Failed => "wanted to answer it, but said nothing",
         Outcome::Silent => "stayed silent about it",
         Outcome::Waiting => "has not decided about it yet",
         Outcome::Own => "wrote it",
@@ -116,19 +115,17 @@ fn outcome(brief: &Brief) -> String {
         Outcome::Cleared => "did not answer it: the room was cleared",
         Outcome::Left => "did not answer it: the companion left the room",
         Outcome::Absent => "was not in the room",
-        Outcome::DeadLetter => "did not consider it: the message is a dead letter",
+        Outcome::DeadLetter => "could not think about it: the message made the room fail",
         Outcome::Unknown => "has an outcome that this version does not know",
     };
     format!("{} {outcome}", display_name(&brief.name, brief.companion.as_str()))
 }
 
 fn waits(waiting: &WaitingFor) -> String {
-    let unsettled = match waiting.unsettled {
-        0 => String::new(),
-        1 => "One message is unsettled. ".to_owned(),
-        count => format!("{count} messages are unsettled. "),
-    };
-    format!("{unsettled}It waits for {}.", waiting.text)
+    match waiting.unsettled {
+        0 => waiting.text.clone(),
+        count => format!("{} (messages that wait: {count})", waiting.text),
+    }
 }
 
 /// The text so far.
@@ -154,7 +151,8 @@ impl Page {
                 self.wrap(2, &format!("{day} UTC"));
             }
             let time: String = time.chars().take(8).collect();
-            self.step(&format!("  {time:<8}  "), &line.text);
+            let setting = line.setting.as_ref().map(|setting| format!(" [{setting}]")).unwrap_or_default();
+            self.step(&format!("  {time:<8}  "), &format!("{}{setting}", line.text));
         }
     }
 

@@ -100,12 +100,12 @@ async fn why_tells_who_cut_a_spoken_reply_and_what_nobody_heard() {
         let line = story.iter().rfind(|line| &*line.event == event);
         line.unwrap_or_else(|| panic!("{event}: {story:?}")).text.to_string()
     };
-    assert!(told("respond").ends_with("answers one message aloud."), "{}", told("respond"));
+    assert!(told("respond").ends_with("began to prepare a spoken answer."), "{}", told("respond"));
     assert!(story.iter().any(|line| line.text.ends_with("began to speak.")), "{story:?}");
-    assert!(told("interrupted").starts_with("Zora Doe said a stop word"), "{}", told("interrupted"));
+    assert!(told("interrupted").starts_with("Zora Doe said a word that means stop"), "{}", told("interrupted"));
     let statement = told("statement");
-    assert!(statement.contains(" said aloud: “A zebra") && statement.contains("Zora Doe cut it off there"), "{statement}");
-    assert!(statement.contains("nobody heard the rest: “") && statement.contains("It also runs fast."), "{statement}");
+    assert!(statement.contains(" said aloud: “A zebra") && statement.contains("Zora Doe interrupted there"), "{statement}");
+    assert!(statement.contains("Nobody heard the rest: “") && statement.contains("It also runs fast."), "{statement}");
     let spans = world.spans.named("voice.interruption");
     let [_, cut] = &spans[..] else { panic!("{spans:?}") };
     let attribute = |name| crate::telemetry::fake::attribute(cut, name);
@@ -123,8 +123,8 @@ async fn why_tells_that_nothing_was_heard() {
 
     let story = why(&world, WhyAt::Event(first_yes(&world).await)).await.story;
     let texts: Vec<_> = story.iter().map(|line| &*line.text).collect();
-    assert!(texts.iter().any(|text| text.starts_with("Somebody pressed Stop")), "{texts:?}");
-    assert!(texts.iter().any(|text| text.contains("interrupted: it was to be spoken")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.starts_with("Somebody asked Aria to stop")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("before anybody had heard a word")), "{texts:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
+use crate::texts::Language;
 
 /// The number of events in the room's past.
 const EVENTS: u64 = 6_000;
@@ -82,7 +83,11 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
 
 async fn reads(backend: &Backend, counted: &Counted, at: WhyAt) -> (Why, usize) {
     let before = counted.read.load(Ordering::Relaxed);
-    let why = backend.records.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    let why = backend
+        .records
+        .why(WhyQuery { room: room("lobby"), companion: None, at: Some(at), language: Language::English })
+        .await
+        .unwrap();
     (why, counted.read.load(Ordering::Relaxed) - before)
 }
 

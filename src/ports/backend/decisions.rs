@@ -12,6 +12,7 @@ use crate::domain::decision::{Decision, Reason};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::texts::Language;
 
 /// Which decisions to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub struct WhyQuery {
     pub companion: Option<Arc<str>>,
     /// Which decision; absent: the newest, and what the companion waits for since.
     pub at: Option<WhyAt>,
+    /// The language of the sentences.
+    pub language: Language,
 }
 
 /// How the decision is named.
@@ -157,11 +160,15 @@ pub struct StoryLine {
     /// Its kind, as in the live view.
     pub event: Arc<str>,
     pub text: String,
+    /// What an operator may change because of it: a setting, or a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<Arc<str>>,
 }
 
 /// What a companion is waiting for before it is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitingFor {
+    /// A whole sentence.
     pub text: String,
     /// The number of messages missing for an interjection.
     pub messages: Option<u64>,

@@ -529,7 +529,7 @@ impl RecordService for FakeBackend {
             Some(WhyAt::Moment(moment)) => format!("moment {}", moment.as_micros()),
             Some(WhyAt::Message(id)) => format!("message {id} of {}", query.companion.as_deref().unwrap_or("everybody")),
         };
-        let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text }];
+        let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text, setting: None }];
         let waiting_for = self.probe().waiting_for.clone();
         Ok(Why { story, waiting_for, ..Why::default() })
     }

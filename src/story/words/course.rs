@@ -1,6 +1,6 @@
 //! What followed from a decision, in words.
 
-use super::{aloud, author, cut, failed, line, listed, messages_in_words, moved, name_of, secs};
+use super::{Told, aloud, author, cut, moved, name_of, span, statement_failed};
 use crate::domain::conversation::DELETED;
 use crate::domain::event::{Event, Recorded, RoundClosed};
 use crate::domain::message::Message;
@@ -12,120 +12,71 @@ use crate::story::course::{Consequence, Course};
 
 /// What an event meant for the companion.
 pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course: &Course, who: &Subject) -> Option<StoryLine> {
-    let name = &who.name;
     let what = match consequence {
         Consequence::Change(what) => Some(what),
         Consequence::HeldBack | Consequence::Next => None,
     };
-    let (kind, text) = match (what, &recorded.event) {
+    let (kind, key) = match (what, &recorded.event) {
         (_, Event::Cleared | Event::Left { .. }) if course.leaves_statement() => return moved(recorded, who),
-        (Some(What::Now(Phase::Held)), _) => {
-            ("held", format!("{name} wants to speak while another companion does: it waits until the floor is free."))
+        (Some(What::Now(Phase::Held)), _) => ("held", "why.course.held"),
+        (Some(What::Now(Phase::Selected)), Event::RoundClosed(RoundClosed { speak_at, .. })) => {
+            let delay = speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero())?;
+            return Some(who.tell("why.course.pause", &[("time", &span(delay, who.language))]).line(recorded, "turn"));
         }
-        (Some(What::Now(Phase::Selected)), Event::RoundClosed(closed)) => {
-            let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero())?;
-            let text = format!(
-                "{name} waits {} before it speaks (turn_taking.turn_delay_secs); messages of that time are answered, too.",
-                secs(delay)
-            );
-            ("turn", text)
-        }
-        (Some(What::Now(Phase::Lost)), Event::RoundClosed(RoundClosed { others, .. }) | Event::HeldSelected { others, .. }) => {
-            let lost = others.iter().find(|other| other.companion == who.id);
-            let due = lost
-                .and_then(|lost| lost.next_interjection_at)
-                .map(|next| format!("; by its count of messages alone it would be asked again at {next}"))
-                .unwrap_or_default();
-            let text =
-                format!("{name} did not get the floor. Nothing settles for it, and its wish is kept for the next round{due}.");
-            ("floor_lost", text)
-        }
-        (_, Event::Said { message, .. }) => {
-            let text = match &course.spoken {
-                _ if is_redacted(message) => format!("{name} said something that was deleted since."),
-                Some(spoken) => aloud::statement(message, &spoken.words, name),
-                None => format!("{name} said: “{}”", cut(&message.text)),
-            };
-            let is_truncated = message.truncated && !is_redacted(message);
-            let why = if is_truncated {
-                " The model reached its limit of tokens there, so the end is missing (prompt.max_main_answer_tokens)."
-            } else {
-                ""
-            };
-            let text = text + why;
-            ("statement", text)
-        }
-        (_, Event::ReplyExtended { messages, .. }) => {
-            let quote = |message: &Message| format!("{}: “{}”", author(message), cut(&message.text));
-            let quoted: Vec<_> = course.spoken.as_ref()?.said(&course.newly_answered).map(quote).collect();
-            let because = if quoted.is_empty() { String::new() } else { format!(" ({})", listed(&quoted)) };
-            let answers = messages_in_words(messages.len());
-            let text = format!("More was said before {name} began to speak{because}, so it begins again, and answers {answers}.");
-            ("extended", text)
-        }
+        (Some(What::Now(Phase::Lost)), Event::RoundClosed(_) | Event::HeldSelected { .. }) => ("floor_lost", "why.course.lost"),
+        (_, Event::Said { message, .. }) => return Some(statement(message, course, who).line(recorded, "statement")),
+        (_, Event::ReplyExtended { .. }) => return Some(extended(course, who)?.line(recorded, "extended")),
         (_, Event::Interrupted { interrupted, .. }) => {
             let by = interrupted.who.as_ref().and_then(|who| course.people.name(who));
-            ("interrupted", aloud::interrupted(interrupted, by.as_deref(), name))
+            return Some(aloud::interrupted(interrupted, by.as_deref(), who).line(recorded, "interrupted"));
         }
-        (_, Event::ReplyOwed { messages, modality, .. }) => {
-            let answers = messages_in_words(messages.len());
-            let aloud = if modality.is_text() { "" } else { " aloud" };
-            let text = if what == Some(What::TookOver) {
-                format!(
-                    "The companion that was selected before it made no statement, so {name} took over, and answers {answers}{aloud}."
-                )
-            } else if messages.is_empty() {
-                format!("{name} got the floor, with nothing left to answer.")
-            } else {
-                format!("{name} got the floor, and answers {answers}{aloud}.")
-            };
-            ("respond", text)
-        }
+        (Some(What::TookOver), Event::ReplyOwed { .. }) => ("respond", "why.course.took_over"),
+        (_, Event::ReplyOwed { messages, .. }) if messages.is_empty() => ("respond", "why.course.needless"),
+        (_, Event::ReplyOwed { modality, .. }) if modality.is_text() => ("respond", "why.course.writes"),
+        (_, Event::ReplyOwed { .. }) => ("respond", "why.course.speaks"),
         (_, Event::Segment(segment)) => {
-            ("held_back", format!("{} talked before {name} began to speak, and held it back.", name_of(&segment.from)))
+            let by = name_of(&segment.from, who.language);
+            return Some(who.tell("why.course.held_back", &[("who", &by)]).line(recorded, "held_back"));
         }
-        (_, Event::SentenceStarting { .. }) => ("speaking", format!("{name} began to speak.")),
-        (_, Event::SentencePlayed { .. }) => {
-            let text =
-                format!("The voice of {name} stalled, and the rest of a sentence was left out (voice.stall_timeout_secs).");
-            ("stalled", text)
+        (_, Event::SentenceStarting { .. }) => ("speaking", "why.course.speaking"),
+        (_, Event::SentencePlayed { .. }) => ("stalled", "why.course.stalled"),
+        (_, Event::Replanning { .. }) => ("replanning", "why.course.replanning"),
+        (_, Event::Replanned { .. }) => ("replanned", "why.course.replanned"),
+        (_, Event::FloorExpired { .. }) => ("late", "why.course.late"),
+        (_, Event::FloorTaken { .. }) => ("respond", "why.course.late_posted"),
+        (_, Event::Decided(_)) => {
+            return Some(who.tell("why.course.next", &[("seq", &recorded.seq)]).line(recorded, "next"));
         }
-        (_, Event::Replanning { .. }) => {
-            let text = format!("More was said that concerns it, so {name} stopped and begins again once nobody says more.");
-            ("replanning", text)
-        }
-        (_, Event::Replanned { messages, .. }) => {
-            ("replanned", format!("{name} begins again, and answers {}.", messages_in_words(messages.len())))
-        }
-        (_, Event::FloorExpired { .. }) => {
-            let text = format!(
-                "{name} wrote for too long and lost the floor to others (turn_taking.floor_timeout_secs). Its statement follows when it is ready."
-            );
-            ("late", text)
-        }
-        (_, Event::FloorTaken { .. }) => ("respond", format!("The floor is free, and {name} posts its late statement.")),
-        (_, Event::Decided(decided)) => {
-            let (decision, reason, seq) = (decided.decision, decided.reason, recorded.seq);
-            ("next", format!("{name} was considered again, with the answer {decision} ({reason}): decision {seq}."))
-        }
-        (_, Event::Deleted { .. }) => {
-            ("dropped", format!("All messages that it was about were deleted, and with them what {name} had not said yet."))
-        }
-        (_, Event::Cancelled { message: Some(_), .. }) => {
-            ("failed", "A person asked it to stop, so nothing was said (reply.stop_phrases).".to_owned())
-        }
-        (_, Event::Cancelled { message: None, .. }) => ("failed", "Somebody pressed Stop, so nothing was said.".to_owned()),
-        (_, Event::ReplyFailed { error, .. }) if **error == *DELETED => {
-            ("failed", "All messages that it would have answered were deleted, so nothing was said.".to_owned())
-        }
-        (_, Event::ReplyFailed { error, .. }) => {
-            let error = failed(error);
-            ("failed", format!("No statement was made ({error}). The messages are in the history all the same."))
-        }
-        (_, Event::Cleared) => ("cleared", "The room was cleared before anything was said.".to_owned()),
-        (_, Event::Left { .. }) => ("moved", format!("{name} left the room before anything was said.")),
-        (_, Event::Paused { .. }) => ("moved", format!("An operator paused {name} before it spoke.")),
+        (_, Event::Deleted { .. }) => ("dropped", "why.course.deleted"),
+        (_, Event::Cancelled { message: Some(_), .. }) => ("failed", "why.course.asked_to_stop"),
+        (_, Event::Cancelled { message: None, .. }) => ("failed", "why.course.stopped"),
+        (_, Event::ReplyFailed { error, .. }) if **error == *DELETED => ("failed", "why.course.deleted"),
+        (_, Event::ReplyFailed { error, .. }) => return Some(statement_failed(who, error).line(recorded, "failed")),
+        (_, Event::Cleared) => ("cleared", "why.course.cleared"),
+        (_, Event::Left { .. }) => ("moved", "why.course.left"),
+        (_, Event::Paused { .. }) => ("moved", "why.course.paused"),
         _ => return None,
     };
-    Some(line(recorded, kind, text))
+    Some(who.tell(key, &[]).line(recorded, kind))
+}
+
+fn statement(message: &Message, course: &Course, who: &Subject) -> Told {
+    if is_redacted(message) {
+        return Told::new(who.language, "why.message.gone", &[("who", &who.name)]);
+    }
+    let told = match &course.spoken {
+        Some(spoken) => aloud::statement(message, &spoken.words, who),
+        None => who.tell("why.course.said", &[("text", &cut(&message.text))]),
+    };
+    let setting = message.truncated.then_some("prompt.max_main_answer_tokens");
+    Told { setting, ..told.and(message.truncated.then(|| who.tell("why.course.truncated", &[]))) }
+}
+
+/// More was said before it began to speak.
+fn extended(course: &Course, who: &Subject) -> Option<Told> {
+    let quote = |message: &Message| {
+        Told::new(who.language, "why.message.said", &[("who", &author(message, who.language)), ("text", &cut(&message.text))])
+    };
+    let said = course.spoken.as_ref()?.said(&course.newly_answered).map(quote);
+    Some(said.fold(who.tell("why.course.extended", &[]), |told, said| told.and(Some(said))))
 }

@@ -1,61 +1,58 @@
 //! What happened to a message for one companion, in words.
 
 use super::aloud::cut_off;
-use super::{cut, failed, together_with};
+use super::{Told, cut, statement_failed};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::journal::redaction::is_redacted;
-use crate::ports::backend::decisions::Outcome;
+use crate::ports::backend::decisions::{Outcome, StoryLine};
+use crate::story::Subject;
+use crate::texts::Language;
 
-/// It got the floor to answer the message. `is_read`: the record was read to its end.
-pub(crate) fn owed(owed: &Recorded, ending: Option<&Recorded>, is_read: bool) -> (Outcome, String) {
-    let together = together_with(owed.event.owed().map_or(&[], |owed| owed.messages));
-    let about_to = format!("It was about to answer it{together}, but");
-    match ending.map(|ending| &ending.event) {
-        Some(Event::Said { message, .. }) if is_redacted(message) => {
-            (Outcome::Answered, format!("It answered it{together}. The answer has been deleted since."))
-        }
+/// It was its turn to answer the message. `is_read`: the record was read to its end.
+pub(crate) fn owed(who: &Subject, ending: Option<&Recorded>, is_read: bool) -> (Outcome, String) {
+    let (outcome, key) = match ending.map(|ending| &ending.event) {
+        Some(Event::Said { message, .. }) if is_redacted(message) => (Outcome::Answered, "why.fate.answer_deleted"),
         Some(Event::Said { message, .. }) => {
-            let aloud = if message.modality.is_text() { "" } else { " aloud" };
-            let text = format!("It answered it{aloud}{together}: “{}”{}", cut(&message.text), cut_off(message));
-            (Outcome::Answered, text)
+            let key = if message.modality.is_text() { "why.fate.answered" } else { "why.fate.answered_aloud" };
+            let told = who.tell(key, &[("text", &cut(&message.text))]);
+            return (Outcome::Answered, told.and(cut_off(message, who.language)).text);
         }
-        Some(Event::ReplyFailed { error, .. }) => {
-            let text = format!("It got the floor to answer it{together}, but posted no statement ({}).", failed(error));
-            (Outcome::Failed, text)
-        }
-        Some(Event::Cancelled { message: None, .. }) => (Outcome::Failed, format!("{about_to} somebody pressed Stop.")),
-        Some(Event::Cancelled { .. }) => (Outcome::Failed, format!("{about_to} a person asked it to stop (reply.stop_phrases).")),
-        Some(Event::Deleted { .. }) => {
-            (Outcome::Deleted, format!("{about_to} everything that it would have answered was deleted."))
-        }
-        Some(_) => (Outcome::Cleared, format!("{about_to} the reply was cancelled.")),
-        None if is_read => (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet.")),
-        None => (Outcome::Unknown, format!("It got the floor to answer it{together}. Later events were not searched.")),
-    }
+        Some(Event::ReplyFailed { error, .. }) => return (Outcome::Failed, statement_failed(who, error).text),
+        Some(Event::Cancelled { message: None, .. }) => (Outcome::Failed, "why.fate.stopped"),
+        Some(Event::Cancelled { .. }) => (Outcome::Failed, "why.fate.asked_to_stop"),
+        Some(Event::Deleted { .. }) => (Outcome::Deleted, "why.fate.unneeded"),
+        Some(_) => (Outcome::Cleared, "why.fate.cancelled"),
+        None if is_read => (Outcome::Speaking, "why.fate.speaking"),
+        None => (Outcome::Unknown, "why.fate.unsearched"),
+    };
+    (outcome, who.say(key, &[]))
+}
+
+/// That the message was edited, deleted or, as a dead letter, tried again. None if it was edited to nothing.
+pub(crate) fn changed(recorded: &Recorded, retried_as: Option<Seq>, language: Language) -> Option<StoryLine> {
+    let told = match (&recorded.event, retried_as) {
+        (Event::Edited { text, .. }, _) if text.is_empty() => return None,
+        (Event::Edited { text, .. }, _) => Told::new(language, "why.message.edited", &[("text", &cut(text))]),
+        (_, Some(again)) => Told::new(language, "why.message.retried", &[("again", &again)]),
+        (_, None) => Told::new(language, "why.message.deleted", &[]),
+    };
+    Some(told.line(recorded, "changed"))
 }
 
 /// Something else happened before the message was settled. `retried_as`: the copy of a dead letter.
-pub(crate) fn lost(by: &Event, was_asked: bool, retried_as: Option<Seq>) -> (Outcome, String) {
-    if matches!(by, Event::Joined { .. }) {
-        let text = "It joined the room later. A companion that joins reads only the newest messages.";
-        return (Outcome::Absent, text.to_owned());
-    }
-    let (outcome, how) = if matches!(by, Event::Deleted { .. }) {
-        (Outcome::Deleted, "the message was deleted")
-    } else if *by == Event::Cleared {
-        (Outcome::Cleared, "the room was cleared")
-    } else {
-        (Outcome::Left, "it left the room")
-    };
-    let text = match (outcome, retried_as) {
-        (Outcome::Deleted, Some(again)) => {
-            format!("It became a dead letter, and was retried as message {again}: ask about that one.")
+pub(crate) fn lost(who: &Subject, by: &Event, was_asked: bool, retried_as: Option<Seq>) -> (Outcome, String) {
+    let (outcome, key) = match (by, retried_as) {
+        (Event::Joined { .. }, _) => (Outcome::Absent, "why.fate.late"),
+        (Event::Deleted { .. }, Some(again)) => {
+            return (Outcome::Deleted, who.say("why.fate.retried", &[("again", &again)]));
         }
-        _ if was_asked => format!("It was being asked about it, or about to answer it, when {how}."),
-        (Outcome::Deleted, None) => "It was deleted before it was considered.".to_owned(),
-        (Outcome::Cleared, _) => "The room was cleared before it was considered.".to_owned(),
-        _ => "It left the room before it was considered.".to_owned(),
+        (Event::Deleted { .. }, None) if was_asked => (Outcome::Deleted, "why.fate.deleted_thinking"),
+        (Event::Deleted { .. }, None) => (Outcome::Deleted, "why.fate.deleted"),
+        (Event::Cleared, _) if was_asked => (Outcome::Cleared, "why.fate.cleared_thinking"),
+        (Event::Cleared, _) => (Outcome::Cleared, "why.fate.cleared"),
+        (_, _) if was_asked => (Outcome::Left, "why.fate.left_thinking"),
+        (_, _) => (Outcome::Left, "why.fate.left"),
     };
-    (outcome, text)
+    (outcome, who.say(key, &[]))
 }

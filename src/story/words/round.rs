@@ -1,56 +1,52 @@
-//! A round in words: who was asked, who voted what, who was selected and why.
+//! A round in words: who wanted to speak, and who was chosen and why.
 
 use super::{Name, listed};
-use crate::domain::closing::Stage;
 use crate::domain::event::RoundClosed;
 use crate::domain::round::SelectedBy;
 use crate::domain::vote::{Stance, State};
-use crate::ports::backend::decisions::StoryLine;
 use crate::story::rounds::RoundCourse;
+use crate::texts::Language;
 
-/// Who was asked in a round, and who only listened. None if its opening is not known.
-pub(crate) fn opened(round: &RoundCourse, name: Name<'_>) -> Option<StoryLine> {
-    let (asked, listening) = round.opening()?;
-    let asked: Vec<_> = asked.map(name).collect();
-    let was = if asked.len() == 1 { "was" } else { "were" };
-    let listening = listed(&listening.map(name).collect::<Vec<_>>());
-    let rest = if listening.is_empty() { String::new() } else { format!("; {listening} had no reason to speak, and listened") };
-    let text = format!("A round was held: {} {was} asked{rest}.", listed(&asked));
-    Some(StoryLine { at: round.at, seq: Some(round.seq), event: "round_opened".into(), text })
-}
-
-/// The votes, and who got the floor and why.
-pub(crate) fn closed(round: &RoundCourse, closed: &RoundClosed, name: Name<'_>) -> String {
-    let votes: Vec<_> = closed.states.iter().map(|state| vote(round, state, &name(&state.from))).collect();
-    let votes = votes.join(", ");
-    match &closed.selected {
-        None if !closed.held.is_empty() => format!("{votes}: nobody speaks yet."),
-        None => format!("{votes}: nobody speaks."),
-        Some(selected) => format!("{votes}. {} was selected, because {}.", name(selected), because(round.by)),
+/// What the companions that were asked wanted, and who was chosen to speak. None if only one was asked: its decision says it all.
+pub(crate) fn closed(round: &RoundCourse, closed: &RoundClosed, name: Name<'_>, language: Language) -> Option<String> {
+    if closed.states.iter().filter(|state| round.was_asked(&state.from)).count() < 2 {
+        return None;
     }
-}
-
-fn vote(round: &RoundCourse, state: &State, name: &str) -> String {
-    let closing = if state.closing == Stage::None { String::new() } else { format!(", {}", state.closing) };
-    match (state.state, state.selected) {
-        (Stance::Listen, _) => match round.error_of(&state.from) {
-            Some("timeout") => format!("{name} did not vote in time, and listens{closing}"),
-            Some(error) => format!("{name} gave no vote ({error}), and listens{closing}"),
-            None => format!("{name} listens{closing}"),
-        },
-        (Stance::Speak, false) => format!("{name} would speak ({}{closing})", state.importance),
-        (Stance::Speak, true) => format!("{name} would speak ({}, was named{closing})", state.importance),
+    let (mut wishes, mut silent, mut late) = (Vec::new(), Vec::new(), Vec::new());
+    for state in closed.states.iter().filter(|state| round.was_asked(&state.from)) {
+        match state.state {
+            Stance::Speak => wishes.push(state),
+            Stance::Listen if round.has_failed_to_vote(&state.from) => late.push(name(&state.from)),
+            Stance::Listen => silent.push(name(&state.from)),
+        }
     }
+    let is_contest = wishes.len() > 1;
+    let wish = |state: &&State| {
+        let (name, importance) = (name(&state.from), &state.importance);
+        if is_contest { language.say("why.round.wish", &[("name", &name), ("importance", importance)]) } else { name }
+    };
+    let groups =
+        [("why.round.wanted", wishes.iter().map(wish).collect()), ("why.round.silent", silent), ("why.round.late", late)];
+    let groups = groups.into_iter().filter(|(_, names)| !names.is_empty());
+    let outcome = match &closed.selected {
+        None if !closed.held.is_empty() => language.say("why.round.held", &[]),
+        None => language.say("why.round.nobody", &[]),
+        Some(selected) => language.say(&format!("why.chosen.{}", rule(round.by)), &[("name", &name(selected))]),
+    };
+    let said = groups.map(|(key, names): (_, Vec<String>)| {
+        language.say(key, &[("names", &listed(&names, language)), ("count", &names.len())])
+    });
+    Some(said.chain([outcome]).collect::<Vec<_>>().join(" "))
 }
 
-const fn because(selected_by: Option<SelectedBy>) -> &'static str {
+const fn rule(selected_by: Option<SelectedBy>) -> &'static str {
     match selected_by {
-        None => "nobody else could speak",
-        Some(SelectedBy::Only) => "nobody else wanted to speak",
-        Some(SelectedBy::Call) => "it was named",
-        Some(SelectedBy::Importance) => "nobody else found it as important to speak",
-        Some(SelectedBy::Patience) => "it had spoken least recently",
-        Some(SelectedBy::Id) => "its id comes first where all else is equal",
+        None => "alone",
+        Some(SelectedBy::Only) => "only",
+        Some(SelectedBy::Call) => "call",
+        Some(SelectedBy::Importance) => "importance",
+        Some(SelectedBy::Patience) => "patience",
+        Some(SelectedBy::Id) => "id",
     }
 }
 
@@ -59,7 +55,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::domain::event::{Event, Recorded, RoundOpened};
+    use crate::domain::closing::Stage;
+    use crate::domain::event::{Event, RoundOpened, samples};
     use crate::domain::id::{CompanionId, Seq, Ticket};
     use crate::domain::moment::Moment;
     use crate::domain::round::selected_by;
@@ -70,43 +67,41 @@ mod tests {
 
     #[test]
     fn the_rule_that_decided_between_the_first_two_is_named() {
-        let because = |states: &[State], spoke: &[(&str, u64)]| {
+        let rule = |states: &[State], spoke: &[(&str, u64)]| {
             let spoke = |id: &CompanionId| spoke.iter().find(|(from, _)| *from == id.as_str()).map(|(_, seq)| Seq(*seq));
-            because(selected_by(states, &"aria".into(), spoke))
+            rule(selected_by(states, &"aria".into(), spoke))
         };
         let (aria, named) = (wish("aria", 5.0, false), wish("aria", 1.0, true));
 
-        assert_eq!(because(std::slice::from_ref(&aria), &[]), "nobody else wanted to speak");
-        assert_eq!(because(&[named, wish("ben", 9.0, false)], &[]), "it was named");
-        assert_eq!(
-            because(&[aria.clone(), wish("ben", 4.0, false), wish("cleo", 1.0, false)], &[]),
-            "nobody else found it as important to speak"
-        );
-        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[("aria", 3), ("ben", 7)]), "it had spoken least recently");
-        assert_eq!(because(&[aria.clone(), wish("ben", 5.0, false)], &[]), "its id comes first where all else is equal");
+        assert_eq!(rule(std::slice::from_ref(&aria), &[]), "only");
+        assert_eq!(rule(&[named, wish("ben", 9.0, false)], &[]), "call");
+        assert_eq!(rule(&[aria.clone(), wish("ben", 4.0, false), wish("cleo", 1.0, false)], &[]), "importance");
+        assert_eq!(rule(&[aria.clone(), wish("ben", 5.0, false)], &[("aria", 3), ("ben", 7)]), "patience");
+        assert_eq!(rule(&[aria.clone(), wish("ben", 5.0, false)], &[]), "id");
         let withdrawn = State { closing: Stage::Terminal, ..wish("ben", 9.0, true) };
-        assert_eq!(because(&[aria, withdrawn], &[]), "nobody else wanted to speak");
+        assert_eq!(rule(&[aria, withdrawn], &[]), "only");
     }
 
     #[test]
-    fn a_round_is_described_with_every_vote() {
-        let listening = State::listening("cleo".into(), "7".into(), false, Stage::None);
-        let states =
-            vec![wish("aria", 5.0, false), State { closing: Stage::PreClosing, ..wish("ben", 5.0, true) }, listening.clone()];
-        let mut rounds = round(vec![listening]);
+    fn a_round_says_who_wanted_to_speak_and_who_was_chosen() {
+        let states = vec![wish("aria", 5.0, false), wish("ben", 5.5, true), listens("cleo")];
 
-        let opened = rounds.round_of(&states[0]).and_then(|round| super::opened(round, &upper)).unwrap();
-        assert_eq!(opened.text, "A round was held: ARIA and BEN were asked; CLEO had no reason to speak, and listened.");
-        let votes = "ARIA would speak (5), BEN would speak (5, was named, pre-closing), CLEO listens";
-        assert_eq!(closes(&mut rounds, &states, Some("ben")), format!("{votes}. BEN was selected, because it was named."));
-        assert_eq!(closes(&mut rounds, &states, None), format!("{votes}: nobody speaks."));
+        let chosen = closes(&mut round(), &states, Some("ben"), Language::English);
+        assert_eq!(
+            chosen,
+            "ARIA (5 of 10) and BEN (5.5 of 10) wanted to speak. BEN was chosen, because the message was for BEN."
+        );
+        let nobody = closes(&mut round(), &[listens("aria"), listens("ben")], None, Language::German);
+        assert_eq!(nobody, "ARIA und BEN haben keine Antwort gegeben. Darum hat niemand gesprochen.");
+        assert_eq!(closes(&mut round(), &[wish("ben", 5.0, false), listens("cleo")], Some("ben"), Language::English), "");
     }
 
     #[test]
-    fn a_missing_vote_is_distinguished_from_a_vote_to_listen() {
-        let listens = |from: &str| State::listening(from.into(), "7".into(), false, Stage::None);
-        let mut rounds = round(vec![listens("cleo")]);
-        rounds.follow(&evaluated());
+    fn a_missing_vote_is_distinguished_from_a_decision_to_stay_silent() {
+        let mut rounds = round();
+        rounds.follow(&samples::recorded(8, samples::evaluated("ben", 1, &[7])));
+        let declined = samples::decided(&["aria"], "NO", &[7], serde_json::json!({ "reason": "model_no" }));
+        rounds.follow(&samples::recorded(8, declined));
         rounds.follow(&recorded(
             9,
             Event::Unanswered {
@@ -118,33 +113,30 @@ mod tests {
             },
         ));
 
-        let states = vec![wish("aria", 5.0, false), listens("ben"), listens("cleo")];
-        let expected = "ARIA would speak (5), BEN did not vote in time, and listens, CLEO listens: nobody speaks.";
-        assert_eq!(closes(&mut rounds, &states, None), expected);
+        let states = [listens("aria"), listens("ben"), listens("cleo")];
+        let told = closes(&mut rounds, &states, None, Language::English);
+
+        assert_eq!(told, "ARIA decided to stay silent. BEN gave no answer. So nobody spoke.");
+    }
+
+    fn listens(from: &str) -> State {
+        State::listening(from.into(), "7".into(), false, Stage::None)
     }
 
     /// A round in which Aria and Ben were asked.
-    fn round(listening: Vec<State>) -> RoundCourses {
+    fn round() -> RoundCourses {
         let asked = vec!["aria".into(), "ben".into()];
-        let opened = RoundOpened { message: Seq(7), deadline: Moment::ZERO, asked, listening };
+        let opened = RoundOpened { message: Seq(7), deadline: Moment::ZERO, asked, listening: vec![listens("cleo")] };
         let mut rounds = RoundCourses::default();
         rounds.follow(&recorded(8, Event::RoundOpened(opened)));
         rounds
     }
 
-    fn evaluated() -> Recorded {
-        crate::domain::event::samples::recorded(8, crate::domain::event::samples::evaluated("ben", 1, &[7]))
-    }
-
-    fn upper(id: &CompanionId) -> String {
-        id.as_str().to_uppercase()
-    }
-
-    fn closes(rounds: &mut RoundCourses, states: &[State], selected: Option<&str>) -> String {
+    fn closes(rounds: &mut RoundCourses, states: &[State], selected: Option<&str>, language: Language) -> String {
         let (states, selected) = (states.to_vec(), selected.map(Into::into));
         let closed = RoundClosed { held: Vec::new(), message: Seq(7), states, selected, speak_at: None, others: Vec::new() };
         rounds.follow(&recorded(10, Event::RoundClosed(closed.clone())));
         let round = rounds.changed().next().unwrap();
-        super::closed(round, &closed, &upper)
+        super::closed(round, &closed, &|id| id.as_str().to_uppercase(), language).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! How many statements companions had made in a row, in words.
+//! How many statements companions had made in a row.
 
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
@@ -6,8 +6,9 @@ use crate::domain::message::{Message, Role};
 use crate::domain::turn::bid::{Ending, What};
 use crate::domain::turn::bids::Bids;
 
-/// The statements before a decision, counted like the loop guard counts them.
-pub(crate) fn in_a_row(before: &[Recorded]) -> String {
+/// The statements before a decision, counted like the loop guard counts them, and whether there were more: a statement that was already being written
+/// when a person spoke does not count.
+pub(super) fn in_a_row(before: &[Recorded]) -> (u64, bool) {
     let (mut bids, mut newest_human) = (Bids::default(), Seq::NONE);
     let (mut said, mut counted) = (0_u64, 0_u64);
     for recorded in before {
@@ -23,9 +24,5 @@ pub(crate) fn in_a_row(before: &[Recorded]) -> String {
             counted += u64::from(change.bid.selected_at.is_none_or(|at| at >= newest_human));
         }
     }
-    if said > counted {
-        // A statement that was already being written when a person spoke does not count.
-        return format!("Companions had made {said} statements since a person spoke, {counted} of them selected after that.");
-    }
-    format!("Companions had made {counted} statements in a row, without a message by a person.")
+    (counted, said > counted)
 }

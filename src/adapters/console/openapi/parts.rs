@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::super::Shared;
 use super::super::body::{CompanionPath, EntryPath, Json, MessagePath, QueryParams, RoomPath};
 use super::super::guard::Caller;
+use super::super::language::Preferred;
 use super::super::problem::Problem;
 use super::super::web_socket::Requested;
 use super::PlainId;
@@ -140,6 +141,15 @@ described! {
 impl Part for State<Shared> {}
 impl Part for Extension<Caller> {}
 impl Part for HeaderMap {}
+
+impl Part for Preferred {
+    fn describe(parts: &mut Parts, _: &mut Schemas) {
+        let description = "The language of the sentences: English, or German if it is preferred. A cookie `language` (`en` or `de`) goes first.";
+        let schema = json!({ "type": "string" });
+        parts.parameters.push(json!({ "name": "Accept-Language", "in": "header", "description": description, "schema": schema }));
+    }
+}
+
 impl Part for RawQuery {}
 impl Part for Request {}
 impl Part for Requested {}

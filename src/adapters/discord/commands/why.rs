@@ -5,11 +5,12 @@ mod tests;
 
 use super::choosing::find;
 use super::interaction::ChannelContext;
-use super::words::{name, verbatim, when, without_settings};
+use super::words::{name, verbatim, when};
 use super::{Answer, CommandHandler};
 use crate::domain::text::first;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, WaitingFor, WhyQuery};
-use crate::ports::backend::room::{Room, RoomCompanion};
+use crate::ports::backend::room::Room;
+use crate::texts::Language;
 
 /// The most decisions that an answer lists.
 const MOST_DECISIONS: usize = 8;
@@ -38,21 +39,26 @@ impl CommandHandler {
         let present = room.companions.iter().filter(|member| selected.as_ref().is_none_or(|selected| member.id == *selected));
         let mut waiting = Vec::new();
         for member in present.take(MOST_WAITING) {
-            let query = WhyQuery { room: room.id.clone(), companion: Some(member.id.as_str().into()), at: None };
+            let query = WhyQuery {
+                room: room.id.clone(),
+                companion: Some(member.id.as_str().into()),
+                at: None,
+                language: Language::English,
+            };
             // A companion that cannot be queried is left out.
             let waits = self.backend.records.why(query).await.ok().and_then(|why| why.waiting_for);
-            waiting.extend(waits.map(|waits| (member, waits)));
+            waiting.extend(waits);
         }
         Ok(describe(&room, &decisions, &waiting))
     }
 }
 
 /// Describes the decisions, the newest first, and what the companions wait for.
-fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[(&RoomCompanion, WaitingFor)]) -> String {
+fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[WaitingFor]) -> String {
     let mut lines = Vec::new();
     if !waiting.is_empty() {
         lines.push("**What they wait for now**".to_owned());
-        lines.extend(waiting.iter().map(|(member, waits)| waits_for(member, waits)));
+        lines.extend(waiting.iter().map(|waits| format!("• {}", verbatim(&waits.text))));
     }
     if decisions.is_empty() {
         lines.push("Nothing was decided here yet: nobody was named, and not enough was said.".to_owned());
@@ -61,10 +67,6 @@ fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[(&RoomCompanio
         lines.extend(decisions.iter().rev().map(|decision| decision_line(room, decision)));
     }
     lines.join("\n")
-}
-
-fn waits_for(member: &RoomCompanion, waits: &WaitingFor) -> String {
-    format!("• {} considers speaking after: {}.", name(&member.name), verbatim(&without_settings(&waits.text)))
 }
 
 fn decision_line(room: &Room, decision: &DecisionRecord) -> String {

@@ -10,27 +10,27 @@ fn a_story_has_one_step_per_line_and_each_day_once() {
         "story": [
             { "at": "2026-05-01T22:14:00.250Z", "seq": 2, "event": "message", "text": "Ana said: “one”" },
             { "at": "2026-05-01T22:14:10.250Z", "seq": 4, "event": "evaluate", "text": "It had been quiet for 10 s." },
-            { "at": "2026-05-02T00:00:01.000Z", "seq": 5, "event": "decision", "text": "A NO." },
+            { "at": "2026-05-02T00:00:01.000Z", "seq": 5, "event": "decision", "text": "Aria stayed silent.", "setting": "gate.max_buffer" },
         ],
         "decision": { "seq": 5, "decision": "NO", "trigger": "lull", "reason": "model_no", "trace": "abc" },
-        "waiting_for": { "text": "8 more messages, or its name", "messages": 8, "unsettled": 1 },
+        "waiting_for": { "text": "Aria waits.", "messages": 8, "unsettled": 1 },
     }));
 
     let text = render(&explanation, &options(), true, 100);
 
     let expected = "\
-Aria in lobby, decision 5: NO (lull, model_no)
+Aria in lobby, decision 5
 
   2026-05-01 UTC
   22:14:00  Ana said: “one”
   22:14:10  It had been quiet for 10 s.
 
   2026-05-02 UTC
-  00:00:01  A NO.
+  00:00:01  Aria stayed silent. [gate.max_buffer]
 
-One message is unsettled. It waits for 8 more messages, or its name.
+Aria waits. (messages that wait: 1)
 
-trace abc
+NO (lull, model_no), trace abc
 ";
     assert_eq!(text, expected);
 }
@@ -72,7 +72,7 @@ fn all_companions_are_shown_in_short_with_the_command_for_more() {
             "companion": id,
             "name": name,
             "outcome": "silent",
-            "text": "It decided to stay silent about it.",
+            "text": "Aria was paused.",
             "seq": 7,
             "at": "2026-05-01T22:14:00.250Z",
             "waiting_for": null,
@@ -90,10 +90,10 @@ fn all_companions_are_shown_in_short_with_the_command_for_more() {
 Message 3 in lobby
 
 Aria stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
-  It decided to stay silent about it.
+  Aria was paused.
 
 Benedict (ben) stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
-  It decided to stay silent about it.
+  Aria was paused.
 
 For the whole story of one companion: tertulia why lobby aria --message 3
 
@@ -119,16 +119,16 @@ fn lines_are_as_wide_as_the_terminal_within_limits() {
 
 #[test]
 fn a_trigger_without_meaning_is_not_shown() {
-    let head = |reason: &str| {
+    let end = |reason: &str| {
         let decision = json!({ "seq": 5, "decision": "NO", "trigger": "lull", "reason": reason });
         let explanation = explanation(json!({ "companion": "aria", "decision": decision }));
-        render(&explanation, &options(), true, 100).lines().next().unwrap_or_default().to_owned()
+        render(&explanation, &options(), true, 100).lines().last().unwrap_or_default().to_owned()
     };
 
     for reason in ["closed", "paused", "overflow", "stale"] {
-        assert_eq!(head(reason), format!("aria in lobby, decision 5: NO ({reason})"));
+        assert_eq!(end(reason), format!("NO ({reason})"));
     }
-    assert_eq!(head("model_no"), "aria in lobby, decision 5: NO (lull, model_no)");
+    assert_eq!(end("model_no"), "NO (lull, model_no)");
 }
 
 fn explanation(mut json: Value) -> decisions::Why {

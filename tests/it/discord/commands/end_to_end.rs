@@ -31,7 +31,7 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     discord.post_in(general).await;
     let why = ask(ana, sub("why", json!([]))).await;
     assert!(why.contains("**Aria** decided to speak (it was addressed)"), "{why}");
-    assert!(why.contains("considers speaking after: "), "{why}");
+    assert!(why.contains("**What they wait for now**\n• "), "{why}");
     let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
     ask(kim, sub("talkativeness", json!([level]))).await;
     assert!(ask(ana, me("ignore", json!([]))).await.contains("until you use"));

@@ -63,7 +63,7 @@ async fn why_covers_this_channel_only() {
         scene.final_answer(who, channel, sub("join", json!([companion("aria")]))).await;
     }
 
-    let text = "9 more messages, or its name".to_owned();
+    let text = "Aria thinks about an answer after 9 more messages.".to_owned();
     let waiting_for = WaitingFor { text, messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
     scene.backend.probe().waiting_for = Some(waiting_for);
 
@@ -72,7 +72,7 @@ async fn why_covers_this_channel_only() {
     let room = snowflake(scene.general).channel();
     assert!(why.contains("**Aria** was asked (it was quiet), and stayed silent"), "{why}");
     assert!(why.contains(&format!("nothing for me in discord\\:{}", scene.general)) && why.contains("<t:1777636800:R>"), "{why}");
-    assert!(why.contains("considers speaking after: 9 more messages, or its name."), "{why}");
+    assert!(why.contains("• Aria thinks about an answer after 9 more messages."), "{why}");
     assert!(scene.backend.probe().queried_rooms.iter().all(|room_id| room_id.as_str() == room.as_str()));
     // A room of another guild under this channel's number does not count.
     scene.backend.add_channel(room.as_str(), "discord:1", "elsewhere");

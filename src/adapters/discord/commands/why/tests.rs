@@ -29,23 +29,18 @@ fn decisions_are_listed_newest_first_with_what_companions_wait_for() {
     let first = record(Trigger::Lull, "NO", "model_no");
     let mut second = record(Trigger::DirectAddress, "YES", "model_yes");
     second.more = Map::from_iter([("why".to_owned(), json!("They *asked* me @everyone"))]);
-    let waiting = WaitingFor {
-        text: "9 more messages (gate.x), or its name".into(),
-        messages: Some(9),
-        lull_at: None,
-        retry_at: None,
-        unsettled: 0,
-    };
+    let waiting =
+        WaitingFor { text: "Aria thinks *twice*.".into(), messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
     let room = room();
 
-    let text = describe(&room, &[first, second], &[(&room.companions[0], waiting)]);
+    let text = describe(&room, &[first, second], &[waiting]);
 
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
         lines,
         [
             "**What they wait for now**",
-            "• **Aria** considers speaking after: 9 more messages, or its name.",
+            "• Aria thinks \\*twice\\*.",
             "**What was decided here**, the newest first",
             "• <t:1777636800:R> **Aria** decided to speak (it was addressed) – “They \\*asked\\* me \\@everyone”",
             "• <t:1777636800:R> **Aria** was asked (it was quiet), and stayed silent",
