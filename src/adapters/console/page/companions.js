@@ -88,7 +88,7 @@ function card(id, act) {
     explanation.replaceChildren(
       ...[
         answer.problem ? el('p', { class: 'muted', dir: 'auto' }, t('base.not_loaded', { problem: answer.problem })) : null,
-        waiting ? el('p', { dir: 'auto' }, waiting.retry_at ? t(external.hidden ? 'cards.asked_again_at' : 'cards.asked_again_at_external', { time: words.second(waiting.retry_at) }) : t('cards.waiting_for', { what: waiting.text })) : null,
+        waiting ? el('p', { dir: 'auto' }, waiting.text) : null,
         answer.story?.length ? el('h3', null, t(answer.decision ? 'cards.last_decision' : 'cards.last_attempt')) : null,
         sentences(answer.story),
         answer.problem || waiting || answer.story?.length ? null : el('p', { class: 'muted' }, t('cards.nothing_yet')),

@@ -2,8 +2,7 @@
 
 import * as api from './api.js';
 import { el, name } from './dom.js';
-import { isStopped } from './floor.js';
-import { pieces, t } from './texts.js';
+import { t } from './texts.js';
 import * as words from './words.js';
 
 // The seq of the decision that an entry belongs to. A failed reply belongs to the yes before it, a question without an answer to the decision
@@ -101,10 +100,6 @@ export function drawStory(entry, story) {
   const isError = entry.kind === 'error';
   const d = (isError ? null : answer.decision) ?? entry.record ?? {};
   const facts = [
-    fact(t('facts.trigger'), d.trigger && words.occasion(d)),
-    fact(t('facts.error'), entry.error && !isStopped(entry) && words.failure(entry.error, entry.text)),
-    fact(t('facts.retry'), isError && entry.retryAt && words.second(entry.retryAt)),
-    fact(t('facts.reason'), d.reason && words.reason(d.reason)),
     fact(t('facts.counted'), Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? t('facts.counted_of', { counted: d.message_count, threshold: d.threshold }) : d.message_count) : null),
     fact(t('facts.checks'), d.check_count || null),
     fact(t('facts.answer'), d.answer),
@@ -144,7 +139,7 @@ export function drawOutcomes(story, tone) {
       ? el(
           'ul',
           { class: 'outcomes' },
-          outcomes.map(one => el('li', null, el('p', null, pieces(words.outcome(one.outcome), { who: name(one.name, { class: 'who', 'data-tone': tone(one.companion) }) }), one.at ? [' · ', el('time', { datetime: one.at, title: words.moment(one.at) }, words.second(one.at))] : null), el('p', { class: 'muted', dir: 'auto' }, one.text))),
+          outcomes.map(one => el('li', null, el('p', null, name(one.name, { class: 'who', 'data-tone': tone(one.companion) }), one.at ? [' · ', el('time', { datetime: one.at, title: words.moment(one.at) }, words.second(one.at))] : null), el('p', { dir: 'auto' }, one.text))),
         )
       : story.state === 'loaded'
         ? el('p', { class: 'muted' }, t('outcomes.nobody'))

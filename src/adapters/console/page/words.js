@@ -26,8 +26,6 @@ export const part = code => coded('parts.', code);
 export const selection = code => coded('selections.', code);
 export const doing = code => coded('doings.', code);
 export const stage = code => (code === 'none' ? '' : coded('stages.', code));
-// What became of a message for a companion, as the key of a text.
-export const outcome = code => (has(`outcomes.${code}`) ? `outcomes.${code}` : 'outcomes.unknown');
 export const interjectionLevel = code => t(`frequencies.${INTERJECTION_LEVELS.includes(code) ? code : 'average'}`);
 export const error = code => coded('errors.', code || 'none');
 // A reply that failed after its first words stopped midway.
