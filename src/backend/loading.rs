@@ -78,6 +78,7 @@ pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Resu
             tracing::error!(%room, %guild, %shared, "this room cannot be loaded; give one of the two companions another name");
         }
     }
+    changes::resume_deletions(context).await;
     for room in rooms {
         let channel = room.channel();
         if context.memberships.get(&channel).is_some() || reader.room(&channel).await?.is_some() {

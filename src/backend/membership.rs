@@ -1,6 +1,7 @@
 //! Adds companions to channels of other platforms, and removes them, one at a time.
 
 use super::ActorBackend;
+use super::actor_calls::being_deleted;
 use super::errors::invalid;
 use crate::actors::membership::changes;
 use crate::domain::id::CompanionId;
@@ -27,6 +28,10 @@ impl ActorBackend {
                 Err(Refused::Conflict(format!("{} belongs to guild {}, for good", channel_ref.channel, existing.guild)))
             }
             None => {
+                let room = RoomId::of(&channel_ref.channel);
+                if let Some((room, at)) = room.zip(self.context.memberships.deleted_at(&channel_ref.channel)) {
+                    return Err(Refused::Conflict(being_deleted(&room, at)));
+                }
                 let empty = || Membership {
                     within: channel_ref.parent.clone(),
                     ..Membership::empty(channel_ref.guild.clone(), self.context.clock.now())

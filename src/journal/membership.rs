@@ -39,6 +39,9 @@ pub struct Membership {
     /// The title that somebody gave to a room of the console. Other platforms have their own titles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
+    /// When the channel is deleted with its history. Until then it is hidden and silent, and the deletion can be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Moment>,
     /// When the membership was created.
     pub created_at: Moment,
     /// When a companion joined after the channel had had no members, if that ever happened.
@@ -70,6 +73,7 @@ impl Membership {
             stands_alone: false,
             language: None,
             title: None,
+            deleted_at: None,
             created_at,
             moved_in_again: None,
         }
