@@ -21,6 +21,7 @@ pub mod settings;
 mod simulation;
 mod story;
 pub mod telemetry;
+pub mod texts;
 
 // As the server has it. With the system's allocator, some 7 % of the time of these tests was allocation.
 #[cfg(test)]

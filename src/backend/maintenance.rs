@@ -54,7 +54,8 @@ impl MaintenanceService for ActorBackend {
         }
         messages.sort_by_key(|entry| entry.at);
         let companions = self.context.skipped_companions.lock().clone();
-        Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages, companions })
+        let reload = self.context.failed_reload.lock().clone();
+        Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages, companions, reload })
     }
 
     async fn release(&self, entry: &str) -> Result<(), Refused> {
@@ -227,6 +228,7 @@ impl MaintenanceService for ActorBackend {
             part: part.into(),
             ready,
             detail: if ready { String::new() } else { detail.to_owned() },
+            ..ReadyPart::default()
         };
         let pool = self.context.pool.report().await;
         let failures =
@@ -238,9 +240,9 @@ impl MaintenanceService for ActorBackend {
         ];
         let mut is_held_up = false;
         for gateway in self.context.gateways.iter() {
-            let Condition { ready, detail, blocks_readiness } = gateway.condition();
+            let Condition { ready, detail, since, servers, invitation, blocks_readiness } = gateway.condition();
             is_held_up |= blocks_readiness;
-            parts.push(ReadyPart { part: gateway.name().into(), ready, detail });
+            parts.push(ReadyPart { part: gateway.name().into(), ready, detail, since: since.map(Stamp), servers, invitation });
         }
         // The server accepts messages without a model, and companions answer once a model is available. Without a platform it still serves the
         // console, unless the settings require the platform.

@@ -13,20 +13,38 @@ use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::settings::companion::Companion;
+use crate::settings::connection::Connection;
 use crate::settings::models::{Models, Served};
 use crate::settings::repetition::Judge;
 use crate::settings::speech::Resolved;
-use crate::settings::{Loaded, Origin, Problems, Sources, load};
+use crate::settings::{Loaded, Origin, Problem, Problems, Sources, load};
 
 /// Loads the settings and prints a summary. Problems go to standard error, one per line.
 pub fn run(sources: &Sources, json: bool) -> ExitCode {
     match load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
-        Ok(loaded) => {
+        Ok(mut loaded) => {
+            if let Err(problem) = use_connection(&mut loaded) {
+                eprintln!("{}", line(&problem.to_string()));
+                return ExitCode::from(EXIT_USAGE);
+            }
             let summary = if json { visible::json(&format!("{:#}\n", as_json(&loaded))) } else { as_text(&loaded) };
             print(&summary)
         }
         Err(problems) => refuse(&problems, json),
     }
+}
+
+/// Puts the model that was connected on the page in the place of those of the settings, as the server does.
+fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
+    let data = &loaded.settings.storage.path;
+    let Some(connection) = Connection::read(data)? else { return Ok(()) };
+    let file = data.join("connection.json");
+    loaded.notes.push(format!(
+        "the models were connected on the page, which takes the place of models.main and models.side ({})",
+        file.display()
+    ));
+    loaded.settings.models = connection.applied_to(&loaded.settings.models);
+    Ok(())
 }
 
 /// Prints problems with settings to standard error, and with `json` to standard output, too. Returns the exit code.
@@ -272,6 +290,25 @@ mod tests {
         assert!(text.contains(turns), "{text}");
         assert!(text.contains("closing      reopens after"), "{text}");
         assert!(text.contains("repetition   measured by the similarity of the words"), "{text}");
+    }
+
+    #[test]
+    fn a_model_that_was_connected_on_the_page_is_shown() {
+        let (mut loaded, data) = (built_in(), tempfile::tempdir().unwrap());
+        loaded.settings.storage.path = data.path().to_owned();
+        let connection = r#"{"base_url":"https://models.example/v1","api_key":"secret","main":{"model":"large"}}"#;
+        std::fs::write(data.path().join("connection.json"), connection).unwrap();
+
+        use_connection(&mut loaded).unwrap();
+
+        let text = as_text(&loaded);
+        assert!(
+            text.contains("large at https://models.example/v1") && text.contains("note: the models were connected on the page"),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
+        std::fs::write(data.path().join("connection.json"), "{").unwrap();
+        assert!(use_connection(&mut loaded).unwrap_err().to_string().contains("delete it"));
     }
 
     #[test]

@@ -120,6 +120,21 @@ fn failing_parts(object: &Value) -> String {
     spaced(&text)
 }
 
+/// Which models the server uses: `; large of openrouter.ai answers, small of openrouter.ai decides`. Empty without details.
+fn models(object: &Value) -> String {
+    let name = |role: &str| {
+        let model = &object["models"][role];
+        let (name, provider) = (model["model"].as_str()?, model["provider"].as_str()?);
+        Some(if name == provider { format!("{name} (built in)") } else { format!("{name} of {provider}") })
+    };
+    let text = match (name("main"), name("side")) {
+        (Some(main), Some(side)) if main == side => format!("; {main} answers and decides"),
+        (Some(main), Some(side)) => format!("; {main} answers, {side} decides"),
+        _ => String::new(),
+    };
+    spaced(&text)
+}
+
 fn no_server(loaded: &Loaded) -> String {
     let data = &loaded.settings.storage.path;
     let (shown, listen) = (data.display(), &loaded.settings.server.listen);
@@ -137,7 +152,7 @@ fn show(health: &Health, json: bool) -> Result<(), Failure> {
             let url = health.object["server"].as_str().unwrap_or_default();
             let parts = failing_parts(&health.object);
             let except = if parts.is_empty() { String::new() } else { format!(", except for {parts}") };
-            report(json, &health.object, &format!("{url} is ready{except}"))
+            report(json, &health.object, &format!("{url} is ready{except}{}", models(&health.object)))
         }
         Some(problem) => {
             if json {
@@ -173,6 +188,15 @@ mod tests {
         ] });
 
         assert_eq!(failing_parts(&object), "models: refused: wrong [31m key");
+    }
+
+    #[test]
+    fn the_models_in_use_are_named() {
+        let object = |main: &str, side: &str| json!({ "models": { "main": { "provider": "openrouter.ai", "model": main }, "side": { "provider": "openrouter.ai", "model": side } } });
+
+        assert_eq!(models(&object("large", "small")), "; large of openrouter.ai answers, small of openrouter.ai decides");
+        assert_eq!(models(&object("large", "large")), "; large of openrouter.ai answers and decides");
+        assert_eq!(models(&json!({ "ready": true })), "");
     }
 
     #[test]

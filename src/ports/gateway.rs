@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::moment::Moment;
 
 /// Why a connection ended, or could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,12 +29,18 @@ pub enum Disconnected {
 }
 
 /// The state of a platform's connections.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// All connections are up, so that events of every channel arrive.
     pub ready: bool,
     /// In plain words: how many connections there are, or what prevents them and what to do about it.
     pub detail: String,
+    /// Since when a connection is missing; none: all are up, or it is not known.
+    pub since: Option<Moment>,
+    /// The names of the platform's servers where the bot is, as far as they are known, in alphabetical order.
+    pub servers: Vec<Arc<str>>,
+    /// The link that invites the bot to another server, once it is known.
+    pub invitation: Option<String>,
     /// The server must not report itself as ready: the platform stopped for good, and the settings say that it is required.
     pub blocks_readiness: bool,
 }

@@ -13,7 +13,7 @@ use crate::actors::companion::brief_writing;
 use crate::actors::runtime::context::ActorContext;
 use crate::backend::loading::reload_companions;
 use crate::domain::id::CompanionId;
-use crate::ports::backend::keeping::SkippedCompanion;
+use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::settings::companion::Companion;
 use crate::settings::{self, Sources};
 
@@ -25,38 +25,39 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorCo
     let reader = Reader::default();
     while hang_up.changed().await.is_ok() {
         let sources = sources.clone();
-        match reader.read(move || settings::load(&sources)).await {
-            Ok(Ok(loaded)) => {
-                apply(context, loaded.companions, loaded.skipped);
-                load_briefs(context).await;
-            }
-            Ok(Err(problems)) => {
-                // One quoted line for each problem: files may hold text from other people.
-                for problem in &problems.0 {
-                    let problem = problem.to_string();
-                    tracing::error!(problem, "the settings have errors; nothing was changed");
-                }
-            }
-            Err(error) => tracing::error!(%error, "the settings cannot be read; nothing was changed"),
+        let problems = match reader.read(move || settings::load(&sources)).await {
+            Ok(Ok(loaded)) => apply(context, loaded.companions, loaded.skipped).err().into_iter().collect(),
+            Ok(Err(problems)) => problems.0.iter().map(ToString::to_string).collect(),
+            Err(error) => vec![format!("the settings cannot be read: {error}")],
+        };
+        // One quoted line for each problem: files may hold text from other people.
+        for problem in &problems {
+            tracing::error!(problem, "the settings were not reloaded; nothing was changed");
         }
+        if problems.is_empty() {
+            load_briefs(context).await;
+        }
+        *context.failed_reload.lock() = (!problems.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems });
     }
 }
 
-fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>, skipped: Vec<(CompanionId, PathBuf)>) {
+/// Puts the companions into force, or says why they cannot be.
+fn apply(
+    context: &ActorContext,
+    companions: BTreeMap<CompanionId, Companion>,
+    skipped: Vec<(CompanionId, PathBuf)>,
+) -> Result<(), String> {
     // Models are loaded only at the start.
     let has_models =
         |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| context.pool.has(name));
     if let Some(companion) = companions.values().find(|companion| !has_models(companion)) {
-        tracing::error!(
-            companion = %companion.id,
-            "a companion names a model that was not in the settings when the server started; nothing was changed, restart the server"
-        );
-        return;
+        return Err(format!(
+            "{} names a model that was not in the settings when the server started; restart the server",
+            companion.id
+        ));
     }
     let before = context.memberships.companions();
-    if let Err(error) = reload_companions(context, companions) {
-        return tracing::error!(%error, "these companions cannot be used; nothing was changed");
-    }
+    reload_companions(context, companions).map_err(|error| format!("these companions cannot be used: {error}"))?;
     // Other folders are nobody's.
     let mut lost = context.skipped_companions.lock();
     let was_one = |id: &CompanionId| before.contains_key(id) || lost.iter().any(|lost| lost.id == *id);
@@ -71,6 +72,7 @@ fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>, s
         );
     }
     tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded");
+    Ok(())
 }
 
 /// Reads the stored briefs of the configured companions. Without them the side model makes them again.

@@ -206,7 +206,7 @@ impl Gateway for SimGateway {
 
     fn condition(&self) -> Condition {
         let ready = self.wire().runs().iter().all(|runs| *runs == 1);
-        Condition { ready, detail: "as the simulation planned".into(), blocks_readiness: false }
+        Condition { ready, detail: "as the simulation planned".into(), ..Condition::default() }
     }
 }
 

@@ -37,6 +37,7 @@ const EVERYTHING: &[&str] = &[
     "settings",
     "story",
     "telemetry",
+    "texts",
 ];
 const NOTHING: &[&str] = &[];
 /// No runtime, clock, randomness, input or output.
@@ -81,7 +82,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "ports",
-        to: &["domain", "settings"],
+        to: &["domain", "settings", "texts"],
         never: ADAPTER_CRATES,
         advice: "a port says what the core needs in terms of the domain, not how it is served",
     },
@@ -107,7 +108,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "story",
-        to: &["domain", "journal", "ports", "settings"],
+        to: &["domain", "journal", "ports", "settings", "texts"],
         never: IMPURE,
         advice: "a story takes events and gives facts and words: read the record and ask actors in src/backend",
     },
@@ -123,6 +124,7 @@ const ARROWS: &[Arrow] = &[
             "telemetry::gateway",
             "telemetry::instruments",
             "telemetry::metrics",
+            "texts",
         ],
         never: &["ractor"],
         advice: "an adapter serves a port: name the trait in src/ports, and let src/server.rs connect the two",
@@ -135,10 +137,11 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "backend",
-        to: &["actors", "domain", "journal", "ports", "settings", "story", "telemetry"],
+        to: &["actors", "domain", "journal", "ports", "settings", "story", "telemetry", "texts"],
         never: ADAPTER_CRATES,
         advice: "the backend answers requests from the record and the actors: name the trait in src/ports",
     },
+    Arrow { from: "texts", to: NOTHING, never: IMPURE, advice: "texts say what they are given, in a language" },
     Arrow { from: "http_client", to: NOTHING, never: &["ractor"], advice: "a client is built here, and used elsewhere" },
     Arrow { from: "cli", to: EVERYTHING, never: NOTHING, advice: "" },
     Arrow { from: "server", to: EVERYTHING, never: NOTHING, advice: "" },

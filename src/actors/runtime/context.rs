@@ -17,7 +17,7 @@ use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
-use crate::ports::backend::keeping::SkippedCompanion;
+use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
@@ -62,6 +62,8 @@ pub struct ActorContext {
     pub compaction_failed: Arc<AtomicBool>,
     /// Companions that are configured no more, because the last reload skipped their folders.
     pub skipped_companions: Arc<Mutex<Vec<SkippedCompanion>>>,
+    /// The last reload of the settings, if it failed.
+    pub failed_reload: Arc<Mutex<Option<FailedReload>>>,
     /// Called when the store has failed and accepts no more writes: the process has to be restarted.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -118,6 +120,7 @@ impl ActorContext {
             rewrite_locks: RewriteLocks::default(),
             compaction_failed: Arc::default(),
             skipped_companions: Arc::default(),
+            failed_reload: Arc::default(),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
         }
     }

@@ -1,7 +1,7 @@
 //! Links the page's modules into one script, and its style sheets into one, so that a visit needs few requests.
 //!
-//! The modules keep to a part of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js`, nothing is
-//! exported that changes later, and no two modules import each other.
+//! The modules keep to a part of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js` or
+//! `./name.json`, nothing is exported that changes later, and no two modules import each other.
 
 /// The style sheets of a page in their order, and its first module.
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"/page/";
@@ -25,6 +25,10 @@ pub(super) fn script<'a>(first: &'a str, source: impl Fn(&str) -> &'a str) -> St
     add(first, &source, &mut order);
     let mut script = "const modules = {};\n".to_owned();
     for name in order {
+        if name.ends_with(".json") {
+            script += &format!("modules[\"{name}\"] = {};\n", source(name));
+            continue;
+        }
         let (body, exports) = module(source(name));
         script += &format!("modules[\"{name}\"] = (() => {{\n{body}return {{ {} }};\n}})();\n", exports.join(", "));
     }

@@ -1,6 +1,7 @@
 //! The page's files, embedded in the binary. To add a file, put it into `page/` and add its name to `FILES`.
 //!
-//! The page gets its style sheets as one file and its modules as another. The address of these names their contents, so that browsers keep them.
+//! The page gets its style sheets as one file and its modules, with the texts of a language, as another. The address of these names their contents, so
+//! that browsers keep them.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,7 +10,9 @@ use std::sync::OnceLock;
 
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use axum::http::header::{
+    ACCEPT_ENCODING, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, ETAG, IF_NONE_MATCH, VARY,
+};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
@@ -18,12 +21,13 @@ use flate2::write::GzEncoder;
 use super::Shared;
 use super::bundle::{self, Kind};
 use super::problem::Problem;
+use crate::texts::Language;
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
 
-/// Every file of the page. `index.html` is served at `/`, `signin.html` at `/signin`, each file at `/page/<name>`.
+/// Every file of the page. `index.html` is served at `/`, `signin.html` at `/signin`, each other file at `/page/<name>`.
 const FILES: &[(&str, &[u8])] = files![
     "announcements.js",
     "api.js",
@@ -83,6 +87,7 @@ const FILES: &[(&str, &[u8])] = files![
     "story.js",
     "talk.css",
     "talk.js",
+    "texts.js",
     "theme.js",
     "timeline.css",
     "timeline.js",
@@ -100,15 +105,18 @@ const FILES: &[(&str, &[u8])] = files![
     "words.js",
 ];
 
-/// The style sheets of the page in one file, and its modules.
+/// The style sheets of the page in one file.
 const STYLES: &str = "page.css";
-const SCRIPT: &str = "page.js";
+/// The texts that the modules import. Each language has its own.
+const TEXTS: &str = "en.json";
+/// The cookie in which a browser keeps the language that was chosen by hand.
+const LANGUAGE_COOKIE: &str = "language=";
 
-/// The files by name.
-pub(super) struct Page(HashMap<&'static str, File>);
+/// The files by name. Pages and their scripts are there once for each language: `index.de.html`.
+pub(super) struct Page(HashMap<String, File>);
 
 struct File {
-    name: &'static str,
+    name: String,
     bytes: Bytes,
     /// Compressed, once a browser has asked for it.
     compressed: OnceLock<Bytes>,
@@ -117,10 +125,10 @@ struct File {
 }
 
 impl File {
-    fn new(name: &'static str, bytes: impl Into<Bytes>) -> Self {
+    fn new(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         let (bytes, mut hasher) = (bytes.into(), DefaultHasher::new());
         hasher.write(&bytes);
-        Self { name, bytes, compressed: OnceLock::new(), tag: format!("{:016x}", hasher.finish()) }
+        Self { name: name.into(), bytes, compressed: OnceLock::new(), tag: format!("{:016x}", hasher.finish()) }
     }
 
     fn compressed(&self) -> Bytes {
@@ -134,55 +142,79 @@ impl File {
     }
 }
 
+/// The text of an embedded file.
+fn source(name: &str) -> &'static str {
+    let file = FILES.iter().find(|(known, _)| *known == name);
+    file.map_or("", |(_, bytes)| std::str::from_utf8(bytes).unwrap_or_default())
+}
+
+/// A page in a language, with addresses that name what is in the files.
+fn html(name: &str, language: Language, bundled: &[&File]) -> String {
+    let mut html = String::new();
+    for line in source(name).lines() {
+        let file = bundle::linked(line).and_then(|(kind, _)| {
+            let suffix = if kind == Kind::Style { ".css" } else { ".js" };
+            bundled.iter().find(|file| file.name.ends_with(suffix)).map(|file| (kind, file))
+        });
+        let link = match file {
+            Some((Kind::Style, file)) => format!("<link rel=\"stylesheet\" href=\"/page/{}?v={}\">", file.name, file.tag),
+            Some((Kind::Module, file)) => format!("<script type=\"module\" src=\"/page/{}?v={}\"></script>", file.name, file.tag),
+            None => line.to_owned(),
+        };
+        // The style sheets are one.
+        let is_linked = matches!(file, Some((Kind::Style, _))) && html.contains(&link);
+        if !is_linked {
+            html += &format!("{link}\n");
+        }
+    }
+    for &(name, bytes) in FILES {
+        html = html.replace(&format!("\"/page/{name}\""), &format!("\"/page/{name}?v={}\"", File::new(name, bytes).tag));
+    }
+    language.fill(&html.replace("<html lang=\"en\">", &format!("<html lang=\"{}\">", language.code())))
+}
+
+/// The language of a request: chosen by hand, or as the browser asks for.
+fn language(headers: &HeaderMap) -> Language {
+    let cookies =
+        headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok()).flat_map(|cookies| cookies.split(';'));
+    let chosen = cookies.filter_map(|cookie| Language::of_code(cookie.trim().strip_prefix(LANGUAGE_COOKIE)?)).next();
+    let accepted = || headers.get(ACCEPT_LANGUAGE).and_then(|accepted| accepted.to_str().ok()).map(Language::accepted);
+    chosen.or_else(accepted).unwrap_or_default()
+}
+
 impl Page {
     pub(super) fn new() -> Self {
-        let source = |name: &str| {
-            let file = FILES.iter().find(|(known, _)| *known == name);
-            file.map_or("", |(_, bytes)| std::str::from_utf8(bytes).unwrap_or_default())
-        };
-        let (mut styles, mut script, mut index) = (String::new(), String::new(), String::new());
-        let lines = source("index.html").lines();
-        for line in lines.clone() {
-            match bundle::linked(line) {
-                Some((Kind::Style, name)) => styles += source(name),
-                Some((Kind::Module, name)) => script = bundle::script(name, source),
-                None => {}
-            }
+        let linked = || source("index.html").lines().filter_map(bundle::linked);
+        let styles: String = linked().filter(|(kind, _)| *kind == Kind::Style).map(|(_, name)| source(name)).collect();
+        let styles = File::new(STYLES, styles.into_bytes());
+        let mut files: Vec<_> =
+            FILES.iter().filter(|(name, _)| !name.ends_with(".html")).map(|&(name, bytes)| File::new(name, bytes)).collect();
+        for language in Language::ALL {
+            let texts: &str = &language.of_page();
+            let read = |name: &str| if name == TEXTS { texts } else { source(name) };
+            let first = linked().find(|(kind, _)| *kind == Kind::Module).map_or("", |(_, name)| name);
+            let code = language.code();
+            let script = File::new(format!("page.{code}.js"), bundle::script(first, read).into_bytes());
+            files.push(File::new(format!("index.{code}.html"), html("index.html", language, &[&styles, &script]).into_bytes()));
+            files.push(File::new(format!("signin.{code}.html"), html("signin.html", language, &[]).into_bytes()));
+            files.push(script);
         }
-        let (styles, script) = (File::new(STYLES, styles.into_bytes()), File::new(SCRIPT, script.into_bytes()));
-        let mut is_linked = false;
-        for line in lines {
-            match bundle::linked(line) {
-                Some((Kind::Style, _)) if is_linked => {}
-                Some((Kind::Style, _)) => {
-                    index += &format!("<link rel=\"stylesheet\" href=\"/page/{STYLES}?v={}\">\n", styles.tag);
-                    is_linked = true;
-                }
-                Some((Kind::Module, _)) => {
-                    index += &format!("<script type=\"module\" src=\"/page/{SCRIPT}?v={}\"></script>\n", script.tag);
-                }
-                None => index += &format!("{line}\n"),
-            }
-        }
-        for &(name, bytes) in FILES {
-            index = index.replace(&format!("\"/page/{name}\""), &format!("\"/page/{name}?v={}\"", File::new(name, bytes).tag));
-        }
-        let files = FILES.iter().map(|&(name, bytes)| File::new(name, bytes));
-        let files = files.chain([styles, script, File::new("index.html", index.into_bytes())]);
-        Self(files.map(|file| (file.name, file)).collect())
+        files.push(styles);
+        Self(files.into_iter().map(|file| (file.name.clone(), file)).collect())
     }
 
     /// The sign-in page with the reason why the last attempt was refused, in place of the comment `<!--refused-->`. The reason must be our own text,
     /// because it is not escaped.
-    pub(super) fn refused_sign_in(&self, reason: &str) -> String {
-        let page = self.0.get("signin.html").map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
+    pub(super) fn refused_sign_in(&self, reason: &str, headers: &HeaderMap) -> String {
+        let page = self.0.get(&format!("signin.{}.html", language(headers).code()));
+        let page = page.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
     }
 
     /// Whether the file may be served without authentication. `name` is the undecoded name from the path, so an escaped one (`index%2ehtml`) is
     /// unknown.
     pub(super) fn is_public(&self, name: &str) -> bool {
-        name != "index.html" && self.0.contains_key(name)
+        !name.starts_with("index.") && self.0.contains_key(name)
     }
 
     /// The file. `version` is the tag that its address names: such a file never changes.
@@ -197,8 +229,8 @@ impl Page {
             // Browsers revalidate other files each time, and get 304 if nothing changed.
             (CACHE_CONTROL, HeaderValue::from_static(if is_fixed { "private, max-age=31536000, immutable" } else { "no-cache" })),
             (ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))),
-            (CONTENT_TYPE, media_type(file.name)),
-            (VARY, HeaderValue::from_static("accept-encoding")),
+            (CONTENT_TYPE, media_type(&file.name)),
+            (VARY, HeaderValue::from_static("accept-encoding, accept-language, cookie")),
         ];
         Ok(match (is_known, is_compressed) {
             (true, _) => (StatusCode::NOT_MODIFIED, headers).into_response(),
@@ -210,12 +242,12 @@ impl Page {
 
 /// `GET /`
 pub(super) async fn index(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.answer("index.html", None, &headers)
+    console.page.answer(&format!("index.{}.html", language(&headers).code()), None, &headers)
 }
 
 /// `GET /signin`
 pub(super) async fn sign_in(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.answer("signin.html", None, &headers)
+    console.page.answer(&format!("signin.{}.html", language(&headers).code()), None, &headers)
 }
 
 /// `GET /page/{name}`
@@ -318,7 +350,7 @@ mod tests {
     /// The files that a page links to, and that a script imports or loads for the audio thread.
     fn linked_files(text: &'static str) -> impl Iterator<Item = &'static str> {
         let linked = text.split("=\"/page/").skip(1).filter_map(|rest| rest.split('"').next());
-        let imported = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
+        let imported = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next()).filter(|name| *name != TEXTS);
         let worklets = text.split("addModule('/page/").skip(1).filter_map(|rest| rest.split('\'').next());
         linked.chain(imported).chain(worklets)
     }
@@ -327,10 +359,10 @@ mod tests {
     fn the_page_is_three_files_and_every_module_is_in_one_of_them() {
         let page = Page::new();
         let text = |name: &str| String::from_utf8_lossy(&page.0[name].bytes).into_owned();
-        let (index, script, styles) = (text("index.html"), text(SCRIPT), text(STYLES));
+        let (index, script, styles) = (text("index.en.html"), text("page.en.js"), text(STYLES));
 
         assert_eq!(index.matches("<link rel=\"stylesheet\"").count() + index.matches("<script").count(), 3, "{index}");
-        assert!(index.contains(&format!("/page/{SCRIPT}?v={}", page.0[SCRIPT].tag)), "{index}");
+        assert!(index.contains(&format!("/page/page.en.js?v={}", page.0["page.en.js"].tag)), "{index}");
         let alone = ["theme.js", "loudspeaker-worklet.js", "microphone-worklet.js"];
         for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js") && !alone.contains(name)) {
             assert!(script.contains(&format!("modules[\"{name}\"] = ")), "nothing imports {name}");
@@ -351,21 +383,39 @@ mod tests {
     fn a_browser_gets_compressed_files_and_keeps_those_whose_address_names_their_contents() {
         let page = Page::new();
         let accepting = |encodings: &'static str| HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encodings))]);
-        let tag = page.0[SCRIPT].tag.as_str();
+        let tag = page.0["page.de.js"].tag.as_str();
 
-        let fixed = page.answer(SCRIPT, Some(tag), &accepting("br, gzip;q=0.8")).unwrap();
-        let plain = page.answer(SCRIPT, Some("other"), &accepting("gzip;q=0, identity")).unwrap();
+        let fixed = page.answer("page.de.js", Some(tag), &accepting("br, gzip;q=0.8")).unwrap();
+        let plain = page.answer("page.de.js", Some("other"), &accepting("gzip;q=0, identity")).unwrap();
 
-        assert!(fixed.headers()[CONTENT_ENCODING] == "gzip" && fixed.headers()[VARY] == "accept-encoding");
+        assert!(
+            fixed.headers()[CONTENT_ENCODING] == "gzip" && fixed.headers()[VARY].to_str().unwrap().contains("accept-encoding")
+        );
         assert!(fixed.headers()[CACHE_CONTROL].to_str().unwrap().ends_with("immutable"));
         assert!(!plain.headers().contains_key(CONTENT_ENCODING) && plain.headers()[CACHE_CONTROL] == "no-cache");
         assert_ne!(fixed.headers()[ETAG], plain.headers()[ETAG]);
-        assert!(page.0[SCRIPT].compressed().len() < 130_000);
+        assert!(page.0["page.de.js"].compressed().len() < 130_000);
+    }
+
+    #[test]
+    fn a_page_is_in_the_language_that_was_chosen_or_that_the_browser_asks_for() {
+        let accepting = (ACCEPT_LANGUAGE, HeaderValue::from_static("de-AT,de;q=0.9"));
+        let chosen = (COOKIE, HeaderValue::from_static("session=1; language=en"));
+
+        assert_eq!(language(&HeaderMap::from_iter([accepting.clone()])), Language::German);
+        assert_eq!(language(&HeaderMap::from_iter([accepting, chosen])), Language::English);
+        assert_eq!(language(&HeaderMap::new()), Language::English);
+        let page = Page::new();
+        let german = String::from_utf8_lossy(&page.0["index.de.html"].bytes);
+        assert!(
+            german.contains("<html lang=\"de\">") && german.contains("<h2>Räume</h2>") && !german.contains("{rooms."),
+            "{german}"
+        );
     }
 
     #[test]
     fn the_sign_in_page_shows_why_an_attempt_was_refused() {
-        let page = Page::new().refused_sign_in("this is not the admin token");
+        let page = Page::new().refused_sign_in("this is not the admin token", &HeaderMap::new());
 
         assert!(page.contains("<p role=\"alert\">this is not the admin token</p>"));
     }

@@ -38,7 +38,7 @@ impl Common {
         match &self.served {
             Served::Core { backend, .. } => backend.maintenance.readiness().await,
             Served::Closed(progress) => {
-                let store = ReadyPart { part: "store".into(), ready: false, detail: progress() };
+                let store = ReadyPart { part: "store".into(), ready: false, detail: progress(), ..ReadyPart::default() };
                 Readiness { ready: false, parts: vec![store], models: None }
             }
         }

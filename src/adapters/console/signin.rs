@@ -26,7 +26,8 @@ pub(super) struct SignIn {
 
 /// `POST /signin`: answers a form with a redirect to the page, and JSON with 204. Both set the cookie.
 pub(super) async fn sign_in(State(console): State<Shared>, Extension(caller): Extension<Caller>, request: Request) -> Response {
-    let is_form = is_form(request.headers());
+    let headers = request.headers().clone();
+    let is_form = is_form(&headers);
     let sign_in = match token(&console, request, is_form).await {
         Ok(sign_in) => sign_in,
         Err(problem) => return problem.into_response(),
@@ -35,7 +36,7 @@ pub(super) async fn sign_in(State(console): State<Shared>, Extension(caller): Ex
         Ok(cookie) if is_form => (StatusCode::SEE_OTHER, [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)]).into_response(),
         Ok(cookie) => (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response(),
         Err(problem) if is_form => {
-            let page = Html(console.page.refused_sign_in(problem.detail()));
+            let page = Html(console.page.refused_sign_in(problem.detail(), &headers));
             let mut response = problem.into_response();
             response.headers_mut().remove(CONTENT_TYPE);
             let (parts, _) = response.into_parts();

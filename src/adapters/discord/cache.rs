@@ -212,6 +212,14 @@ impl Cache {
         self.0.lock().guilds.get(&guild).is_some_and(CachedGuild::is_complete)
     }
 
+    /// The names of the known guilds, in alphabetical order.
+    pub fn guild_names(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<_> =
+            self.0.lock().guilds.values().filter_map(|guild| Some(Arc::from(guild.name.as_deref()?))).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// When the bot was invited to a guild, if that is known.
     pub fn joined_at(&self, guild: Snowflake) -> Option<Moment> {
         self.0.lock().guilds.get(&guild)?.joined_at

@@ -35,6 +35,7 @@ use self::intents::Intents;
 use self::shard_loop::ShardLoop;
 use self::starts::Starts;
 use self::status::{ShardStatus, Statuses};
+use super::check;
 use super::dispatch::Intake;
 use super::identify;
 use super::platform::Discord;
@@ -185,7 +186,7 @@ impl Port for Gateway {
     async fn live(&self, shard: Shard) -> Disconnected {
         let end = ShardLoop::new(&self.0, shard).run().await;
         if let Disconnected::Never(why) = &end {
-            self.0.statuses.set(shard, ShardStatus::Stopped(why.clone()), self.0.parts.recorder.instruments());
+            self.0.set_status(shard, ShardStatus::Stopped(why.clone()));
         }
         end
     }
@@ -197,7 +198,12 @@ impl Port for Gateway {
     fn condition(&self) -> Condition {
         let shared = &self.0;
         let condition = shared.statuses.condition(shared.intents.lacks_content().then_some(intents::WITHOUT_CONTENT));
-        Condition { blocks_readiness: shared.is_required && shared.statuses.has_stopped(), ..condition }
+        Condition {
+            servers: shared.parts.discord.cache().guild_names(),
+            invitation: shared.intents.application().map(check::invitation),
+            blocks_readiness: shared.is_required && shared.statuses.has_stopped(),
+            ..condition
+        }
     }
 }
 
@@ -205,6 +211,10 @@ impl Shared {
     /// Requests which application this is, if that is unknown.
     async fn load_application(&self) -> Result<(), Failed> {
         self.intents.load_application(&self.parts.discord).await
+    }
+
+    fn set_status(&self, shard: Shard, status: ShardStatus) {
+        self.statuses.set(shard, status, self.parts.clock.now(), self.parts.recorder.instruments());
     }
 
     /// The address for new sessions.

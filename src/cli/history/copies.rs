@@ -15,7 +15,7 @@ use crate::adapters::store::target;
 use crate::adapters::system::SystemClock;
 use crate::cli::access::{self, Access};
 use crate::cli::client::{Client, block_on};
-use crate::cli::command_io::{print_json, report};
+use crate::cli::command_io::{print, print_json, report};
 use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::journal::erased;
@@ -35,6 +35,11 @@ const UNREADABLE_REMEDY: &str = "For records that cannot be read: restore an ear
     as they are. A room that needs one is suspended (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM); other rooms continue. But a \
     room whose number, last event or mark of deletion is unreadable accepts no messages and cannot be deleted. An unreadable list of rooms, \
     membership or next channel number keeps the server from starting. If the format is newer than this version, start the version that wrote it.";
+
+/// What else a server needs that takes the place of another one.
+const NOT_IN_A_BACKUP: &str = "A backup holds what was said and decided, the rooms and their members. It does not hold the settings, the companions' files, \
+    the admin token, Discord's token, the keys of models, and a model that was connected on the page: copy the folder of the settings, set the \
+    tokens, and connect the model again.";
 
 /// What to do about a backup with such records.
 const UNREADABLE_IN_A_BACKUP: &str = "The records that are intact but cannot be parsed were the same in the store when this backup was taken, and a \
@@ -80,7 +85,11 @@ pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Fa
         eprintln!("tertulia: {}", visible::paragraph(&warning));
     }
     let object = json!({ "problem_count": read.problem_count, "problems": problems(&read) });
-    report_copy(json, data, &copied, object)
+    report_copy(json, data, &copied, object)?;
+    if !json {
+        print(&NOT_IN_A_BACKUP)?;
+    }
+    Ok(())
 }
 
 /// Frees disk space.

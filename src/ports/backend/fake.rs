@@ -630,7 +630,13 @@ impl MaintenanceService for FakeBackend {
             attempts: 3,
             detail: "a bug".into(),
         };
-        Ok(Quarantine { guilds: vec![guild], channels: vec![channel], messages: vec![message], companions: Vec::new() })
+        Ok(Quarantine {
+            guilds: vec![guild],
+            channels: vec![channel],
+            messages: vec![message],
+            companions: Vec::new(),
+            reload: None,
+        })
     }
 
     async fn release(&self, entry: &str) -> Result<(), Refused> {
@@ -670,8 +676,13 @@ impl MaintenanceService for FakeBackend {
     async fn readiness(&self) -> Readiness {
         let detail = self.not_ready_because.lock().clone();
         let ready = detail.is_none();
-        let store = ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() };
-        let models = ReadyPart { part: "models".into(), ready: false, detail: "https://secret.example: 500".into() };
+        let store = ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default(), ..ReadyPart::default() };
+        let models = ReadyPart {
+            part: "models".into(),
+            ready: false,
+            detail: "https://secret.example: 500".into(),
+            ..ReadyPart::default()
+        };
         let models = self.probe().models_fail.then_some(models);
         Readiness { ready, parts: [store].into_iter().chain(models).collect(), models: None }
     }

@@ -23,6 +23,17 @@ pub struct Quarantine {
     pub messages: Vec<DeadLetter>,
     /// Companions whose folder was skipped at the last reload, ordered by id.
     pub companions: Vec<SkippedCompanion>,
+    /// The last reload of the settings, if it failed and nothing was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reload: Option<FailedReload>,
+}
+
+/// A reload of the settings that failed, so that those before it stay in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailedReload {
+    pub at: Stamp,
+    /// Each with the file, the line and the way out, as far as there are any.
+    pub problems: Vec<String>,
 }
 
 /// A companion that is configured no more, because its folder has neither `companion.toml` nor persona files.
@@ -165,10 +176,19 @@ pub struct ReadyModel {
 }
 
 /// Whether one part is ready.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReadyPart {
     pub part: Arc<str>,
     pub ready: bool,
     /// What prevents it from being ready; for a part that is ready, further information, which may be empty.
     pub detail: String,
+    /// For a platform that is not ready: since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Stamp>,
+    /// For a platform: the names of its servers where the bot is, as far as they are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<Arc<str>>,
+    /// For a platform: the link that invites the bot to another server, once it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invitation: Option<String>,
 }

@@ -121,6 +121,6 @@ impl Gateway for FakeGateway {
     fn condition(&self) -> Condition {
         let inner = self.inner.lock();
         let detail = format!("{} connections", inner.alive.len());
-        Condition { ready: !inner.alive.is_empty(), detail, blocks_readiness: inner.blocks_readiness }
+        Condition { ready: !inner.alive.is_empty(), detail, blocks_readiness: inner.blocks_readiness, ..Condition::default() }
     }
 }

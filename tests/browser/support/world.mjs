@@ -21,13 +21,17 @@ const FOLDER = process.env.TERTULIA_PAGE;
 async function serveFromDisk(context, url) {
   // A page that does not come from loopback may connect to it with this permission only.
   await context.grantPermissions(['local-network-access']);
-  const types = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', svg: 'image/svg+xml' };
+  const types = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', json: 'application/json', svg: 'image/svg+xml' };
   const { headers } = await fetch(url).then(({ headers: all }) => ({ headers: Object.fromEntries(all) }));
   await context.route(
     ({ pathname }) => pathname === '/' || pathname.startsWith('/page/'),
     async route => {
       const name = new URL(route.request().url()).pathname.replace(/^\/(page\/)?/u, '') || 'index.html';
-      const body = await readFile(join(FOLDER, name));
+      const asked = route.request().headers()['accept-language'] ?? '';
+      const language = asked.startsWith('de') ? 'de' : 'en';
+      const texts = await readFile(join(FOLDER, `../../../texts/${language}.json`), 'utf8');
+      const fill = html => html.replace('lang="en"', `lang="${language}"`).replaceAll(/\{([\w.]+)\}/gu, (_, key) => key.split('.').reduce((inner, part) => inner[part], JSON.parse(texts)));
+      const body = name === 'en.json' ? texts : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));
       await route.fulfill({ status: 200, headers: { 'content-security-policy': headers['content-security-policy'] ?? '', 'content-type': types[name.split('.').at(-1)] }, body });
     },
   );

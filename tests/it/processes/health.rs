@@ -17,7 +17,8 @@ async fn health_reports_a_running_server_as_ready() {
     let as_json = premises.run(&["health", "--json"]).await;
     premises.run(&["health", "--server", &server.url]).await.exits_with(0);
 
-    assert_eq!((as_text.code, as_text.stdout.trim_end()), (Some(0), &*format!("{} is ready", server.url)), "{as_text:?}");
+    let expected = format!("{} is ready; rehearsal (built in) answers and decides", server.url);
+    assert_eq!((as_text.code, as_text.stdout.trim_end()), (Some(0), &*expected), "{as_text:?}");
     let object = as_json.object();
     assert_eq!((&object["ready"], &object["server"]), (&true.into(), &Value::from(&*server.url)));
     assert_eq!(object["models"]["side"]["provider"], "rehearsal");

@@ -35,6 +35,7 @@ async fn companions_are_reloaded_without_a_restart_and_a_failed_reload_changes_n
     server.signal("HUP").await;
     let wrong = server.logs("nothing was changed").await;
     policies.push(policy(&server).await);
+    let shown = server.get("/api/quarantine").await["reload"]["problems"][0].clone();
     // A pipe blocks neither the reload nor the shutdown.
     premises.write_companion("aria", QUICK);
     let fifo = premises.path().join("config/companions/bruno.toml");
@@ -43,9 +44,15 @@ async fn companions_are_reloaded_without_a_restart_and_a_failed_reload_changes_n
     server.signal("HUP").await;
     server.logs_many("nothing was changed", 2).await;
     let pipe = server.logs("is not a regular file").await;
+    std::fs::remove_file(&fifo).expect("the pipe can be removed");
+    server.signal("HUP").await;
+    server.logs_many("companions were reloaded", 2).await;
+    let after = server.get("/api/quarantine").await["reload"].clone();
     server.stop().await;
 
     assert_eq!(policies, ["average", "very_eager", "very_eager"]);
+    assert!(shown.as_str().is_some_and(|text| text.contains("aria.toml") && text.contains("chatty")), "{shown}");
+    assert_eq!(after, Value::Null);
     assert!(wrong.contains("chatty") && pipe.contains("bruno.toml"), "{wrong}\n{pipe}");
 }
 

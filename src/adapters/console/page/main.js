@@ -7,7 +7,7 @@ import { serverNow } from './clock.js';
 import { companionCards } from './companions.js';
 import { compose } from './compose.js';
 import { legend, showKeys } from './dialogs.js';
-import { byId, name, say } from './dom.js';
+import { byId, el, name, say } from './dom.js';
 import { find } from './find.js';
 import { meters } from './meters.js';
 import { models as modelsInForce } from './models.js';
@@ -24,6 +24,7 @@ import { learnNames, nameOf, newRoom, oldestMessage } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
+import { LANGUAGE, LANGUAGES, speak } from './texts.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { unavailable } from './unavailable.js';
@@ -231,6 +232,9 @@ function sayConnection() {
   say(byId('connection-words'), left > 0 ? `connection lost · retrying in ${left} s` : 'connection lost · retrying');
 }
 byId('connection').addEventListener('click', () => current?.reconnect());
+
+byId('language').append(...Object.entries(LANGUAGES).map(([code, own]) => el('option', { value: code, lang: code, selected: code === LANGUAGE }, own)));
+byId('language').addEventListener('change', event => speak(event.target.value));
 
 function showTitle() {
   const room = allRooms.find(other => other.id === current?.room.id);

@@ -303,7 +303,7 @@ impl<'a> Connection<'a> {
         self.commands = Some(self.shared.commands.open(self.shard));
         let (Shard { number: shard, of }, recorder) = (self.shard, &self.shared.parts.recorder);
         tracing::info!(platform = "discord", shard, of, resumed = self.is_resume, "connected");
-        self.shared.statuses.set(self.shard, ShardStatus::Connected, recorder.instruments());
+        self.shared.set_status(self.shard, ShardStatus::Connected);
         let attempt = self.attempt();
         recorder.attempted(&attempt);
         if let Some(Lost { cause, at, attempts }) = self.lost.take() {

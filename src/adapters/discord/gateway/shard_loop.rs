@@ -236,6 +236,6 @@ impl<'a> ShardLoop<'a> {
     }
 
     fn set_status(&self, status: ShardStatus) {
-        self.shared.statuses.set(self.shard, status, self.shared.parts.recorder.instruments());
+        self.shared.set_status(self.shard, status);
     }
 }

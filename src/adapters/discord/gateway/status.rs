@@ -41,6 +41,8 @@ impl ShardStatus {
 #[derive(Debug, Default)]
 pub struct Statuses {
     shards: Mutex<BTreeMap<u32, Entry>>,
+    /// Since when a connection is missing.
+    since: Mutex<Option<Moment>>,
     /// Why Discord did not return the number of shards, if so.
     gateway_error: Mutex<Option<Disconnected>>,
 }
@@ -54,7 +56,7 @@ struct Entry {
 
 impl Statuses {
     /// Sets the state of a shard.
-    pub fn set(&self, shard: Shard, status: ShardStatus, instruments: &Instruments) {
+    pub fn set(&self, shard: Shard, status: ShardStatus, now: Moment, instruments: &Instruments) {
         let mut shards = self.shards.lock();
         // If the number of shards changed, none of the earlier connections is left.
         shards.retain(|_, entry| entry.of == shard.of.get());
@@ -63,6 +65,8 @@ impl Statuses {
         }
         let counted = instruments.discord_connections.one([status.as_str()]);
         shards.insert(shard.number, Entry { of: shard.of.get(), status, _counted: counted });
+        let mut since = self.since.lock();
+        *since = if is_complete(&shards) { None } else { since.or(Some(now)) };
     }
 
     /// Sets or clears the error of the request for the number of shards.
@@ -89,7 +93,7 @@ impl Statuses {
         let shards = self.shards.lock();
         let of = shards.values().next().map_or(0, |entry| entry.of);
         let connected = shards.values().filter(|entry| entry.status == ShardStatus::Connected).count();
-        let ready = of > 0 && u32::try_from(connected) == Ok(of);
+        let ready = is_complete(&shards);
         let count = match of {
             0 => "not connected yet".to_owned(),
             1 => format!("{connected} of 1 connection"),
@@ -113,8 +117,15 @@ impl Statuses {
             texts.extend(error.as_ref().map(ToString::to_string));
         }
         texts.extend(note.map(str::to_owned));
-        Condition { ready, detail: texts.join("; "), blocks_readiness: false }
+        Condition { ready, detail: texts.join("; "), since: *self.since.lock(), ..Condition::default() }
     }
+}
+
+/// Whether all connections are up.
+fn is_complete(shards: &BTreeMap<u32, Entry>) -> bool {
+    let of = shards.values().next().map_or(0, |entry| entry.of);
+    let connected = shards.values().filter(|entry| entry.status == ShardStatus::Connected).count();
+    of > 0 && u32::try_from(connected) == Ok(of)
 }
 
 /// A moment in RFC 3339, in whole seconds.
@@ -129,6 +140,8 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+
+    const AT: Moment = Moment::from_micros(1_800_000_000_000_000);
 
     #[test]
     fn the_connections_are_described() {
@@ -181,7 +194,7 @@ mod tests {
     }
 
     fn set(statuses: &Statuses, number: u32, status: ShardStatus) {
-        statuses.set(shard(number), status, &Instruments::noop());
+        statuses.set(shard(number), status, AT, &Instruments::noop());
     }
 
     fn shard(number: u32) -> Shard {
@@ -189,6 +202,7 @@ mod tests {
     }
 
     fn condition(ready: bool, detail: &str) -> Condition {
-        Condition { ready, detail: detail.to_owned(), blocks_readiness: false }
+        let is_set = !ready && !detail.starts_with("not connected");
+        Condition { ready, detail: detail.to_owned(), since: is_set.then_some(AT), ..Condition::default() }
     }
 }

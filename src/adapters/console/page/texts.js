@@ -1,0 +1,28 @@
+// The texts of the page in the language that the server has chosen for it (src/texts). `{name}` in a text is filled in; a text with a number has two
+// forms, chosen by `count`.
+
+import texts from './en.json' with { type: 'json' };
+
+export const LANGUAGE = document.documentElement.lang;
+export const LANGUAGES = { en: 'English', de: 'Deutsch' };
+
+function find(key, count) {
+  const found = key.split('.').reduce((inner, part) => inner?.[part], texts);
+  return (typeof found === 'object' ? found[count === 1 ? 'one' : 'other'] : found) ?? key;
+}
+
+const shown = value => (typeof value === 'number' ? value.toLocaleString(LANGUAGE) : value);
+
+// The pieces of a text in their order; what is filled in may be nodes, too.
+export const pieces = (key, values = {}) => find(key, values.count).split(/\{(\w+)\}/u).map((piece, i) => (i % 2 ? (shown(values[piece]) ?? '') : piece)).filter(piece => piece !== '');
+
+export const t = (key, values) => pieces(key, values).join('');
+
+// Whether there is such a text, for codes of the server that this page may not know.
+export const has = key => find(key) !== key;
+
+// Asks the server for the page in another language, from now on.
+export function speak(language) {
+  document.cookie = `language=${language}; path=/; max-age=31536000; samesite=strict`;
+  location.reload();
+}

@@ -1,0 +1,122 @@
+//! The words for people, in each language: one file per language has every text of the page and every sentence of *Why?*.
+//!
+//! A text has names in braces for what is filled in (`{who} speaks next`). A text with a number has two forms, `one` and `other`, chosen by `count`.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+/// The part of a language's file that only the server needs: the sentences of *Why?*.
+const SERVERS_PART: &str = "why";
+
+/// A language that people can choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// What everybody gets who asks for no other.
+    #[default]
+    English,
+    German,
+}
+
+impl Language {
+    pub const ALL: [Self; 2] = [Self::English, Self::German];
+
+    /// The code by which browsers ask for it.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::German => "de",
+        }
+    }
+
+    const fn file(self) -> &'static str {
+        match self {
+            Self::English => include_str!("texts/en.json"),
+            Self::German => include_str!("texts/de.json"),
+        }
+    }
+
+    /// The language with this code, also with a region (`de-AT`).
+    pub fn of_code(code: &str) -> Option<Self> {
+        let code = code.trim().split(['-', '_']).next().unwrap_or_default();
+        Self::ALL.into_iter().find(|language| language.code().eq_ignore_ascii_case(code))
+    }
+
+    /// The first language of the header `Accept-Language` that is known, by weight (RFC 9110, 12.5.4).
+    pub fn accepted(header: &str) -> Self {
+        let weighted = header.split(',').filter_map(|part| {
+            let (code, parameters) = part.split_once(';').unwrap_or((part, ""));
+            let weight = parameters.trim().strip_prefix("q=").map_or(Some(1.0), |weight| weight.trim().parse::<f32>().ok())?;
+            Self::of_code(code).filter(|_| weight > 0.0).map(|language| (weight, language))
+        });
+        weighted
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
+            .map_or_else(Self::default, |(_, language)| language)
+    }
+
+    /// The texts of the page, as JSON.
+    pub fn of_page(self) -> String {
+        let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
+        texts.as_object_mut().map(|sections| sections.remove(SERVERS_PART));
+        texts.to_string()
+    }
+
+    /// The text with this key (`why.asked.named`), filled in. A key without a text is shown as it is.
+    pub fn say(self, key: &str, values: &[(&str, &dyn Display)]) -> String {
+        let values: Vec<_> = values.iter().map(|(name, value)| (*name, value.to_string())).collect();
+        let is_one = values.iter().any(|(name, value)| *name == "count" && value == "1");
+        let form = |form: &str| TEXTS[&self].get(&format!("{key}.{form}"));
+        let text = TEXTS[&self].get(key).or_else(|| form(if is_one { "one" } else { "other" }));
+        let Some(text) = text else { return key.to_owned() };
+        filled(text, |name| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone()))
+    }
+
+    /// A page of HTML with a text for each key in braces.
+    pub fn fill(self, html: &str) -> String {
+        let escaped = |text: &String| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+        filled(html, |key| TEXTS[&self].get(key).map(escaped))
+    }
+}
+
+/// A text with what `value` has for the names in braces. In one pass, so that braces in what is filled in mean nothing.
+fn filled(mut rest: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let mut filled = String::with_capacity(rest.len());
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        filled += before;
+        filled += &value(name).unwrap_or_default();
+        rest = behind;
+    }
+    filled + rest
+}
+
+/// The texts of each language by their keys.
+static TEXTS: LazyLock<HashMap<Language, HashMap<String, String>>> = LazyLock::new(|| {
+    Language::ALL
+        .into_iter()
+        .map(|language| (language, flat(&serde_json::from_str(language.file()).unwrap_or_default())))
+        .collect()
+});
+
+fn flat(texts: &Value) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    let mut open = vec![(String::new(), texts)];
+    while let Some((key, value)) = open.pop() {
+        match value {
+            Value::Object(inner) => {
+                let below = |name: &String| if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                open.extend(inner.iter().map(|(name, value)| (below(name), value)));
+            }
+            Value::String(text) => {
+                found.insert(key, text.clone());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// The names in braces.
+fn names(text: &str) -> BTreeSet<&str> {
+    text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn every_language_has_every_text_with_the_same_names_to_fill_in() {
+    let english = &TEXTS[&Language::English];
+    for language in Language::ALL {
+        let texts = &TEXTS[&language];
+        let missing: Vec<_> = english.keys().filter(|key| !texts.contains_key(*key)).collect();
+        let unknown: Vec<_> = texts.keys().filter(|key| !english.contains_key(*key)).collect();
+        assert!(missing.is_empty() && unknown.is_empty(), "{}: missing {missing:?}, unknown {unknown:?}", language.code());
+        for (key, text) in texts {
+            assert!(!text.trim().is_empty(), "{}: {key} is empty", language.code());
+            // `one` may say the number as a word.
+            if !key.ends_with(".one") {
+                assert_eq!(names(text), names(&english[key]), "{}: {key}", language.code());
+            }
+        }
+    }
+}
+
+/// Keys in the sources: whole string literals that begin with the name of a section.
+#[test]
+fn every_text_is_used_and_every_used_text_exists() {
+    let texts: Value = serde_json::from_str(Language::English.file()).unwrap();
+    let sections: Vec<_> = texts.as_object().unwrap().keys().cloned().collect();
+    let mut sources = String::new();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let mut folders = vec![std::path::PathBuf::from(root)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| ["js", "html", "rs"].iter().any(|known| kind == *known)) {
+                sources += &std::fs::read_to_string(&path).unwrap();
+            }
+        }
+    }
+    let literals: BTreeSet<_> = sources.split(['\'', '"', '`', '{', '}']).collect();
+    let english = &TEXTS[&Language::English];
+    let known = |key: &str| english.contains_key(key) || english.contains_key(&format!("{key}.other"));
+
+    for key in english.keys() {
+        let key = key.strip_suffix(".one").or_else(|| key.strip_suffix(".other")).unwrap_or(key);
+        // A key may be composed of its section and a code: `reasons.${code}`.
+        let composed = key.rsplit_once('.').map(|(section, _)| format!("{section}."));
+        let is_used = literals.contains(key)
+            || composed.is_some_and(|section| literals.contains(&*format!("{section}$")) || literals.contains(&*section));
+        assert!(is_used, "nothing says {key}");
+    }
+    let is_key = |literal: &str| {
+        let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '.' | '-');
+        literal.chars().all(is_word) && !literal.ends_with('.')
+    };
+    for literal in literals
+        .iter()
+        .filter(|literal| literal.split_once('.').is_some_and(|(section, _)| sections.iter().any(|known| known == section)))
+    {
+        // Files and settings may begin with the same word.
+        let is_other = [".js", ".rs", ".json", ".css", ".html"].iter().any(|suffix| literal.ends_with(suffix));
+        assert!(!is_key(literal) || is_other || known(literal), "there is no text {literal}");
+    }
+}
+
+#[test]
+fn a_text_is_filled_in_once() {
+    let say = |count: u32| Language::English.say("base.minutes", &[("count", &count)]);
+
+    assert_eq!((say(1).as_str(), say(3).as_str()), ("1 minute", "3 minutes"));
+    assert_eq!(Language::German.say("base.and", &[("before", &"{last}"), ("last", &"Ben")]), "{last} und Ben");
+    assert_eq!(Language::English.say("no.such.key", &[]), "no.such.key");
+}
+
+#[test]
+fn the_language_is_chosen_by_weight() {
+    for (header, language) in [
+        ("de-AT,de;q=0.9,en;q=0.5", Language::German),
+        ("en;q=0.8, de;q=0.9", Language::German),
+        ("fr-FR, de;q=0, en;q=0.1", Language::English),
+        ("fr", Language::English),
+        ("*", Language::English),
+        ("", Language::English),
+        ("de;q=x", Language::English),
+    ] {
+        assert_eq!(Language::accepted(header), language, "{header}");
+    }
+    assert_eq!(Language::of_code("de_CH"), Some(Language::German));
+}
+
+#[test]
+fn the_page_does_not_get_what_only_the_server_says() {
+    let texts: Value = serde_json::from_str(&Language::German.of_page()).unwrap();
+
+    assert!(texts.get(SERVERS_PART).is_none() && texts.get("base").is_some());
+}
