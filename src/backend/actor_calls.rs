@@ -20,11 +20,6 @@ use crate::ports::store::Write;
 /// A title is cut after this many characters.
 const LONGEST_TITLE: usize = 200;
 
-/// Says that a room is about to be deleted, and the way out.
-pub(super) fn being_deleted(room: &RoomId, at: Moment) -> String {
-    format!("room {room} is deleted at {}; until then POST /api/rooms/{room}/undelete brings it back", rfc3339(at))
-}
-
 impl ActorBackend {
     /// An existing room and its membership.
     pub(super) fn room_of(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
@@ -64,9 +59,15 @@ impl ActorBackend {
 
     pub(super) fn no_room(&self, room: &RoomId) -> Refused {
         match self.context.memberships.deleted_at(&room.channel()) {
-            Some(at) => Refused::NotFound(being_deleted(room, at)),
+            Some(at) => Refused::NotFound(self.being_deleted(room, at)),
             None => Refused::NotFound(format!("there is no room {room}: {}", self.how_to_create(room))),
         }
+    }
+
+    /// Says that a room is about to be deleted, and the way out.
+    pub(super) fn being_deleted(&self, room: &RoomId, at: Moment) -> String {
+        let (name, at) = (self.name_of(room), rfc3339(at));
+        format!("room {name} is deleted at {at}; until then POST /api/rooms/{room}/undelete brings it back")
     }
 
     /// The title of a room, or its id where it has none: the name that people see.

@@ -1,7 +1,6 @@
 //! Adds companions to channels of other platforms, and removes them, one at a time.
 
 use super::ActorBackend;
-use super::actor_calls::being_deleted;
 use super::errors::invalid;
 use crate::actors::membership::changes;
 use crate::domain::id::CompanionId;
@@ -30,7 +29,7 @@ impl ActorBackend {
             None => {
                 let room = RoomId::of(&channel_ref.channel);
                 if let Some((room, at)) = room.zip(self.context.memberships.deleted_at(&channel_ref.channel)) {
-                    return Err(Refused::Conflict(being_deleted(&room, at)));
+                    return Err(Refused::Conflict(self.being_deleted(&room, at)));
                 }
                 let empty = || Membership {
                     within: channel_ref.parent.clone(),

@@ -74,10 +74,14 @@ impl ActorBackend {
 
     /// Refuses a title that people could not tell from the name of another room of the console.
     pub(super) fn check_title(&self, title: &str, room: Option<&RoomId>) -> Result<(), Refused> {
-        let others = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
-        let mut others = others.filter(|other| Some(other) != room && self.is_written_here(other));
-        match others.find(|other| folded(&self.name_of(other)) == folded(title)) {
-            Some(other) => Err(Refused::Conflict(format!(
+        let memberships = &self.context.memberships;
+        let listed = memberships.all().into_iter().map(|(channel, _)| (channel, None));
+        let deleting = memberships.all_deleting().into_iter().map(|(channel, at)| (channel, Some(at)));
+        let others = listed.chain(deleting).filter_map(|(channel, at)| Some((RoomId::of(&channel)?, at)));
+        let mut others = others.filter(|(other, _)| Some(other) != room && self.is_written_here(other));
+        match others.find(|(other, _)| folded(&self.name_of(other)) == folded(title)) {
+            Some((other, Some(at))) => Err(Refused::Conflict(self.being_deleted(&other, at))),
+            Some((other, None)) => Err(Refused::Conflict(format!(
                 "there is already a room {}; choose another name, or open that room",
                 self.name_of(&other)
             ))),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::actor_calls::being_deleted;
 use super::errors::invalid;
 use super::room_plans::as_external;
 use super::state::{CurrentState, floor_state, round_state, turn_state};
@@ -122,14 +121,17 @@ impl RoomService for ActorBackend {
 
     async fn delete(&self, room: &RoomId) -> Result<Deletion, Refused> {
         let channel = room.channel();
-        {
-            let lock = self.context.memberships.lock().await;
-            let membership = self.context.memberships.recorded(&channel).ok_or_else(|| self.no_room(room))?;
-            if membership.deleted_at.is_none() {
-                changes::begin_deletion(&self.context, &lock, &channel, membership).await?;
-            }
-        }
-        self.deletion(room).await
+        let lock = self.context.memberships.lock().await;
+        let membership = self.context.memberships.recorded(&channel).ok_or_else(|| self.no_room(room))?;
+        let channel_key = ChannelKey::new(&membership.guild, &channel);
+        let deleted_at = match membership.deleted_at {
+            Some(at) => at,
+            None => changes::begin_deletion(&self.context, &lock, &channel, membership).await?,
+        };
+        drop(lock);
+        // A room that cannot be read can be deleted.
+        let messages = self.count_messages(&channel_key).await.unwrap_or_default();
+        Ok(Deletion { messages, deleted_at: Some(deleted_at.into()) })
     }
 
     async fn undelete(&self, room: &RoomId) -> Result<Room, Refused> {
@@ -281,7 +283,7 @@ impl ActorBackend {
             return Err(Refused::Conflict(format!("there is already a room {room}; choose another name, or open that room")));
         }
         if let Some(at) = self.context.memberships.deleted_at(&channel) {
-            return Err(Refused::Conflict(being_deleted(room, at)));
+            return Err(Refused::Conflict(self.being_deleted(room, at)));
         }
         self.check_plan(&plan, existing.as_ref(), room)?;
         let is_new = existing.is_none();

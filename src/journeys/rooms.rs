@@ -107,6 +107,8 @@ async fn a_room_that_is_about_to_be_deleted_is_silent_and_hidden_and_can_be_brou
     world.pass(2.0).await;
     let again = world.backend.rooms.delete(&room("lobby")).await.unwrap();
     let said = world.try_say("lobby", json!({ "from": "Ana", "text": "Ari?" })).await;
+    let again_later = json!({ "title": "großmutters küche", "guild": "home", "companions": [] });
+    let same_title = world.backend.rooms.create(of_json(again_later)).await;
     let same_id = world.put_room("lobby", json!({ "guild": "home", "companions": [] })).await;
     world.pass(7.0).await;
 
@@ -114,7 +116,9 @@ async fn a_room_that_is_about_to_be_deleted_is_silent_and_hidden_and_can_be_brou
     assert_eq!((deletion.messages, deletion), (1, again));
     assert_eq!(world.calls().await, 0);
     assert!(matches!(said, Err(Refused::NotFound(detail)) if detail.contains("POST /api/rooms/lobby/undelete")));
-    assert!(matches!(same_id, Err(Refused::Conflict(detail)) if detail.contains("POST /api/rooms/lobby/undelete")));
+    for refused in [same_id, same_title] {
+        assert!(matches!(refused, Err(Refused::Conflict(detail)) if detail.contains("POST /api/rooms/lobby/undelete")));
+    }
     assert_eq!(world.backend.rooms.list().await.unwrap().rooms, []);
     assert_eq!(kinds(&watching.seen().await), ["closed"]);
 

@@ -14,7 +14,6 @@ use super::rooms::find_room;
 use super::validation;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyAt, WhyQuery};
-use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp;
 
 #[derive(Deserialize, JsonSchema)]
