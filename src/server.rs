@@ -45,6 +45,7 @@ use crate::domain::id::ModelName;
 use crate::journal::inspection::Inspection;
 use crate::journal::record::NEWEST_VERSION;
 use crate::journal::upgrade;
+use crate::ports::backend::keeping::FailedReload;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
 use crate::ports::rng::Rng as _;
@@ -239,7 +240,7 @@ async fn serve(
 ) -> Result<Outcome, Ended> {
     let _watchdog = Watchdog::start(STALLED_AFTER_TICKS).context("the watchdog cannot be started").map_err(Ended::Failed)?;
     let (failed, mut store_failed) = watch::channel(None::<String>);
-    let rooms = loaded.settings.console.rooms.clone();
+    let (rooms, has_rooms) = (loaded.settings.console.rooms.clone(), loaded.has_rooms);
     let data = loaded.settings.storage.path.clone();
     let dialects = Dialects::default();
     let configured = loaded.settings.models.clone();
@@ -250,14 +251,17 @@ async fn serve(
     }
     let models = models(&loaded.settings.models, &dialects);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
+    let left_out: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
     let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed)?;
+    *context.failed_reload.lock() =
+        (!left_out.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: left_out });
     let maintenance: Arc<dyn StoreMaintenance> = store.clone();
     let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // The memberships are loaded before any channel starts.
-    load_rooms(&context, &rooms).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be set up"))?;
+    load_rooms(&context, &rooms, has_rooms).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be set up"))?;
     reload::load_briefs(&context).await;
     let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {

@@ -23,6 +23,7 @@ mod messages;
 mod metrics;
 mod models;
 mod openapi;
+mod overview;
 mod page;
 mod problem;
 mod records;

@@ -8,7 +8,7 @@ use crate::actors::membership::memberships::{CompanionSet, ReloadError};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::runtime::actor_keys::GuildKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::id::ChannelId;
+use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::{self, Membership};
@@ -31,14 +31,14 @@ pub enum LoadRoomsError {
     MembershipError { room: ChannelId, error: MembershipError },
 }
 
-/// Loads the opt-outs and all stored rooms, then creates the rooms of the settings that are not stored. A stored room takes precedence over the
-/// settings. Needs the writer.
+/// Loads the opt-outs and all stored rooms, then creates the rooms of the settings that are not stored. Whom the settings name since they were read
+/// last joins a stored room, and whom they name no more leaves it, if somebody wrote these rooms (`are_set`). Needs the writer.
 ///
 /// Companions that are no longer configured stay on record, and are logged.
 ///
 /// # Errors
 /// [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
-pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Result<(), LoadRoomsError> {
+pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set: bool) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
     context.opt_outs.read(&reader).await?;
     let cast = context.memberships.companions();
@@ -81,18 +81,47 @@ pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Resu
     changes::resume_deletions(context).await;
     for room in rooms {
         let channel = room.channel();
-        if context.memberships.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
-            continue;
-        }
-        let companions = room.companions.iter().cloned().collect();
-        let membership = Membership { companions, ..Membership::empty(room.guild.clone(), context.clock.now()) };
+        let named: BTreeSet<_> = room.companions.iter().cloned().collect();
+        let membership = match context.memberships.get(&channel) {
+            Some(stored) => match reconfigured(&stored, named, are_set) {
+                Some(changed) => changed,
+                None => continue,
+            },
+            None if reader.room(&channel).await?.is_some() => continue,
+            None => Membership {
+                companions: named.clone(),
+                configured: Some(named),
+                ..Membership::empty(room.guild.clone(), context.clock.now())
+            },
+        };
         let lock = context.memberships.lock().await;
         changes::update_membership(context, &lock, &channel, membership).await.map_err(|error| match error {
             MembershipError::SharedName(shared) => LoadRoomsError::SharedName { room: channel.clone(), shared },
             error => LoadRoomsError::MembershipError { room: channel.clone(), error },
         })?;
     }
+    let rooms = context.memberships.all();
+    for companion in cast.keys().filter(|id| !rooms.iter().any(|(_, membership)| membership.companions.contains(*id))) {
+        tracing::info!(%companion, "this companion is in no room; add it on the page, with /tertulia join, or in console.rooms");
+    }
     Ok(())
+}
+
+/// A stored room with what changed in the settings since they were read last. None: nothing did.
+fn reconfigured(stored: &Membership, named: BTreeSet<CompanionId>, are_set: bool) -> Option<Membership> {
+    let mut changed = stored.clone();
+    match &stored.configured {
+        Some(before) if are_set => {
+            changed.companions.extend(named.difference(before).cloned());
+            changed.companions.retain(|id| named.contains(id) || !before.contains(id) || stored.is_external(id));
+        }
+        // What is filled in where nobody wrote any rooms is a proposal for new rooms.
+        Some(_) => return None,
+        // It was stored before this was kept.
+        None => {}
+    }
+    changed.configured = Some(named);
+    (changed != *stored).then_some(changed)
 }
 
 /// Replaces the configured companions. Companions that are no longer configured leave the rooms; those that are configured again return.
@@ -110,4 +139,30 @@ pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::moment::Moment;
+
+    #[test]
+    fn who_is_added_to_the_settings_joins_and_who_was_removed_by_hand_stays_away() {
+        let ids = |names: &str| names.split_whitespace().map(CompanionId::from).collect::<BTreeSet<_>>();
+        let stored = |companions: &str, configured: Option<&str>| Membership {
+            companions: ids(companions),
+            configured: configured.map(ids),
+            ..Membership::empty("home".into(), Moment::ZERO)
+        };
+        let members = |stored: &Membership, named: &str| reconfigured(stored, ids(named), true).map(|changed| changed.companions);
+
+        // Bruno was removed by hand, and Zoe added.
+        let room = stored("aria cleo zoe", Some("aria bruno cleo"));
+        assert_eq!(members(&room, "aria bruno cleo dora"), Some(ids("aria cleo dora zoe")));
+        assert_eq!(members(&room, "bruno cleo"), Some(ids("cleo zoe")), "Aria was removed in the settings");
+        assert_eq!(members(&room, "aria bruno cleo"), None);
+        assert_eq!(reconfigured(&room, ids("aria ben"), false), None, "nobody wrote these rooms");
+        let older = stored("aria", None);
+        assert_eq!(members(&older, "aria bruno"), Some(ids("aria")), "what was before is not known");
+    }
 }

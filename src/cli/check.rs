@@ -17,16 +17,17 @@ use crate::settings::connection::Connection;
 use crate::settings::models::{Models, Served};
 use crate::settings::repetition::Judge;
 use crate::settings::speech::Resolved;
-use crate::settings::{Loaded, Origin, Problem, Problems, Sources, load};
+use crate::settings::{Loaded, Origin, Problem, Problems, Settings, Sources, load};
 
 /// Loads the settings and prints a summary. Problems go to standard error, one per line.
 pub fn run(sources: &Sources, json: bool) -> ExitCode {
-    match load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
+    match load(sources).and_then(Loaded::complete).and_then(|loaded| loaded.serve().map(|()| loaded)) {
         Ok(mut loaded) => {
             if let Err(problem) = use_connection(&mut loaded) {
                 eprintln!("{}", line(&problem.to_string()));
                 return ExitCode::from(EXIT_USAGE);
             }
+            loaded.notes.extend(roomless(&loaded));
             let summary = if json { visible::json(&format!("{:#}\n", as_json(&loaded))) } else { as_text(&loaded) };
             print(&summary)
         }
@@ -45,6 +46,27 @@ fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
     ));
     loaded.settings.models = connection.applied_to(&loaded.settings.models);
     Ok(())
+}
+
+/// A hint for each companion that no room of the settings names.
+fn roomless(loaded: &Loaded) -> Vec<String> {
+    let Settings { console, discord, .. } = &loaded.settings;
+    let named = |id| {
+        console
+            .rooms
+            .iter()
+            .flat_map(|room| &room.companions)
+            .chain(discord.direct_companions.iter().flatten())
+            .any(|named| named == id)
+    };
+    let roomless = loaded.companions.keys().filter(|id| !named(*id));
+    roomless
+        .map(|id| {
+            format!(
+                "companion {id}: no room of the settings names it; add it on the page, with /tertulia join, or in console.rooms"
+            )
+        })
+        .collect()
 }
 
 /// Prints problems with settings to standard error, and with `json` to standard output, too. Returns the exit code.

@@ -21,6 +21,9 @@ pub(super) fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOn
         Ok(loaded) => loaded,
         Err(problems) => return check::refuse(&problems, json),
     };
+    for problem in &loaded.broken {
+        eprintln!("tertulia: left out: {}", visible::line(&problem.to_string()));
+    }
     // The store's warnings are for people. If a subscriber is installed already, they go there.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)

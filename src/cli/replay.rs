@@ -18,7 +18,12 @@ pub fn run(sources: &Sources, file: &Path, json: bool) -> ExitCode {
         return complain(file, &"this is a folder: name a script in it, JSON or TOML");
     }
     // The settings are read only if the script names configured companions.
-    let configured = || settings::load(sources).map(|loaded| loaded.companions).map_err(|problems| problems.to_string());
+    let configured = || {
+        settings::load(sources)
+            .and_then(settings::Loaded::complete)
+            .map(|loaded| loaded.companions)
+            .map_err(|problems| problems.to_string())
+    };
     let script = match Script::read(file, &configured) {
         Ok(script) => script,
         Err(error) => return complain(file, &error),

@@ -32,6 +32,10 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     if !server::holds_a_store(&data) {
         tracing::info!(data = %visible::path(&data), "a new store begins; histories of another folder are found with storage.path");
     }
+    for problem in &loaded.broken {
+        let problem = problem.to_string();
+        tracing::error!(problem, "a companion is left out, because its files have errors; mend them and send SIGHUP");
+    }
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }

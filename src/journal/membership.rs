@@ -11,7 +11,7 @@ use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
 use crate::settings::companion::Overrides;
 
-/// The members of a channel. A stored membership takes precedence over `console.rooms`.
+/// The members of a channel. A stored membership takes precedence over `console.rooms`, but for what changed there since.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Membership {
     /// The guild of the channel. It never changes.
@@ -36,6 +36,9 @@ pub struct Membership {
     /// The language that is spoken in the channel. None: `speech.language`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Arc<str>>,
+    /// Whom `console.rooms` named when it was read last. Who is added there joins, and who is removed there leaves; who was removed by hand stays away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured: Option<BTreeSet<CompanionId>>,
     /// The title that somebody gave to a room of the console. Other platforms have their own titles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
@@ -72,6 +75,7 @@ impl Membership {
             within: None,
             stands_alone: false,
             language: None,
+            configured: None,
             title: None,
             deleted_at: None,
             created_at,

@@ -314,7 +314,7 @@ impl World {
             None => context,
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
-        loading::load_rooms(&context, &[]).await.unwrap();
+        loading::load_rooms(&context, &[], false).await.unwrap();
         brief_writing::load(&context).await.unwrap();
         startup_log::note(&context).await;
         cleanup::clean_up(&context).await;

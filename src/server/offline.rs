@@ -93,7 +93,7 @@ async fn run<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&B
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the writer cannot be started: {error}")))?;
     // The rooms of the settings are not created here: only stored rooms exist.
-    load_rooms(&context, &[]).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be read"))?;
+    load_rooms(&context, &[], false).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be read"))?;
     let backend = backend::backend(context.clone(), store);
     let outcome = work(&backend, &context).await;
     drop((backend, context));

@@ -26,17 +26,22 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorCo
     while hang_up.changed().await.is_ok() {
         let sources = sources.clone();
         let problems = match reader.read(move || settings::load(&sources)).await {
-            Ok(Ok(loaded)) => apply(context, loaded.companions, loaded.skipped).err().into_iter().collect(),
+            Ok(Ok(mut loaded)) => {
+                // Who is loaded stays as it was while its files have errors.
+                let before = context.memberships.companions();
+                let kept = loaded.left_out.iter().filter_map(|id| Some((id.clone(), before.get(id)?.clone())));
+                loaded.companions.extend(kept);
+                let refused = apply(context, loaded.companions, loaded.skipped).err();
+                loaded.broken.iter().map(ToString::to_string).chain(refused).collect()
+            }
             Ok(Err(problems)) => problems.0.iter().map(ToString::to_string).collect(),
             Err(error) => vec![format!("the settings cannot be read: {error}")],
         };
         // One quoted line for each problem: files may hold text from other people.
         for problem in &problems {
-            tracing::error!(problem, "the settings were not reloaded; nothing was changed");
+            tracing::error!(problem, "not reloaded; what it is about stays as it was");
         }
-        if problems.is_empty() {
-            load_briefs(context).await;
-        }
+        load_briefs(context).await;
         *context.failed_reload.lock() = (!problems.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems });
     }
 }

@@ -57,6 +57,12 @@ pub struct Loaded {
     pub companions: BTreeMap<CompanionId, Companion>,
     /// The source of the companions.
     pub companions_from: Origin,
+    /// Whether a file or a variable sets `console.rooms`.
+    pub has_rooms: bool,
+    /// Companions whose files have errors. They are left out.
+    pub left_out: Vec<CompanionId>,
+    /// What is wrong with their files.
+    pub broken: Vec<Located>,
     /// Folders named like a companion that are none, because they have neither `companion.toml` nor persona files.
     pub skipped: Vec<(CompanionId, PathBuf)>,
     /// The titles of the sources, the weakest first. They never contain values.
@@ -66,6 +72,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Refuses companions with errors, which are otherwise left out.
+    ///
+    /// # Errors
+    /// What is wrong with their files.
+    pub fn complete(self) -> Result<Self, Problems> {
+        if self.broken.is_empty() { Ok(self) } else { Err(Problems::sorted(self.broken)) }
+    }
+
     /// Checks that a server can start with these settings: its secrets can be read, and the data folder is not a file. Commands that start no
     /// server do not need this.
     ///
@@ -99,10 +113,10 @@ impl Loaded {
     }
 }
 
-/// Loads and checks settings and companions.
+/// Loads and checks settings and companions. Companions whose files have errors are left out.
 ///
 /// # Errors
-/// All problems in all files and variables, each with its place.
+/// All problems in all other files and in variables, each with its place, and then those of companions, too.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let mut problems = Vec::new();
     let mut layers = layers(sources, &mut problems);
@@ -117,13 +131,15 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
 
     let mut notes = Vec::new();
     let roster = Roster::read(&sources.folder.join("companions"), &settings, &mut problems);
-    if !layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some()) {
+    let has_rooms = layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some());
+    if !has_rooms {
         roster.fill(&mut settings.console, &mut notes);
     }
     problems.extend(in_section("console", roster.check_rooms(&settings.console)).map(|mismatch| located(&layers, &mismatch)));
     let direct = in_section("discord", roster.check_direct_companions(&settings.discord));
     problems.extend(direct.map(|mismatch| located(&layers, &mismatch)));
     if !problems.is_empty() {
+        problems.extend(roster.broken);
         return Err(Problems::sorted(problems));
     }
     notes.extend(take_zone_of_machine(&sources.environment, &mut settings));
@@ -152,6 +168,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         settings,
         companions: roster.companions,
         companions_from: roster.origin,
+        has_rooms,
+        left_out: roster.invalid,
+        broken: roster.broken,
         skipped: roster.skipped,
         sources: titles,
         notes,

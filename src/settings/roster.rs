@@ -53,7 +53,9 @@ pub struct Roster {
     /// Where they were read from.
     pub origin: Origin,
     /// The companions with invalid files. They are kept here so that they are not reported as missing too.
-    invalid: Vec<CompanionId>,
+    pub(super) invalid: Vec<CompanionId>,
+    /// What is wrong with those files, and with files that are not named like a companion.
+    pub(super) broken: Vec<Located>,
     /// Folders named like a companion that have neither `companion.toml` nor persona files, and are none.
     pub skipped: Vec<(CompanionId, PathBuf)>,
     /// Everything else in the folder.
@@ -81,13 +83,13 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
 }
 
 impl Roster {
-    /// Reads the folder, or the built-in companions if it does not exist.
+    /// Reads the folder, or the built-in companions if it does not exist. `problems` get what is wrong with the folder as a whole.
     pub(super) fn read(folder: &FilePath, settings: &Settings, problems: &mut Vec<Located>) -> Self {
         if !is_there(folder) {
             let mut roster = Self::empty(Origin::BuiltIn);
             for (stem, text) in BUILT_IN {
                 let card = CardFiles { file: format!("built-in companion {stem}"), text: Ok(text.to_owned()), persona: None };
-                roster.take(stem, card, settings, problems);
+                roster.take(stem, card, settings);
             }
             return roster;
         }
@@ -105,24 +107,33 @@ impl Roster {
             let Some(stem) = stem.and_then(|stem| stem.to_str()).filter(|stem| check_id(stem).is_ok()) else {
                 let ending = if is_folder { "" } else { ", then .toml" };
                 let message = format!("is not named after an id; name it with 1 to 32 letters, digits, _ or -{ending}");
-                problems.push(Located::at(name.escape_debug().to_string(), message));
+                roster.broken.push(Located::at(name.escape_debug().to_string(), message));
                 continue;
             };
             // The folder comes before the file.
             if roster.knows(&stem.into()) {
                 let other = folder.join(stem).display().to_string();
-                problems.push(Located::at(name, format!("and the folder {other} are both the companion {stem}; remove one")));
+                roster
+                    .broken
+                    .push(Located::at(name, format!("and the folder {other} are both the companion {stem}; remove one")));
                 continue;
             }
             let card =
                 if is_folder { folder::card(&path) } else { CardFiles { file: name, text: read_text(&path), persona: None } };
-            roster.take(stem, card, settings, problems);
+            roster.take(stem, card, settings);
         }
         roster
     }
 
     const fn empty(origin: Origin) -> Self {
-        Self { companions: BTreeMap::new(), origin, invalid: Vec::new(), skipped: Vec::new(), others: Vec::new() }
+        Self {
+            companions: BTreeMap::new(),
+            origin,
+            invalid: Vec::new(),
+            broken: Vec::new(),
+            skipped: Vec::new(),
+            others: Vec::new(),
+        }
     }
 
     /// What `tertulia check` says about personas that decisions do not show in full, and about briefs that nothing needs.
@@ -232,9 +243,10 @@ impl Roster {
         format!("= {:?} is not a companion; the companions are: {}", shortened(id.as_str()), self.listed())
     }
 
-    fn take(&mut self, stem: &str, card: CardFiles, settings: &Settings, problems: &mut Vec<Located>) {
+    /// Adds a companion, unless its files have errors.
+    fn take(&mut self, stem: &str, card: CardFiles, settings: &Settings) {
         let id = CompanionId::from(stem);
-        let problems_before = problems.len();
+        let mut problems = Vec::new();
         let CardFiles { file, text, persona } = card;
         let persona = persona.transpose().map_err(|found| problems.extend(found)).ok().flatten();
         let companion = text
@@ -242,11 +254,12 @@ impl Roster {
             .and_then(|text| Layer::file(&file, &text))
             .map_err(|problem| problems.push(problem))
             .ok()
-            .and_then(|layer| companion_in(layer, stem, persona, settings, problems));
+            .and_then(|layer| companion_in(layer, stem, persona, settings, &mut problems));
         match companion {
-            Some(companion) if problems.len() == problems_before => drop(self.companions.insert(id, companion)),
+            Some(companion) if problems.is_empty() => drop(self.companions.insert(id, companion)),
             _ => self.invalid.push(id),
         }
+        self.broken.extend(problems);
     }
 
     /// The first companions by id that share no name, so that they can be in one guild.

@@ -416,7 +416,7 @@ impl Folder {
     }
 
     fn load(&self) -> Result<Loaded, Problems> {
-        load(&self.sources)
+        load(&self.sources).and_then(Loaded::complete)
     }
 
     /// The problems, with places relative to the folder.

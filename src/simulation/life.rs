@@ -164,7 +164,7 @@ impl Life {
             root: root.get_cell(),
             store,
         });
-        loading::load_rooms(&context, &[]).await.map_err(|error| error.to_string())?;
+        loading::load_rooms(&context, &[], false).await.map_err(|error| error.to_string())?;
         startup_log::note(&context).await;
         if props.store.has_unfinished_work() {
             stage.reach("unfinished work resumed at the start");

@@ -71,10 +71,10 @@ fn every_text_is_used_and_every_used_text_exists() {
 
 #[test]
 fn a_text_is_filled_in_once() {
-    let say = |count: u32| Language::English.say("base.minutes", &[("count", &count)]);
+    let say = |count: u32| Language::English.say("messages.deleted", &[("count", &count)]);
 
-    assert_eq!((say(1).as_str(), say(3).as_str()), ("1 minute", "3 minutes"));
-    assert_eq!(Language::German.say("base.and", &[("before", &"{last}"), ("last", &"Ben")]), "{last} und Ben");
+    assert_eq!((say(1).as_str(), say(3).as_str()), ("A message was deleted", "3 messages were deleted"));
+    assert_eq!(Language::German.say("compose.replying", &[("who", &"{text}"), ("text", &"Hallo")]), "Antwort an {text}: Hallo");
     assert_eq!(Language::English.say("no.such.key", &[]), "no.such.key");
 }
 

@@ -19,7 +19,7 @@ test('a companion that has left keeps its name', async t => {
   await page.locator('.card', { hasText: 'Aria' }).waitFor();
 
   await page.locator('.chat-message.companion', { hasText: 'I am.' }).waitFor();
-  await page.getByText('Bruno, Yan and Zedekiah left').waitFor();
+  await page.getByText('Bruno, Yan, and Zedekiah left').waitFor();
 
   assert.deepEqual(await texts(page.locator('.chat-message.companion header .who')), ['Zedekiah']);
   assert.deepEqual(await cards(page), ['Aria']);
@@ -42,7 +42,7 @@ test('after the loop guard nobody is shown as wanting to speak', async t => {
   assert.deepEqual(await page.locator('.log, .cards').getByText('wants to speak').count(), 0);
   await page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words', { hasText: 'too often in a row' }).waitFor();
   const round = await texts(page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words'));
-  assert.deepEqual(round, [`Round on “yan, are you there?” by Ben: Yan 5 · Zed – listens · nobody speaks · companions had spoken too often in a row`]);
+  assert.deepEqual(round, [`Round on “yan, are you there?” by Ben: Yan 5 · Zed – listens · Nobody speaks · companions had spoken too often in a row`]);
 });
 
 test('an external companion that has ended the conversation is not shown as listening', async t => {
@@ -61,4 +61,20 @@ test('an external companion that has ended the conversation is not shown as list
   assert.deepEqual(await texts(round.locator('.line-words')), [`Round on “yan, zed, are you there?” by Ben: Yan 5 ★ · Zed ends the conversation · called upon`]);
   const card = page.locator('.card', { has: page.locator('.who', { hasText: 'Zed' }) });
   assert.match((await texts(card.locator('.card-now')))[0], /^conversation ended/u);
+});
+
+test('a companion with another name has it in pages that are open', async t => {
+  const room = await it.server.room({ externals: [{ id: 'zed', name: 'Zedekiah' }] });
+  const live = await it.watch(t, room);
+  const message = await it.server.say(room, 'Zedekiah, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.speak('zed', message, 'I am.');
+  const page = await it.open(t, room);
+  await page.locator('.card', { hasText: 'Zedekiah' }).waitFor();
+
+  await it.server.room({ id: room, externals: [{ id: 'zed', name: 'Zora' }] });
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+
+  await page.locator('.chat-message.companion header .who', { hasText: 'Zora' }).waitFor();
+  assert.deepEqual(await cards(page), ['Zora']);
 });

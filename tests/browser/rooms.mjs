@@ -23,6 +23,18 @@ test('a new room does not replace one with the same name', async t => {
   await page.locator('.room[data-room=taken][aria-current]').waitFor();
 });
 
+test('in a new room the message field has the focus', async t => {
+  const page = await it.open(t, 'lobby');
+  await page.locator('.room[aria-current]').waitFor();
+
+  await page.getByRole('button', { name: '+ New room' }).click();
+  await page.getByLabel('Room name').fill('harbour');
+  await page.getByRole('button', { name: 'Create' }).click();
+
+  await page.locator('.room[data-room=harbour][aria-current]').waitFor();
+  await page.locator('#message:focus').waitFor();
+});
+
 test('a room without companions says why nobody answers, and what to do', async t => {
   const room = await it.server.room();
   await it.server.say(room, 'Is anybody here?');

@@ -42,6 +42,7 @@ const FILES: &[(&str, &[u8])] = files![
     "compose.js",
     "dialogs.css",
     "dialogs.js",
+    "discord.js",
     "dom.js",
     "entries.js",
     "find.js",

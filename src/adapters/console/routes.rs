@@ -13,7 +13,9 @@ use super::body::Json;
 use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
-use super::{Shared, external, guard, health, keeping, live, messages, metrics, models, page, records, rooms, usage, voice};
+use super::{
+    Shared, external, guard, health, keeping, live, messages, metrics, models, overview, page, records, rooms, usage, voice,
+};
 use crate::ports::backend::keeping::BackedUp;
 
 pub(super) fn routes(console: Shared) -> Router {
@@ -32,6 +34,7 @@ pub(super) fn api() -> Api {
     Api::default()
         .get("/api/openapi.json", openapi::served, "Return this description", &[200], &[])
         .producing::<Map<String, Value>>("application/json")
+        .get("/api/overview", overview::get, "Return what a page shows when it is opened", &[200], &[])
         .get("/api/rooms", rooms::list, "List all rooms", &[200], &[])
         .post("/api/rooms", rooms::create, "Create a room with an id that is made from its title", &[201], &[409])
         .get("/api/rooms/{room}", rooms::get, "Return one room", &[200], &[404])

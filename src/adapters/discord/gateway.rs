@@ -173,7 +173,7 @@ impl Port for Gateway {
     async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
         let shared = &self.0;
         let (info, _) = tokio::join!(shared.starts.refresh(), shared.load_application());
-        shared.statuses.set_gateway_error(info.as_ref().err().cloned());
+        shared.statuses.set_gateway_error(info.as_ref().err().cloned(), shared.parts.clock.now());
         match (info, shared.shards) {
             (Ok(_), Some(shards)) => Ok(shards),
             (Ok(info), None) => Ok(info.shards),

@@ -23,12 +23,12 @@ pub struct Quarantine {
     pub messages: Vec<DeadLetter>,
     /// Companions whose folder was skipped at the last reload, ordered by id.
     pub companions: Vec<SkippedCompanion>,
-    /// The last reload of the settings, if it failed and nothing was changed.
+    /// What was wrong at the last reload, or at the start: what it is about was left as it was, or left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reload: Option<FailedReload>,
 }
 
-/// A reload of the settings that failed, so that those before it stay in force.
+/// A reload of the settings, or a start, with errors. What they are about stays as it was; at a start it is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailedReload {
     pub at: Stamp,

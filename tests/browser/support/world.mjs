@@ -28,7 +28,8 @@ async function serveFromDisk(context, url) {
     async route => {
       const name = new URL(route.request().url()).pathname.replace(/^\/(page\/)?/u, '') || 'index.html';
       const asked = route.request().headers()['accept-language'] ?? '';
-      const language = asked.startsWith('de') ? 'de' : 'en';
+      const chosen = (await context.cookies(url)).find(cookie => cookie.name === 'language')?.value;
+      const language = chosen ?? (asked.startsWith('de') ? 'de' : 'en');
       const texts = await readFile(join(FOLDER, `../../../texts/${language}.json`), 'utf8');
       const fill = html => html.replace('lang="en"', `lang="${language}"`).replaceAll(/\{([\w.]+)\}/gu, (_, key) => key.split('.').reduce((inner, part) => inner[part], JSON.parse(texts)));
       const body = name === 'en.json' ? texts : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));

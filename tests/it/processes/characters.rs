@@ -23,7 +23,7 @@ async fn the_folder_of_a_companion_is_reloaded_and_a_wrong_file_in_it_changes_no
     let second = decision(&model, 1).await;
     premises.write_companion_file("aria", "3-bytes.md", b"\xff");
     server.signal("HUP").await;
-    let line = server.logs("nothing was changed").await;
+    let line = server.logs("stays as it was").await;
     server.rest("lobby").await;
     server.say("lobby", "Ana", "Aria, and then?").await;
     let third = decision(&model, 2).await;

@@ -192,7 +192,7 @@ async fn outside_text_forges_no_log_line_and_controls_no_terminal() {
         premises.write_companion("eve", &format!("name = {}\ninterjection = {}\n", json!(HOSTILE), json!(HOSTILE)));
         premises.write_companion("e\nforged", "name = \"Eve\"\n");
         server.signal("HUP").await;
-        server.logs_many("the settings have errors", 3).await;
+        server.logs_many("not reloaded", 3).await;
         let checked = premises.run(&["check"]).await;
         fs::remove_dir_all(premises.path().join("config/companions")).expect("a folder");
         shown += &format!("{}{}", checked.stdout, checked.stderr);
@@ -207,7 +207,7 @@ async fn outside_text_forges_no_log_line_and_controls_no_terminal() {
         for line in log.lines() {
             assert!(is_log_line(line, form), "{line:?}");
             // The log never quotes people, models or programs. It quotes an operator's settings, with the file.
-            assert!(!line.contains("forged") || line.contains("the settings have errors"), "{line:?}");
+            assert!(!line.contains("forged") || line.contains("not reloaded"), "{line:?}");
         }
     }
 }

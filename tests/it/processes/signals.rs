@@ -33,7 +33,7 @@ async fn companions_are_reloaded_without_a_restart_and_a_failed_reload_changes_n
     policies.push(policy(&server).await);
     premises.write_companion("aria", &QUICK.replace("average", "chatty"));
     server.signal("HUP").await;
-    let wrong = server.logs("nothing was changed").await;
+    let wrong = server.logs("stays as it was").await;
     policies.push(policy(&server).await);
     let shown = server.get("/api/quarantine").await["reload"]["problems"][0].clone();
     // A pipe blocks neither the reload nor the shutdown.
@@ -42,7 +42,7 @@ async fn companions_are_reloaded_without_a_restart_and_a_failed_reload_changes_n
     let created = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo can be run");
     assert!(created.success());
     server.signal("HUP").await;
-    server.logs_many("nothing was changed", 2).await;
+    server.logs_many("stays as it was", 2).await;
     let pipe = server.logs("is not a regular file").await;
     std::fs::remove_file(&fifo).expect("the pipe can be removed");
     server.signal("HUP").await;
@@ -54,6 +54,28 @@ async fn companions_are_reloaded_without_a_restart_and_a_failed_reload_changes_n
     assert!(shown.as_str().is_some_and(|text| text.contains("aria.toml") && text.contains("chatty")), "{shown}");
     assert_eq!(after, Value::Null);
     assert!(wrong.contains("chatty") && pipe.contains("bruno.toml"), "{wrong}\n{pipe}");
+}
+
+#[tokio::test]
+async fn a_companion_with_errors_is_left_out_and_keeps_nobody_else_from_starting() {
+    let premises = Premises::new().with_companion("aria", QUICK).with_companion("bruno", "interjection = \"loud\"\n");
+    premises.run(&["check"]).await.exits_with(2);
+    let server = premises.start().await;
+    let ids = async || {
+        let companions = server.get("/api/companions").await["companions"].clone();
+        companions.as_array().expect("a list").iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
+    };
+
+    let at_first = ids().await;
+    let shown = server.get("/api/quarantine").await["reload"]["problems"][0].clone();
+    premises.write_companion("bruno", QUICK);
+    server.signal("HUP").await;
+    server.logs("companions were reloaded").await;
+    let mended = ids().await;
+    server.stop().await;
+
+    assert_eq!((at_first, mended), (vec![Value::from("aria")], vec![Value::from("aria"), Value::from("bruno")]));
+    assert!(shown.as_str().is_some_and(|text| text.contains("bruno.toml") && text.contains("loud")), "{shown}");
 }
 
 async fn policy(server: &Server) -> Value {

@@ -3,6 +3,7 @@
 import { isStopped, stopReason } from './floor.js';
 import { outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
+import { t } from './texts.js';
 import * as words from './words.js';
 
 const outcomeOf = (room, round) => (round ? outcomeSentence(room, round) : '');
@@ -16,23 +17,23 @@ export function announcement(room, e, me) {
     case 'decision':
       // Decisions of a round are announced when the round ends, and stopped replies by themselves.
       if (e.decision !== 'NO' || e.reason === 'cancelled' || e.reason === 'backchannel' || room.rounds.some(round => round.ballots.get(e.companion)?.entry?.seq === e.seq)) return '';
-      if (e.reason === 'loop_guard') return 'The companions have spoken several times in a row, and wait for a person.';
-      return words.wasAsked(e) || room.companions.size < 2 ? `${who()} stays silent: ${e.why || words.reason(e.reason)}` : '';
+      if (e.reason === 'loop_guard') return t('meters.reached', { count: Math.max(room.guard.streak, room.guard.maxStreak) });
+      return words.wasAsked(e) || room.companions.size < 2 ? t('decisions.silent', { who: who(), why: e.why || words.reason(e.reason) }) : '';
     case 'round':
       return outcomeOf(room, room.rounds.findLast(round => round.message === e.message_id));
     case 'held_selected':
       return outcomeOf(room, room.rounds.findLast(round => round.selected === e.selected));
     case 'replanned':
     case 'extended':
-      return `${who()} begins again.`;
+      return t('remarks.again', { who: who() });
     case 'floor_expired':
-      return `${who()} writes on; others may speak.`;
+      return t('remarks.floor_expired', { who: who() });
     case 'closing':
-      return `${who()} ${words.step(e.to, e.cause)}.`;
+      return t(words.step(e.to, e.cause), { who: who(), count: 1 }) + words.cause(e.cause);
     case 'error':
-      return `${who()}: ${words.error(e.error, room.companions.get(e.companion)?.isExternal)}`;
+      return `${who()}: ${words.error(e.error)}`;
     case 'failed':
-      return isStopped(e) ? `${who()} stopped: ${stopReason(room, e.message)}.` : `${who()}’s reply failed.`;
+      return isStopped(e) ? t('decisions.stopped_who', { who: who(), why: stopReason(room, e.message) }) : t('decisions.reply_failed_said', { who: who() });
     default:
       return '';
   }

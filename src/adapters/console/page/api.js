@@ -1,13 +1,14 @@
 // The server's HTTP interface, one function for each request.
 
-// The server's detail about these fields starts with a verb, so the field is named here.
+import { t } from './texts.js';
+
+// The server's detail about these fields starts with a verb, in English, so the field is named here.
 const FIELDS = { text: 'the message', from: 'the name', base_url: 'the address', api_key: 'the API key' };
 
 // A refusal, in the server's words. Status 0 means that there was no answer.
 export class Problem extends Error {
   constructor({ title, detail, status }) {
-    super(detail || title || 'The server gave no reason.');
-    this.title = title || 'Refused';
+    super(detail || title || t('problems.no_reason'));
     this.status = status ?? 0;
   }
 
@@ -27,7 +28,7 @@ async function call(method, path, body) {
       cache: 'no-store',
     });
   } catch {
-    throw new Problem({ title: 'No connection', detail: 'The server cannot be reached.', status: 0 });
+    throw new Problem({ detail: t('problems.unreachable'), status: 0 });
   }
   if (response.status === 401) {
     location.assign('/signin');

@@ -1,37 +1,39 @@
-// What needs an operator: quarantined guilds, suspended rooms, dead letters and lost companions. The header shows how many there are, and a dialog lists each with
-// what can be done about it.
+// What needs an operator: quarantined guilds, suspended rooms, dead letters, lost companions and settings with errors. The header shows how many there are,
+// and a dialog lists each with what can be done about it.
 
 import * as api from './api.js';
 import { serverNow } from './clock.js';
 import { confirmed, dialog } from './dialogs.js';
 import { byId, el, name, plain, say } from './dom.js';
+import { pieces, t } from './texts.js';
 import * as words from './words.js';
 
 const POLL_MS = 30_000;
 
-const summary = ({ guilds, channels, messages, companions }) =>
+const summary = ({ guilds, channels, messages, companions, reload }) =>
   [
-    guilds.length ? `${words.count(guilds.length, 'server')} stopped after errors` : '',
-    channels.length ? `${words.count(channels.length, 'room')} stopped after errors` : '',
-    messages.length ? `${words.count(messages.length, 'message')} could not be handled` : '',
-    companions.length ? `${words.count(companions.length, 'companion')} not loaded` : '',
+    guilds.length ? t('attention.guilds', { count: guilds.length }) : '',
+    channels.length ? t('attention.rooms', { count: channels.length }) : '',
+    messages.length ? t('attention.messages', { count: messages.length }) : '',
+    companions.length ? t('attention.companions', { count: companions.length }) : '',
+    reload ? t('attention.settings') : '',
   ]
     .filter(Boolean)
     .join(' · ');
 
-const size = ({ guilds, channels, messages, companions }) => guilds.length + channels.length + messages.length + companions.length;
+const size = ({ guilds, channels, messages, companions, reload }) => guilds.length + channels.length + messages.length + companions.length + (reload ? 1 : 0);
 
-const nextRetry = until => `Next retry ${words.until(until, serverNow())}, at ${words.time(until)}.`;
+const nextRetry = until => t('attention.retry', { when: words.until(until, serverNow()), time: words.time(until) });
 
 // Keeps the button in the header up to date, and opens the dialog. `polled(isChanged)` is called after each request.
 export function attention({ showProblem, announce, polled }) {
   const button = byId('attention');
-  let current = { guilds: [], channels: [], messages: [], companions: [] };
+  let current = { guilds: [], channels: [], messages: [], companions: [], reload: null };
   let box = null;
   let list = null;
 
   // A button that changes an entry, and shows the problem if that fails. `question` is asked before.
-  function actionButton(label, title, run, question = null) {
+  function actionButton(label, run, { title = null, question = null } = {}) {
     const node = el('button', { class: question ? 'quiet-button danger' : 'solid', title }, label);
     node.addEventListener('click', async () => {
       if (question && !(await confirmed(label, question, label))) return;
@@ -53,9 +55,9 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, el('strong', null, name(id)), ` is stopped since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', null, pieces('attention.guild', { server: el('strong', null, name(id)), since: words.time(since) }), ' ', nextRetry(until)),
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Restart', 'Restart it now', () => api.release(id))),
+      el('p', { class: 'actions' }, actionButton(t('attention.restart'), () => api.release(id))),
     );
   }
 
@@ -63,9 +65,9 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, el('strong', null, name(room)), ' in ', name(guild), ` is stopped since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', null, pieces('attention.room', { room: el('strong', null, name(room)), server: name(guild), since: words.time(since) }), ' ', nextRetry(until)),
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Restart', 'Restart it now', () => api.release(id))),
+      el('p', { class: 'actions' }, actionButton(t('attention.restart'), () => api.release(id))),
     );
   }
 
@@ -75,39 +77,34 @@ export function attention({ showProblem, announce, polled }) {
       ({ messages }) => {
         const found = messages?.find(other => other.seq === seq);
         if (found) quote.replaceChildren(name(found.from, { class: 'who' }), `: ${found.text}`);
-        else say(quote, 'The text of this message is no longer on record.');
+        else say(quote, t('attention.text_gone'));
       },
-      () => say(quote, 'The text of this message cannot be read here.'),
+      () => say(quote, t('attention.text_unreadable')),
     );
     return el(
       'li',
       null,
-      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: its room failed ${words.times(attempts)}, last on ${words.moment(at)}.`),
+      el('p', null, pieces('attention.message', { number: el('strong', null, `#${seq}`), room: el('strong', null, name(room)), server: name(guild), count: attempts, at: words.moment(at) })),
       quote,
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Try again', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), 'The message stays in the history, and no companion ever considers it.')),
+      el('p', { class: 'actions' }, actionButton(t('base.try_again'), () => api.retry(id), { title: t('attention.try_again_about') }), actionButton(t('attention.drop'), () => api.drop(id), { question: t('attention.drop_question') })),
     );
   }
 
   const companionEntry = ({ id, folder }) => el('li', null, el('p', null, el('strong', null, name(id)), ': ', el('code', { dir: 'ltr' }, folder)));
 
+  const section = (what, entries) => (entries.length ? [el('h3', null, t(`attention_titles.${what}`)), el('p', { class: 'muted' }, t(`attention_about.${what}`)), el('ul', { class: 'entries' }, entries)] : []);
+
   function draw() {
     if (!list) return;
-    const { guilds, channels, messages, companions } = current;
+    const { guilds, channels, messages, companions, reload } = current;
     list.replaceChildren(
-      ...(guilds.length
-        ? [el('h3', null, 'Servers that are stopped after errors'), el('p', { class: 'muted' }, 'Each of these failed again and again, and is stopped for a while. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. Everything else keeps running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
-        : []),
-      ...(channels.length
-        ? [el('h3', null, 'Rooms that are stopped after errors'), el('p', { class: 'muted' }, 'Each of these rooms fails when it is restored from its record, or its record cannot be read; the reason is shown below. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. All other rooms keep running. If every restart fails, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
-        : []),
-      ...(messages.length
-        ? [el('h3', null, 'Messages that could not be handled'), el('p', { class: 'muted' }, 'Each of these messages made its room fail several times. That is a bug in tertulia: please report it. The conversation continues without these messages.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
-        : []),
-      ...(companions.length
-        ? [el('h3', null, 'Companions that were not loaded'), el('p', { class: 'muted' }, 'Each of these companions left its rooms at the last reload, because its folder has neither companion.toml nor persona files (*.md). Add them, or remove the folder, and send SIGHUP again.'), el('ul', { class: 'entries' }, companions.map(companionEntry))]
-        : []),
-      ...(size(current) ? [] : [el('p', null, 'Nothing needs your attention any more.')]),
+      ...section('guilds', guilds.map(guildEntry)),
+      ...section('rooms', channels.map(channelEntry)),
+      ...section('messages', messages.map(messageEntry)),
+      ...section('companions', companions.map(companionEntry)),
+      ...section('settings', (reload?.problems ?? []).map(problem => el('li', null, el('p', { class: 'detail', dir: 'auto' }, plain(problem))))),
+      ...(size(current) ? [] : [el('p', null, t('attention.none'))]),
     );
   }
 
@@ -116,9 +113,9 @@ export function attention({ showProblem, announce, polled }) {
     if (!answer) return;
     const before = JSON.stringify(current);
     const sizeBefore = size(current);
-    current = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [], companions: answer.companions ?? [] };
+    current = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [], companions: answer.companions ?? [], reload: answer.reload ?? null };
     button.hidden = size(current) === 0;
-    say(button, `${summary(current)} ▸ Details`);
+    say(button, t('attention.button', { what: summary(current) }));
     if (size(current) > sizeBefore) announce(`${summary(current)}.`);
     const isChanged = JSON.stringify(current) !== before;
     if (isChanged) draw();
@@ -127,7 +124,7 @@ export function attention({ showProblem, announce, polled }) {
 
   button.addEventListener('click', () => {
     list = el('div', { class: 'attention-list' });
-    box = dialog('Needs attention', list);
+    box = dialog(t('attention.title'), list);
     box.addEventListener('close', () => {
       box = null;
       list = null;

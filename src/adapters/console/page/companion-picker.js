@@ -1,6 +1,7 @@
 // Chooses the companions of a room: a checkbox for each configured companion, and for each external one.
 
 import { el, name } from './dom.js';
+import { t } from './texts.js';
 
 const COMPANION_ID = /^[A-Za-z0-9_-]{1,64}$/u;
 
@@ -9,27 +10,27 @@ const externalMember = ({ id, name: ownName, aliases }) => ({ id, external: true
 
 // `configured` are the server's companions, `members` those in the room. Without `allowsExternal` no external companion can be added.
 // `chosen()` returns the members to send to the server, or throws an error whose message is shown.
-export function companionPicker(configured, members, legend, allowsExternal = true) {
+export function companionPicker(configured, members, allowsExternal = true) {
   const boxes = el('div', { class: 'boxes' });
-  const externalId = el('input', { class: 'external-id', maxlength: '64', autocomplete: 'off', spellcheck: 'false', placeholder: 'zed', 'aria-label': 'Id of an external companion' });
-  const addExternal = el('details', { class: 'external-more' }, el('summary', null, 'Add an external companion'), externalId);
+  const externalId = el('input', { class: 'external-id', maxlength: '64', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('picker.id'), placeholder: t('picker.id') });
+  const addExternal = el('details', { class: 'external-more' }, el('summary', null, t('picker.add')), externalId);
   const memberById = new Map(members.map(c => [c.id, c]));
 
   function box(c, isExternal) {
     const input = el('input', { type: 'checkbox', value: c.id, 'data-external': isExternal });
     input.checked = memberById.has(c.id);
-    return el('label', { class: 'box' }, input, ' ', name(c.name ?? c.id), isExternal ? [' ', el('span', { class: 'external' }, 'external')] : null);
+    return el('label', { class: 'box' }, input, ' ', name(c.name ?? c.id), isExternal ? [' ', el('span', { class: 'external' }, t('picker.external'))] : null);
   }
 
   const configuredIds = new Set(configured.map(c => c.id));
   boxes.append(...configured.map(c => box(c, Boolean(memberById.get(c.id)?.external))), ...members.filter(c => !configuredIds.has(c.id)).map(c => box(c, true)));
   return {
-    node: el('fieldset', { class: 'companion-picker' }, el('legend', null, legend), boxes, allowsExternal ? addExternal : null),
+    node: el('fieldset', { class: 'companion-picker' }, el('legend', null, t('picker.title')), boxes, allowsExternal ? addExternal : null),
     focus: () => (boxes.querySelector('input:checked') ?? boxes.querySelector('input'))?.focus(),
     chosen() {
       const chosen = [...boxes.querySelectorAll('input:checked')].map(input => (input.dataset.external === undefined ? input.value : externalMember(memberById.get(input.value) ?? { id: input.value })));
       const id = externalId.value.trim();
-      if (id && !COMPANION_ID.test(id)) throw new Error('A companion id consists of up to 64 letters, digits, dashes and underscores.');
+      if (id && !COMPANION_ID.test(id)) throw new Error(t('picker.id_problem'));
       if (id) chosen.push({ id, external: true });
       return chosen;
     },

@@ -5,6 +5,7 @@ import { el, glyph, name, say, svg } from './dom.js';
 import { floorHolder, isHeld, isStopped, lostTo, stopReason } from './floor.js';
 import { lastDecisions, nameOf } from './state.js';
 import { sentences } from './story.js';
+import { t } from './texts.js';
 import * as words from './words.js';
 
 const SLOW_MS = 6000;
@@ -64,7 +65,7 @@ function card(id, act) {
     node.toggleAttribute('data-open', open);
     head.setAttribute('aria-expanded', String(open));
   }
-  const external = el('span', { class: 'external', hidden: true, title: 'Played by an external program' }, 'external');
+  const external = el('span', { class: 'external', hidden: true, title: t('cards.external_about') }, t('cards.external'));
   const doing = el('span', { class: 'doing' });
   const stage = stageMark();
   const bar = el('span', { class: 'lull-bar', 'aria-hidden': 'true' }, el('span', { class: 'lull-left' }));
@@ -75,22 +76,22 @@ function card(id, act) {
   const explanation = el('div', { class: 'explanation', hidden: true });
   const level = el(
     'select',
-    { title: 'How often it speaks without being asked', onchange: event => act.setLevel(id, event.target.value) },
+    { onchange: event => act.setLevel(id, event.target.value) },
     words.INTERJECTION_LEVELS.map(code => el('option', { value: code }, words.interjectionLevel(code))),
   );
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
-  const address = el('button', { class: 'quiet-button call', hidden: true, onclick: () => act.address(id) }, 'Address by name');
-  const why = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, 'Why silent?');
+  const address = el('button', { class: 'quiet-button call', hidden: true, onclick: () => act.address(id) }, t('cards.address'));
+  const why = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, t('cards.why_silent'));
   async function loadExplanation() {
     const answer = await act.why(id).catch(problem => ({ problem: problem.message }));
     const waiting = answer.waiting_for;
     explanation.replaceChildren(
       ...[
-        answer.problem ? el('p', { class: 'muted', dir: 'auto' }, `The explanation could not be loaded: ${answer.problem}`) : null,
-        waiting ? el('p', { dir: 'auto' }, waiting.retry_at ? `It will be asked again at ${words.second(waiting.retry_at)}, because ${external.hidden ? 'the model gave no answer' : 'its external program did not vote in time'}.` : `It is waiting for ${waiting.text}.`) : null,
-        answer.story?.length ? el('h3', null, answer.decision ? 'Last decision' : 'Last attempt') : null,
+        answer.problem ? el('p', { class: 'muted', dir: 'auto' }, t('base.not_loaded', { problem: answer.problem })) : null,
+        waiting ? el('p', { dir: 'auto' }, waiting.retry_at ? t(external.hidden ? 'cards.asked_again_at' : 'cards.asked_again_at_external', { time: words.second(waiting.retry_at) }) : t('cards.waiting_for', { what: waiting.text })) : null,
+        answer.story?.length ? el('h3', null, t(answer.decision ? 'cards.last_decision' : 'cards.last_attempt')) : null,
         sentences(answer.story),
-        answer.problem || waiting || answer.story?.length ? null : el('p', { class: 'muted' }, 'Nothing has happened yet.'),
+        answer.problem || waiting || answer.story?.length ? null : el('p', { class: 'muted' }, t('cards.nothing_yet')),
       ].filter(Boolean),
     );
   }
@@ -99,7 +100,7 @@ function card(id, act) {
     explanation.hidden = !opens;
     why.setAttribute('aria-expanded', String(opens));
     if (opens) {
-      explanation.replaceChildren(el('p', { class: 'muted' }, 'Loading…'));
+      explanation.replaceChildren(el('p', { class: 'muted' }, t('base.loading')));
       loadExplanation();
     }
   });
@@ -116,41 +117,38 @@ function card(id, act) {
     { class: 'card' },
     head,
     el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
-    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, 'Speaks '), level), address, pause, why), explanation),
+    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, pause, why), explanation),
   );
   return { node, head, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
 }
 
-const moreMessages = n => words.count(n, 'more message', 'more messages');
-
 // What the companion waits for, in words: the same that the ring and the bar show.
 function nextWords(room, companion, lullLeft) {
   const draft = room.drafts.get(companion.id);
-  if (companion.paused) return 'Ignores all messages until it is resumed.';
-  if (isClosed(companion) && companion.doing === 'listening') return companion.opensIn ? `Rejoins when addressed, or after ${words.byPeople(companion.opensIn)}.` : 'Rejoins when addressed.';
-  if (companion.doing === 'back_off') return 'It will be asked about the messages again.';
-  if (companion.doing === 'waiting_its_turn') return 'Was selected, and speaks in a moment.';
+  if (companion.paused) return t('cards.paused');
+  if (isClosed(companion) && companion.doing === 'listening') return words.rejoins(companion.opensIn);
+  if (companion.doing === 'back_off') return t('cards.asked_again');
+  if (companion.doing === 'waiting_its_turn') return t('cards.selected');
   if (companion.doing === 'wants_to_speak') {
     const holder = floorHolder(room);
-    return !isHeld(room, companion.id) ? 'Waiting for the other votes.' : holder ? `Waits until ${nameOf(room, holder)} has spoken.` : 'Waits until the floor is free.';
+    return !isHeld(room, companion.id) ? t('cards.waits_votes') : holder ? t('cards.waits_for', { who: nameOf(room, holder) }) : t('cards.waits_free');
   }
-  if (companion.doing === 'speaking' && draft?.isStopped) return 'Begins again in a moment.';
-  if (companion.doing === 'speaking' && draft?.isLate) return 'Writes on; others may speak.';
-  if (companion.doing !== 'listening') return companion.trigger ? `Because ${words.trigger(companion.trigger)}.` : '';
+  if (companion.doing === 'speaking' && draft?.isStopped) return t('cards.begins_again');
+  if (companion.doing === 'speaking' && draft?.isLate) return t('cards.writes_on');
+  if (companion.doing !== 'listening') return companion.trigger ? t('cards.because', { why: words.trigger(companion.trigger) }) : '';
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
-  const parts = [];
-  if (missing !== null && missing > 0 && companion.messageCount > 0) parts.push(moreMessages(missing));
-  if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.max(1, Math.round(lullLeft / 1000))} s of silence`);
+  const counts = missing !== null && missing > 0 && companion.messageCount > 0;
+  const isQuiet = lullLeft !== null && lullLeft > 0;
   const speaker = lostTo(room, companion.id);
-  if (speaker) return `Will be asked again once ${nameOf(room, speaker)} has spoken.`;
-  if (!parts.length) return 'Waiting for someone to talk.';
-  return `Thinks about speaking after ${parts.join(', or ')}.`;
+  if (speaker) return t('cards.asked_again_after', { who: nameOf(room, speaker) });
+  if (!counts && !isQuiet) return t('cards.waits');
+  return t(counts && isQuiet ? 'cards.thinks_after_both' : counts ? 'cards.thinks_after_messages' : 'cards.thinks_after_silence', { count: missing, secs: `${Math.max(1, Math.round(lullLeft / 1000))} s` });
 }
 
 function doingWords(companion, now) {
   const since = Date.parse(companion.since);
   const elapsed = Number.isFinite(since) ? now - since : null;
-  const slow = companion.isExternal ? 'its program is slow' : 'the model is slow';
+  const slow = t(companion.isExternal ? 'cards.slow_external' : 'cards.slow');
   switch (companion.doing) {
     case 'asked':
       return elapsed === null ? words.doing('asked') : `${words.doing('asked')} · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ` · ${slow}` : ''}`;
@@ -158,14 +156,14 @@ function doingWords(companion, now) {
       return elapsed === null ? words.doing('speaking') : `${words.doing('speaking')} · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ` · ${slow}` : ''}`;
     case 'back_off': {
       const left = Date.parse(companion.retryAt) - now;
-      return `${words.doing('back_off')} · ${left > 0 ? `retry in ${words.seconds(left)}` : 'retrying'}`;
+      return `${words.doing('back_off')} · ${left > 0 ? t('cards.retry_in', { secs: words.seconds(left) }) : t('cards.retrying')}`;
     }
     case 'waiting_its_turn': {
       const left = Date.parse(companion.speakAt) - now;
       return `${words.doing('waiting_its_turn')}${left > 0 ? ` · ${words.seconds(left)}` : ''}`;
     }
     case 'listening':
-      return isClosed(companion) ? '' : 'listening';
+      return isClosed(companion) ? '' : words.doing('listening');
     default:
       return words.doing(companion.doing);
   }
@@ -185,8 +183,8 @@ export function companionCards(root, { tone, act }) {
           const isDecision = entry.kind === 'decision';
           const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
           const wasStopped = isStopped(entry);
-          const answer = wasStopped ? 'stopped' : ({ error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind);
-          const quote = wasStopped ? stopReason(room, entry.stopMessage) : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
+          const answer = t(wasStopped ? 'decisions.stopped' : ({ error: 'decisions.no_answer', failed: 'decisions.reply_failed' }[entry.kind] ?? (entry.yes ? 'base.yes' : 'base.no')));
+          const quote = wasStopped ? stopReason(room, entry.stopMessage) : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text));
           return el(
             'li',
             null,
@@ -239,11 +237,11 @@ export function companionCards(root, { tone, act }) {
         say(parts.settings, ownSettings);
         say(parts.title, companion.name);
         parts.circle.set(companion.messageCount, companion.threshold);
-        say(parts.about, `: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);
-        parts.level.setAttribute('aria-label', `How often ${companion.name} speaks`);
+        say(parts.about, `: ${companion.threshold === null ? t('cards.heard', { count: companion.messageCount }) : t('cards.heard_of', { heard: companion.messageCount, count: companion.threshold })}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? t('cards.external_about') : ''].filter(Boolean).join(', ')}`);
+        parts.level.setAttribute('aria-label', t('cards.speaks_how_often', { who: companion.name }));
         if (document.activeElement !== parts.level) parts.level.value = companion.interjection;
         parts.pause.setAttribute('aria-pressed', String(companion.paused));
-        say(parts.pause, companion.paused ? 'Resume' : 'Pause');
+        say(parts.pause, t(companion.paused ? 'cards.resume' : 'cards.pause'));
         parts.stateChanged(`${companion.doing} ${companion.messageCount} ${companion.threshold} ${companion.lullAt} ${companion.closing}`);
         drawDecisions(parts, room, companion, now);
         tickOne(room, companion, parts, now);

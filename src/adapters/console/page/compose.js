@@ -6,6 +6,7 @@ import { confirmed } from './dialogs.js';
 import { byId, el, name, plain, say } from './dom.js';
 import { load, store } from './storage.js';
 import { mention } from './mention.js';
+import { pieces, t } from './texts.js';
 
 // `me()` is the speaker, `isNew()` whether that person has never chosen a name, `speakAs(name)` changes it, `mayWrite()` is whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
 // refusal, and `sent()` is called after a message was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
@@ -16,9 +17,9 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   const about = byId('compose-about');
   const how = byId('compose-how');
   const way = (label, on) => el('button', { type: 'button', onclick: () => choose(on) }, label);
-  const sayWay = way('Voice', true);
-  const writeWay = way('Text', false);
-  how.replaceChildren(el('span', { class: 'muted' }, 'Send as: '), sayWay, writeWay);
+  const sayWay = way(t('call.aloud'), true);
+  const writeWay = way(t('call.text'), false);
+  how.replaceChildren(el('span', { class: 'muted' }, `${t('call.send_as')} `), sayWay, writeWay);
   const speaker = byId('compose-as');
   const nameRow = byId('your-name');
   const nameField = byId('your-name-field');
@@ -45,9 +46,9 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
 
   // What the message is about, or why there can be none.
   function context() {
-    if (room()?.isDeleted) return `The room ${room().id} was deleted, so nothing can be sent.${field.value ? ' What you typed stays here until you open another room.' : ''}`;
-    if (editing) return ['Editing a message by ', name(editing.from), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, 'Delete')];
-    return replying ? ['Replying to ', name(replying.name), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))] : null;
+    if (room()?.isDeleted) return `${t('compose.gone', { room: room().id })}${field.value ? ` ${t('compose.gone_typed')}` : ''}`;
+    if (editing) return [pieces('compose.editing', { who: name(editing.from) }), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, t('base.delete'))];
+    return replying ? pieces('compose.replying', { who: name(replying.name), text: el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80)) }) : null;
   }
 
   // An edit or a reply is always written.
@@ -66,8 +67,8 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
     sayWay.setAttribute('aria-pressed', String(isOn));
     writeWay.setAttribute('aria-pressed', String(!isOn));
     form.classList.toggle('aloud', isOn);
-    say(byId('send-words'), isOn ? 'Say' : 'Send');
-    field.placeholder = isOn ? 'Type what to say aloud' : 'Write a message';
+    say(byId('send-words'), t(isOn ? 'call.say' : 'compose.send'));
+    field.placeholder = t(isOn ? 'call.say_placeholder' : 'compose.placeholder');
     return isOn;
   }
 
@@ -79,13 +80,13 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
     byId('send').disabled = isDeleted;
     const shown = context();
     about.hidden = !shown;
-    about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
+    about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t('base.cancel_esc'))] : []));
     speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
     if (nameRow.hidden === asks) steady(() => (nameRow.hidden = !asks));
     // In the call people are known by the name with which they joined.
     speaker.hidden = asksName || isOn;
-    speaker.setAttribute('aria-label', `Your name: ${me()}. Change it`);
+    speaker.setAttribute('aria-label', t('compose.name_is', { name: me() }));
     if (document.activeElement !== nameField) nameField.value = me();
   }
 
@@ -128,7 +129,7 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   async function remove(entry) {
     const { id } = room();
     const beginning = entry.text.length > 80 ? `${entry.text.slice(0, 80)}…` : entry.text;
-    if (!(await confirmed('Delete this message', `“${plain(beginning)}” is deleted for everybody, and no companion reads it any more.`, 'Delete'))) return;
+    if (!(await confirmed(t('compose.delete_title'), t('compose.delete_question', { text: plain(beginning) }), t('base.delete')))) return;
     cancel();
     await api.deleteMessage(id, entry.seq).catch(showProblem);
   }

@@ -1,6 +1,7 @@
 // Searches the messages; `/` opens it. Older pages are loaded as needed.
 
 import { byId, say } from './dom.js';
+import { t } from './texts.js';
 
 // `room()` is the room shown; `older()` loads a page; `show(search, key)` marks the words and goes to an entry.
 export function find({ room, older, show, onClose }) {
@@ -17,7 +18,7 @@ export function find({ room, older, show, onClose }) {
   };
 
   function showMatch(found, i) {
-    say(count, input.value.trim() ? (found.length ? `${found.length - i} of ${found.length}${room().complete ? '' : '+'}` : 'No matches') : '');
+    say(count, input.value.trim() ? (found.length ? t(room().complete ? 'find.of' : 'find.of_more', { at: found.length - i, count: found.length }) : t('find.none')) : '');
     show(input.value.trim().toLowerCase() || null, found[i]?.key ?? null);
   }
 
@@ -29,7 +30,7 @@ export function find({ room, older, show, onClose }) {
     let i = found.findIndex(entry => entry.key === at);
     i = i < 0 ? found.length - 1 : i + step;
     while (i < 0 && input.value.trim() && !room().complete) {
-      say(count, 'Searching older messages…');
+      say(count, t('find.searching'));
       const before = found.length;
       if (!(await older()) || current !== searches || form.hidden) break;
       found = matches();

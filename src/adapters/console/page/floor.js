@@ -2,6 +2,7 @@
 
 import { setDoing } from './companion.js';
 import { isUnderWay } from './round-state.js';
+import { t } from './texts.js';
 
 // Whether it voted to speak in a round that is still open.
 export const isVotingIn = (room, companion) => room.rounds.some(round => round.phase === 'open' && round.ballots.get(companion)?.entry?.yes);
@@ -38,7 +39,7 @@ export const isStopped = failed => failed.error === 'cancelled' && failed.kind !
 export const messageOf = (room, seq) => (room.deleted.has(seq) ? null : (room.seen.get(`m${seq}`) ?? null));
 
 // The name of the person whose message stopped a reply.
-export const stoppedBy = (room, seq) => messageOf(room, seq)?.from ?? 'a person';
+const stoppedBy = (room, seq) => messageOf(room, seq)?.from ?? t('messages.somebody');
 
 // Why a reply was stopped: by a message, or by the button.
-export const stopReason = (room, seq) => (Number.isFinite(seq) ? `${stoppedBy(room, seq)} asked to stop` : 'somebody pressed Stop');
+export const stopReason = (room, seq) => (Number.isFinite(seq) ? t('stopped.by_person', { who: stoppedBy(room, seq) }) : t('stopped.by_button'));

@@ -1,34 +1,10 @@
 // What companions did with what was said last, in one sentence for people: who answered, who stayed out, and why. The rest is behind “Details”.
 
 import { el, name } from './dom.js';
+import { messageOf } from './floor.js';
 import { nameOf } from './state.js';
+import { has, listed, pieces } from './texts.js';
 import * as words from './words.js';
-
-// Why a companion answered, by the trigger of its decision.
-const ANSWERED = {
-  direct_address: ['it was spoken to', 'they were spoken to'],
-  turn: ['it had something to add', 'they had something to add'],
-  interjection: ['it had something to say', 'they had something to say'],
-  lull: ['it was quiet for a while', 'it was quiet for a while'],
-  silence: ['nobody had said anything for long', 'nobody had said anything for long'],
-  event: ['something happened', 'something happened'],
-};
-
-// Why a companion stayed out, by the reason of its decision.
-const STAYED_OUT = {
-  model_no: ['it had nothing to add', 'they had nothing to add'],
-  external: ['it had nothing to add', 'they had nothing to add'],
-  unreadable: ['its model cannot be used to decide when to speak', 'their model cannot be used to decide when to speak'],
-  other_addressed: ['that was meant for somebody else', 'that was meant for somebody else'],
-  budget: ['its limit for now is used up', 'their limit for now is used up'],
-  unpostable: ['it cannot write here', 'they cannot write here'],
-  loop_guard: ['companions wait for a person now', 'companions wait for a person now'],
-  closed: ['it has said goodbye', 'they have said goodbye'],
-  paused: ['it is paused', 'they are paused'],
-  cancelled: ['somebody asked to stop', 'somebody asked to stop'],
-  overflow: ['there was too much to read', 'there was too much to read'],
-  stale: ['that was too long ago', 'that was too long ago'],
-};
 
 // The sentences by what they say, each with its companions, in the order in which they were decided. `all` are the decisions and rounds behind one line,
 // `next` what follows them. Who wanted to answer and did not is not said to have answered.
@@ -44,23 +20,51 @@ export function happened(all, next = null) {
     }
   }
   const found = new Map();
-  const add = (companion, verb, causes) => {
-    const key = `${verb} ${causes}`;
-    found.set(key, { verb, causes, companions: [...(found.get(key)?.companions ?? []), companion] });
-  };
+  const add = (companion, key, error = null) => found.set(key + error, { key, error, companions: [...(found.get(key + error)?.companions ?? []), companion] });
   for (const [companion, entry] of last) {
-    if (entry.kind === 'error') add(companion, 'could not decide', [words.error(entry.error), words.error(entry.error)]);
+    if (entry.kind === 'error') add(companion, 'stayed_out.error', entry.error);
     else if (!entry.yes) {
-      if (STAYED_OUT[entry.reason]) add(companion, 'stayed out', STAYED_OUT[entry.reason]);
-    } else if (spoke.has(companion)) add(companion, 'answered', ANSWERED[entry.record?.trigger] ?? ANSWERED.turn);
+      if (entry.reason === 'loop_guard') add(companion, 'meters.reached');
+      else if (has(`stayed_out.${entry.reason}`)) add(companion, `stayed_out.${entry.reason}`);
+    } else if (spoke.has(companion)) add(companion, has(`answered.${entry.record?.trigger}`) ? `answered.${entry.record.trigger}` : 'answered.turn');
   }
-  return [...found.values()].sort((one, other) => (other.verb === 'answered') - (one.verb === 'answered'));
+  return [...found.values()].sort((one, other) => other.key.startsWith('answered.') - one.key.startsWith('answered.'));
 }
 
-export function drawHappened(view, { all, next }) {
-  const sentences = happened(all, next).map(({ verb, causes, companions }) => {
-    const who = words.listed(companions.map(companion => name(nameOf(view.room, companion), { class: 'who', 'data-tone': view.tone(companion) })));
-    return [who, ` ${verb}, because ${causes[companions.length > 1 ? 1 : 0]}. `];
+// The companions that were spoken to in `message`, by what they decided.
+export function addressed(room, all, heard) {
+  const decided = all.flatMap(entry => (entry.kind === 'round' ? [...entry.ballots.values()].map(ballot => ballot.entry) : [entry]));
+  const companions = decided.filter(entry => entry?.record?.trigger === 'direct_address').map(({ companion }) => companion);
+  const round = all.find(({ kind }) => kind === 'round');
+  return { companions: [...new Set(companions)], message: round ? messageOf(room, round.message) : heard };
+}
+
+// Which text says it best: with who spoke to whom, as far as that is known.
+function textOf({ key, companions }, room, { companions: spokenTo, message }, me) {
+  const isMe = message?.role === 'user' && message.from === me;
+  const you = isMe ? '_you' : '';
+  if (key === 'answered.direct_address' && message) {
+    const isNamed = companions.length === 1 && message.text.toLowerCase().includes(nameOf(room, companions[0]).toLowerCase());
+    return isNamed ? `answered.name${you}` : `answered.direct_address${you}`;
+  }
+  if (key === 'stayed_out.other_addressed' && message && spokenTo.length) return `stayed_out.other${you}`;
+  return key === 'answered.direct_address' ? 'answered.spoken_to' : key;
+}
+
+// `heard` is the message before, and `before` who was spoken to before it.
+export function drawHappened(view, { all, next, heard, before }) {
+  const { room } = view;
+  const who = ids => listed(ids.map(id => name(nameOf(room, id), { class: 'who', 'data-tone': view.tone(id) })));
+  const now = addressed(room, all, heard);
+  // Others stay out also when who was spoken to has answered.
+  const isAnswer = !now.companions.length && heard?.role === 'companion' && before?.companions.includes(heard.from);
+  const about = isAnswer ? before : now;
+  const { message } = about;
+  const sentences = happened(all, next).map(sentence => {
+    const { companions, error } = sentence;
+    const count = sentence.key === 'meters.reached' ? room.guard.maxStreak : companions.length;
+    const values = { count, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : about.companions), name: name(nameOf(room, companions[0])), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
+    return [pieces(textOf(sentence, room, about, view.me()), values), ' '];
   });
   return el('p', { class: 'happened' }, sentences);
 }

@@ -1,13 +1,14 @@
 // Draws the items of the conversation: days, messages, quiet lines for decisions, drafts.
 
-import { el, glyph, name, plain } from './dom.js';
-import { isStopped, messageOf, stoppedBy } from './floor.js';
-import { drawHappened, happened } from './happened.js';
-import { linked, markdown } from './markdown.js';
+import { el, glyph, name } from './dom.js';
+import { isStopped, messageOf, stopReason } from './floor.js';
+import { addressed, drawHappened, happened } from './happened.js';
+import { draw as drawMarkdown } from './markdown.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
 import { drawOutcomes, drawStory } from './story.js';
+import { listed, pieces, t } from './texts.js';
 import { initial } from './tones.js';
 import * as words from './words.js';
 
@@ -36,6 +37,8 @@ export function itemsOf(room, now, showsDecisions = true) {
   const items = [];
   let day = null;
   let previous = null;
+  let heard = null; // the newest message so far
+  let before = null; // who was spoken to last, and in which message
   const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
   // Whether an entry only repeats the companion's decision before it.
@@ -63,7 +66,8 @@ export function itemsOf(room, now, showsDecisions = true) {
     if (!first) return;
     // Cached, too. A version only grows.
     const mark = `${behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length)} ${next?.key}`;
-    if (first.sentence?.mark !== mark) first.sentence = { mark, item: happened(behind, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, mark } : null };
+    if (first.sentence?.mark !== mark) first.sentence = { mark, about: addressed(room, behind, heard), item: happened(behind, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, before, mark } : null };
+    if (first.sentence.about.companions.length) before = first.sentence.about;
     if (first.sentence.item) {
       items.push(first.sentence.item);
       previous = null;
@@ -75,6 +79,7 @@ export function itemsOf(room, now, showsDecisions = true) {
     if (entry.round || isRepeated(entry)) return;
     if (!showsDecisions && OF_DECISIONS.has(entry.kind)) return void behind.push(entry);
     addSentence(entry);
+    if (entry.kind === 'message') heard = entry;
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
     const entryDay = entry.day || day;
@@ -146,7 +151,7 @@ function withMarks(text, search) {
 // The time of a message is a link to it.
 function clockTime(at, link) {
   const time = el('time', { datetime: at, title: words.moment(at) }, words.time(at));
-  return link ? el('a', { class: 'permalink', href: link, tabindex: '-1', 'aria-label': `Link to this message, ${words.time(at)}` }, time) : time;
+  return link ? el('a', { class: 'permalink', href: link, tabindex: '-1', 'aria-label': t('messages.link', { time: words.time(at) }) }, time) : time;
 }
 
 function speech(view, { from, role, eventKind, at, text, follows, tone, extra, className, link }) {
@@ -156,8 +161,8 @@ function speech(view, { from, role, eventKind, at, text, follows, tone, extra, c
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
-    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, eventKind ? el('span', { class: 'tag' }, `event: ${eventKind.replaceAll('_', ' ')}`) : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at, link)),
-    isCompanion && className !== 'draft' ? el('div', { class: 'words rich', dir: 'auto' }, markdown(text, marks)) : el('p', { class: 'words', dir: 'auto' }, linked(text, marks)),
+    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
+    drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), text, marks),
     extra,
   );
 }
@@ -175,24 +180,24 @@ function message(view, { entry, follows, canBeReplaced }) {
     tone: view.tone(entry.from),
     link: `#/${encodeURIComponent(room.id)}/${entry.seq}`,
     extra: [
-      entry.edited ? el('span', { class: 'aside' }, 'edited') : null,
-      entry.modality === 'voice' ? el('span', { class: 'aside' }, 'spoken') : null,
+      entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
+      entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.cut ? cutOff(entry) : null,
-      entry.truncated ? el('span', { class: 'aside', title: 'The model reached its limit of tokens. The setting prompt.max_main_answer_tokens raises it.' }, 'cut at the limit of tokens') : null,
+      entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
       el(
         'span',
         { class: 'tools' },
-        el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: 'Show what each companion did with this message', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, story ? 'Close' : 'Why?'),
-        room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, 'Reply'),
-        canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: 'Delete this message and write another one in its place', onclick: event => view.act.replace(entry, event.currentTarget) }, 'Try again') : null,
-        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, 'Edit') : null,
-        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, 'Delete') : null,
+        el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
+        room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
+        canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('base.try_again')) : null,
+        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
+        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),
       story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
     ],
   });
   if (entry.replyTo) {
-    const quote = original ? [name(original.role === 'companion' ? nameOf(room, original.from) : original.from), `: ${original.text.slice(0, 120)}`] : [room.deleted.has(entry.replyTo) ? 'a deleted message' : 'an earlier message'];
+    const quote = original ? [name(original.role === 'companion' ? nameOf(room, original.from) : original.from), `: ${original.text.slice(0, 120)}`] : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')];
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }
   return node;
@@ -201,8 +206,8 @@ function message(view, { entry, follows, canBeReplaced }) {
 // A spoken statement of which the rest was not heard.
 function cutOff({ cut, text }) {
   const unheard = cut.full.startsWith(text.trimEnd()) ? cut.full.slice(text.trimEnd().length).trim() : '';
-  const by = cut.by ? ['cut off by ', name(cut.by)] : 'cut off';
-  return el('span', { class: 'aside', dir: 'auto' }, by, unheard ? `; nobody heard “${unheard}”` : null);
+  const by = cut.by ? pieces('messages.cut_by', { who: name(cut.by) }) : t('messages.cut');
+  return el('span', { class: 'aside', dir: 'auto' }, by, unheard ? `. ${t('messages.unheard', { words: unheard })}` : null);
 }
 
 // A quiet line that expands into its story.
@@ -217,23 +222,25 @@ function line(view, entry, symbol, sentence) {
       { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.open(entry) },
       glyph(symbol),
       el('span', { class: 'line-words' }, sentence),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'Close' : 'Why?'),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
     ),
     story ? el('div', { id: body }, drawStory(entry, story)) : null,
   );
 }
 
+const whyOrClose = story => t(story ? 'base.close' : 'base.why');
+
 // A line never begins with the dot.
 const DOT = '\u00a0· ';
 
 const unique = all => all.filter((entry, i) => all.findIndex(other => other.companion === entry.companion) === i);
-const names = (view, all) => words.listed(unique(all).map(entry => name(nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
+const names = (view, all) => listed(unique(all).map(entry => name(nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
+const yesOrNo = yes => el('strong', null, t(yes ? 'base.yes' : 'base.no'));
 
 // The sentence for companions that have reached the streak limit.
 function streakReached(view) {
   const { guard } = view.room;
-  const times = Math.max(guard.streak, guard.maxStreak);
-  return [el('strong', null, `The companions have spoken ${words.times(times)} in a row and wait for a person`)];
+  return [el('strong', null, t('meters.reached', { count: Math.max(guard.streak, guard.maxStreak) }))];
 }
 
 // A group of companions that were not asked, for the same reason.
@@ -243,7 +250,7 @@ function notAsked(view, item) {
   const story = view.stories.get(item.key);
   const body = `several-${entry.seq}`;
   const occasion = words.occasion(entry);
-  const sentence = entry.reason === 'loop_guard' ? streakReached(view) : [names(view, all), unique(all).length > 1 ? ' were ' : ' was ', el('strong', null, 'not asked'), DOT, occasion ? [occasion, DOT] : null, words.reason(entry.reason)];
+  const sentence = entry.reason === 'loop_guard' ? streakReached(view) : [pieces('decisions.not_asked', { who: names(view, all), count: unique(all).length }), DOT, occasion ? [occasion, DOT] : null, words.reason(entry.reason)];
   return el(
     'div',
     { class: `line several ${entry.reason}` },
@@ -252,7 +259,7 @@ function notAsked(view, item) {
       { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
       glyph(entry.reason === 'loop_guard' ? 'note' : 'no'),
       el('span', { class: 'line-words' }, sentence),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'Close' : 'Why?'),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
     ),
     story ? el('div', { id: body, class: 'each' }, all.map(one => decision(view, { entry: one }, true))) : null,
   );
@@ -267,87 +274,74 @@ function decision(view, item, isInGroup = false) {
   const quote = entry.why ? el('q', { dir: 'auto' }, entry.why) : null;
   const last = quote && entry.reason !== 'unreadable' ? quote : [words.reason(entry.reason), quote ? [': ', quote] : null];
   return line(view, entry, entry.yes ? 'yes' : 'no', [
-    who,
-    words.wasAsked(entry) ? [' considered speaking: ', el('strong', null, entry.yes ? 'yes' : 'no')] : [' was ', el('strong', null, 'not asked')],
+    words.wasAsked(entry) ? pieces('decisions.considered', { who, answer: yesOrNo(entry.yes) }) : pieces('decisions.not_asked', { who, count: 1 }),
     DOT,
     occasion ? [occasion, DOT] : null,
     // The importance of a vote that is shown without its round.
-    Number.isFinite(entry.record?.vote?.importance) && entry.yes ? [words.importance(entry.record.vote.importance), ' of 10', { won: ' ★', lost: '' }[entry.record.floor] ?? '', DOT] : null,
+    Number.isFinite(entry.record?.vote?.importance) && entry.yes ? [t('decisions.of_ten', { value: words.importance(entry.record.vote.importance) }), { won: ' ★', lost: '' }[entry.record.floor] ?? '', DOT] : null,
     last,
   ]);
 }
 
 function failure(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
-  const again = entry.retryAt ? `${DOT}retry at ${words.moment(entry.retryAt).split(', ').at(-1)}` : '';
-  return line(view, entry, 'error', [who, ' was asked: ', el('strong', null, 'no answer'), DOT, words.error(entry.error, view.room.companions.get(entry.companion)?.isExternal), again]);
+  const again = entry.retryAt ? DOT + t('decisions.asks_again_at', { time: words.second(entry.retryAt) }) : '';
+  return line(view, entry, 'error', [pieces('decisions.asked', { who, answer: el('strong', null, t('decisions.no_answer')) }), DOT, words.error(entry.error), again]);
 }
 
 function failedReply(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
-  if (isStopped(entry)) return line(view, entry, 'no', [who, ' ', el('strong', null, 'stopped'), ': ', entry.stopMessage === null ? 'somebody pressed Stop' : [name(stoppedBy(view.room, entry.stopMessage)), ' asked to stop']]);
-  const shown = line(view, entry, 'error', [who, ' tried to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text, view.room.companions.get(entry.companion)?.isExternal)]);
+  if (isStopped(entry)) return line(view, entry, 'no', pieces('decisions.stopped_who', { who, why: name(stopReason(view.room, entry.stopMessage)) }));
+  const shown = line(view, entry, 'error', [pieces('decisions.tried', { who, answer: el('strong', null, t('decisions.reply_failed')) }), DOT, words.failure(entry.error, entry.text)]);
   if (entry.text) shown.append(el('p', { class: 'unposted', dir: 'auto' }, entry.text));
   return shown;
 }
 
 const aside = (...content) => el('p', { class: 'remark' }, glyph('note'), el('span', null, content));
 
-const NOTES = {
-  joined: 'joined',
-  left: 'left',
-  paused: 'was paused',
-  unpaused: 'was resumed',
-  cleared: 'Replies in progress were cancelled',
-  floor_expired: 'writes on; others may speak',
-  extended: 'begins again, with what was said meanwhile',
-  stalled: 'left out the rest of a sentence, because its voice stalled',
-};
-
 function note(view, { entry, all = [entry] }) {
-  if (all.length > 1) {
-    const what = NOTES[entry.what] ?? '';
-    return aside(names(view, all), ' ', unique(all).length > 1 ? what.replace(/^was\b/u, 'were') : what);
-  }
-  const who = entry.companion ? name(nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'The room';
-  const what = entry.what === 'tempered' ? (entry.interjection ? `speaks ${words.interjectionLevel(entry.interjection)} from now on` : 'speaks as often as it usually does') : entry.what === 'interrupted' ? words.verdict(entry.verdict) : NOTES[entry.what];
-  return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
+  if (all.length > 1) return aside(pieces(`remarks.${entry.what}`, { who: names(view, all), count: unique(all).length }));
+  const who = entry.companion ? name(nameOf(view.room, entry.companion), { class: 'who' }) : null;
+  const key = entry.what === 'interrupted' ? words.verdict(entry.verdict) : entry.what === 'tempered' && !entry.interjection ? 'remarks.tempered_back' : `remarks.${who || entry.what === 'cleared' ? '' : 'room_'}${entry.what}`;
+  const what = pieces(key, { who, count: 1, often: words.interjectionLevel(entry.interjection) });
+  return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, what));
 }
 
 function stage(view, { entry, all = [entry] }) {
-  const after = entry.to === 'terminal' ? ` · rejoins when addressed, or after ${words.byPeople(view.room.guard.reopenAfter)}` : '';
-  return aside(names(view, all), ' ', words.step(entry.to, entry.cause, unique(all).length > 1), after);
+  const after = entry.to === 'terminal' ? DOT + words.rejoins(view.room.guard.reopenAfter) : '';
+  return aside(pieces(words.step(entry.to, entry.cause), { who: names(view, all), count: unique(all).length }), words.cause(entry.cause), after);
 }
 
 function repetition(view, { entry }) {
-  return aside(el('strong', null, 'The last statements repeat each other'), ` (score ${entry.score.toFixed(2)}): ${words.repetitionEffect(entry.detections)}`);
+  return aside(el('strong', null, t('remarks.repetition', { score: words.number(entry.score, 2) })), ' ', words.repetitionEffect(entry.detections));
 }
 
 function tombstone(view, { all = [null] }) {
-  return aside(all.length > 1 ? `${words.count(all.length, 'message')} were deleted` : 'A message was deleted');
+  return aside(t('messages.deleted', { count: all.length }));
 }
 
 // A statement that is begun again, because people said more or changed what it answers.
 function replan(view, { entry }) {
   const { room } = view;
   const said = entry.messages.map(seq => messageOf(room, seq)).filter(Boolean);
-  const authors = words.listed([...new Set(said.map(one => one.from))].map(from => name(from)));
-  const why = said.length ? [', because ', authors, ' said more: ', words.listed(said.map(one => el('q', { dir: 'auto' }, short(one.text))))] : entry.messages.length ? ', because what it answers was changed' : null;
-  return el('p', { class: 'remark', 'data-tone': view.tone(entry.companion) }, glyph('note'), el('span', null, name(nameOf(room, entry.companion), { class: 'who' }), entry.hasBegun ? ' begins again' : ' stops writing', why));
+  const authors = [...new Set(said.map(one => one.from))].map(from => name(from));
+  const key = `remarks.${entry.hasBegun ? 'again' : 'stops'}${said.length ? '_said' : entry.messages.length ? '_changed' : ''}`;
+  const values = { who: name(nameOf(room, entry.companion), { class: 'who' }), count: authors.length, authors: listed(authors), words: listed(said.map(one => el('q', { dir: 'auto' }, short(one.text)))) };
+  return el('p', { class: 'remark', 'data-tone': view.tone(entry.companion) }, glyph('note'), el('span', null, pieces(key, values)));
 }
 
 const short = text => (text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS - 1)}…` : text);
 
 // After a downtime: how many messages of the channel were read, and which are missing.
 function caughtUp(view, { entry }) {
-  const read = entry.read ? `${words.count(entry.read, 'message was', 'messages were')} read after a downtime` : 'After a downtime, no messages could be read';
+  const read = entry.read ? t('remarks.read', { count: entry.read }) : t('remarks.read_none');
   if (!entry.missed) return aside(read);
   const from = postedAt(entry.missed.after, view.room.id);
   const to = postedAt(entry.missed.before, view.room.id);
   // With the date, because the downtime may have been days ago.
   const moment = at => el('time', { datetime: at }, words.moment(at));
-  const between = from && to ? [' between ', moment(from), ' and ', moment(to)] : null;
-  return aside(read, '; ', el('strong', null, 'some are missing'), between, `: ${words.missing(entry.missed.why)}`);
+  const why = words.missing(entry.missed.why);
+  return aside(read, '; ', from && to ? pieces('remarks.missing_between', { from: moment(from), to: moment(to), why }) : t('remarks.missing', { why }));
 }
 
 function asked(view, { companion, entry }) {
@@ -355,39 +349,33 @@ function asked(view, { companion, entry }) {
     'p',
     { class: 'line under-way', 'data-tone': view.tone(companion) },
     el('span', { class: 'pulse', 'aria-hidden': 'true' }),
-    el('span', { class: 'line-words' }, name(nameOf(view.room, companion), { class: 'who' }), ' is considering', DOT, words.trigger(entry.trigger), DOT, el('span', { class: 'elapsed', 'data-since': entry.at })),
+    el('span', { class: 'line-words' }, pieces('decisions.considers', { who: name(nameOf(view.room, companion), { class: 'who' }) }), DOT, words.trigger(entry.trigger), DOT, el('span', { class: 'elapsed', 'data-since': entry.at })),
   );
 }
 
 function draft(view, { companion, entry }) {
   const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
-  const state = entry.isStopped ? 'begins again in a moment' : entry.isLate ? 'draft, not posted yet · writes on; others may speak' : entry.isSpoken ? 'speaks' : 'draft, not posted yet';
-  const stop = el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': `Stop ${nameOf(view.room, companion)}`, onclick: event => view.act.stop(companion, event.currentTarget) }, 'Stop');
+  const state = t(`drafts.${entry.isStopped ? 'again' : entry.isLate ? 'late' : entry.isSpoken ? 'spoken' : 'new'}`);
+  const stop = el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': t('base.stop_who', { who: nameOf(view.room, companion) }), onclick: event => view.act.stop(companion, event.currentTarget) }, t('base.stop'));
   node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state), entry.isStopped ? '' : stop);
   return node;
 }
 
 // A draft is updated in place, so that it can be read while it grows.
-export function growDraft(node, entry) {
-  const body = node.querySelector('.words');
-  const [shown, text] = [body.textContent, plain(entry.text)];
-  if (text.startsWith(shown)) body.append(text.slice(shown.length));
-  else body.textContent = text;
-  body.normalize();
-}
+export const growDraft = (node, entry) => drawMarkdown(node.querySelector('.words'), entry.text, text => [text]);
 
 function pending(view, { entry }) {
   const tools = {
     sending: null,
     accepted: null,
-    waiting: el('span', { class: 'aside' }, 'Waiting for the connection'),
+    waiting: el('span', { class: 'aside' }, t('messages.waiting')),
     refused: el(
       'p',
       { class: 'refusal', role: 'alert' },
-      el('span', { dir: 'auto' }, `Not sent: ${entry.problem ?? 'the server refused the message.'} `),
-      el('button', { class: 'tool shown', 'data-focus': 'again', onclick: () => view.act.again(entry) }, 'Send again'),
-      el('button', { class: 'tool shown', 'data-focus': 'rewrite', onclick: () => view.act.rewrite(entry) }, 'Edit'),
-      el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, 'Discard'),
+      el('span', { dir: 'auto' }, `${t('messages.not_sent', { problem: entry.problem ?? t('problems.refused') })} `),
+      el('button', { class: 'tool shown', 'data-focus': 'again', onclick: () => view.act.again(entry) }, t('messages.send_again')),
+      el('button', { class: 'tool shown', 'data-focus': 'rewrite', onclick: () => view.act.rewrite(entry) }, t('base.edit')),
+      el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, t('messages.discard')),
     ),
   }[entry.state];
   return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: tools });

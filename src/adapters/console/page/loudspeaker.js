@@ -1,5 +1,6 @@
 // The loudspeaker: decodes and plays what companions say, more quietly while somebody talks, and tells how much of it was played.
 
+import { t } from './texts.js';
 import { LIMITS } from './voice-protocol.js';
 
 const US_PER_FRAME = LIMITS.frame_ms * 1000;
@@ -25,7 +26,7 @@ export async function openLoudspeaker({ onPlayed, onAudible }) {
     node = new AudioWorkletNode(context, 'loudspeaker', { numberOfInputs: 0, numberOfOutputs: 1, outputChannelCount: [1] });
   } catch (error) {
     context.close();
-    throw new Error(`Sound cannot be played: ${error.message}`);
+    throw new Error(t('devices.no_sound', { problem: error.message }));
   }
   const duckGain = new GainNode(context);
   const volumeGain = new GainNode(context);

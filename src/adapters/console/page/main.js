@@ -7,6 +7,7 @@ import { serverNow } from './clock.js';
 import { companionCards } from './companions.js';
 import { compose } from './compose.js';
 import { legend, showKeys } from './dialogs.js';
+import { missing } from './discord.js';
 import { byId, el, name, say } from './dom.js';
 import { find } from './find.js';
 import { meters } from './meters.js';
@@ -20,11 +21,11 @@ import { presence } from './presence.js';
 import { roomMenu } from './room-menu.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
-import { learnNames, nameOf, newRoom, oldestMessage } from './state.js';
+import { learnNames, nameOf, newRoom, oldestMessage, rename } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
-import { LANGUAGE, LANGUAGES, speak } from './texts.js';
+import { LANGUAGE, LANGUAGES, speak, t } from './texts.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { unavailable } from './unavailable.js';
@@ -41,10 +42,11 @@ const ROOMS_POLL_MS = 20_000;
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
-let configured = []; // the companions of the server
+const configured = new Map(); // the companions of the server by id, with their names
 let wanted = null; // the message that the address names, until the room is loaded
 let nextAttempt = null;
 let connection = 'connecting';
+let lacking = null; // what is missing although this page is live
 
 const notice = notices();
 const showProblem = problem => notice.show(problem.message, 'problem');
@@ -74,6 +76,7 @@ const view = {
   epoch: '',
   showsDecisions: () => decisions.shows(),
   stories: story,
+  me: () => speaker.me(),
   tone: id => tone(id),
   act: {
     open: entry => story.toggle(current.room, entry),
@@ -85,7 +88,7 @@ const view = {
       button.disabled = true;
       api.answerAgain(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
-        notice.show(`Not tried again: ${problem.message.replace(/[.]$/u, '')}.`, 'problem');
+        notice.show(t('messages.not_tried', { problem: problem.message.replace(/[.]$/u, '') }), 'problem');
       });
     },
     stop(companion, button) {
@@ -108,7 +111,7 @@ const view = {
 let tone = tonesOf(view.room);
 
 const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
-const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
+const speaker = people({ changed: () => (composer.draw(), change(['companions'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
 const steady = act => talkView.steady(act);
 const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
@@ -164,7 +167,7 @@ let leaving = null; // the room that is deleted in this window
 const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id) });
 const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), find: () => search.open(), showProblem });
 const announce = text => notice.announce(text);
-const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce });
+const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), sayConnection()) });
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
@@ -186,7 +189,7 @@ function draw() {
   if (parts.has('companions')) {
     tone = tonesOf(view.room);
     // Items show names and colours, so they are redrawn when these change.
-    const epoch = [[...view.room.names], [...view.room.companions.keys()]].join();
+    const epoch = [speaker.me(), [...view.room.names], [...view.room.companions.keys()]].join();
     if (epoch !== view.epoch) {
       view.epoch = epoch;
       parts.add('talk');
@@ -211,11 +214,10 @@ function showConnection(state, at) {
   const before = connection;
   connection = state;
   nextAttempt = at;
-  byId('connection').dataset.state = state;
   document.body.classList.toggle('disconnected', state === 'lost');
   sayConnection();
-  if (state === 'lost' && before === 'live') notice.announce('Connection lost. What you type is kept.');
-  if (state === 'live' && before === 'lost') notice.announce('Connected again.');
+  if (state === 'lost' && before === 'live') notice.announce(t('online.lost_said'));
+  if (state === 'live' && before === 'lost') notice.announce(t('online.restored'));
   if (state === 'live' && before !== 'live') {
     unsent?.flush();
     // What was loaded with the page is new enough for the first connection.
@@ -227,9 +229,12 @@ function showConnection(state, at) {
 }
 
 function sayConnection() {
-  if (connection !== 'lost') return say(byId('connection-words'), connection);
+  const isPart = connection === 'live' && lacking !== null;
+  byId('connection').dataset.state = isPart ? 'partly' : connection;
+  if (isPart) return say(byId('connection-words'), t('online.partly', { missing: lacking }));
+  if (connection !== 'lost') return say(byId('connection-words'), t(`online.${connection}`));
   const left = Math.ceil((nextAttempt - Date.now()) / 1000);
-  say(byId('connection-words'), left > 0 ? `connection lost · retrying in ${left} s` : 'connection lost · retrying');
+  say(byId('connection-words'), left > 0 ? t('online.lost_for', { secs: `${left} s` }) : t('online.lost'));
 }
 byId('connection').addEventListener('click', () => current?.reconnect());
 
@@ -241,7 +246,7 @@ function showTitle() {
   // On other platforms, a title contains the name of the server already.
   const about = room?.title ? room.id : room && platformName(room.id) ? room.guild : null;
   menu.draw();
-  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? 'Rooms'), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
+  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? t('rooms.title')), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
@@ -250,7 +255,7 @@ function showPlatform(platform) {
   byId('compose').hidden = Boolean(platform);
   byId('people-section').hidden = Boolean(platform);
   byId('other-platform').hidden = !platform;
-  say(byId('other-platform'), platform ? `This is a ${platform} channel. Write on ${platform}, and follow the conversation here.` : '');
+  say(byId('other-platform'), platform ? t('rooms.platform', { platform }) : '');
 }
 
 function open(id, reload = false) {
@@ -298,7 +303,7 @@ function open(id, reload = false) {
   });
   current = opened;
   view.room = opened.room;
-  learnNames(opened.room, configured);
+  learnNames(opened.room, configured.values());
   unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'));
   byId('message').disabled = false;
   storeForAll('room', id);
@@ -338,7 +343,7 @@ async function goToMessage(seq) {
   if (visited !== current || (isEarlier() && !room.complete)) return;
   talkView.redraw();
   const entry = room.deleted.has(seq) ? room.seen.get(`x${seq}`) : room.seen.get(`m${seq}`);
-  if (!entry || !talkView.go(itemKeyOf(entry))) notice.show(`There is no message ${seq} in this room.`);
+  if (!entry || !talkView.go(itemKeyOf(entry))) notice.show(t('rooms.no_message', { number: String(seq) }));
 }
 
 async function readRooms() {
@@ -361,7 +366,7 @@ async function readRooms() {
       Object.assign(view, { room: { ...newRoom(''), greeted: true }, loaded: true });
       byId('message').disabled = true;
       change(['talk', 'companions']);
-      showConnection('no room', null);
+      showConnection('no_room', null);
       list.set(allRooms, null);
       showTitle();
       showPlatform('');
@@ -372,6 +377,9 @@ async function readRooms() {
   }
   const currentRoom = allRooms.find(room => room.id === current?.room.id);
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
+  // Companions may have got other names.
+  for (const { companions = [] } of allRooms) for (const companion of companions) if (!companion.external) configured.set(companion.id, companion);
+  if (current && rename(current.room, [...configured.values(), ...(currentRoom?.companions ?? [])])) change(['companions']);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
   missed.read(allRooms, current?.room.id);
@@ -384,10 +392,10 @@ function showDeleted() {
   if (room.isDeleted) return;
   current.close();
   room.isDeleted = true;
-  showConnection('room deleted', null);
+  showConnection('room_deleted', null);
   showTitle();
   composer.draw();
-  notice.show(`The room ${room.id} was deleted.`, 'problem');
+  notice.show(t('rooms.deleted', { room: room.id }), 'problem');
   change(['talk', 'companions']);
 }
 
@@ -417,7 +425,7 @@ addEventListener('hashchange', async () => {
   if (id && exists() && id === current?.room.id && !current.room.isDeleted) {
     if (wantedMessage() !== null && view.loaded) goToMessage(wantedMessage());
   } else if (id && exists()) open(id);
-  else if (id) notice.show(`There is no room ${id}.`);
+  else if (id) notice.show(t('rooms.unknown', { room: id }));
 });
 
 document.addEventListener('visibilitychange', () => {
@@ -490,8 +498,8 @@ composer.draw();
 begin();
 // They may have left the rooms in which they spoke.
 api.companions().then(({ companions = [] }) => {
-  configured = companions;
-  learnNames(view.room, configured);
+  for (const companion of companions) configured.set(companion.id, companion);
+  learnNames(view.room, companions);
   change(['companions']);
 }, () => {});
 tick();

@@ -1,8 +1,9 @@
-// Draws the Markdown of companions. `marked.js` (MIT, see its head) reads it; nothing is ever set as HTML: what the reader finds becomes elements
+// Draws the Markdown of messages. `marked.js` (MIT, see its head) reads it; nothing is ever set as HTML: what the reader finds becomes elements
 // with texts, and HTML in a message is shown as the text that it is.
 
 import { el, plain } from './dom.js';
 import { Lexer, Tokenizer } from './marked.js';
+import { t } from './texts.js';
 
 // A longer text is shown as it is.
 const MAX_CHARS = 20_000;
@@ -145,12 +146,12 @@ class BoundedTokenizer extends Tokenizer {
 export const read = text => new Lexer({ gfm: true, breaks: true, tokenizer: new BoundedTokenizer() }).lex(text);
 
 function copyButton(text) {
-  const button = el('button', { class: 'copy', type: 'button' }, 'Copy');
+  const button = el('button', { class: 'copy', type: 'button' }, t('base.copy'));
   button.addEventListener('click', async () => {
     const isCopied = await navigator.clipboard?.writeText(plain(text)).then(() => true, () => false);
-    button.textContent = isCopied ? 'Copied' : 'Select and copy it';
+    button.textContent = t(isCopied ? 'base.copied' : 'base.copy_by_hand');
     setTimeout(() => {
-      button.textContent = 'Copy';
+      button.textContent = t('base.copy');
     }, COPIED_MS);
   });
   return button;
@@ -222,12 +223,28 @@ function drawer(marks) {
   return blocks;
 }
 
-export function markdown(text, marks) {
-  if (text.length > MAX_CHARS) return asWritten(text, marks);
+// What is drawn in an element: the text of each part, and its node.
+const drawn = new WeakMap();
+
+// Draws a text in an element. When the text has grown since, what stays the same keeps its nodes.
+export function draw(body, text, marks) {
+  const parts = partsOf(text);
+  const before = drawn.get(body) ?? [];
+  const firstNew = parts.findIndex((part, i) => part.raw !== before[i]?.raw);
+  const kept = firstNew < 0 ? parts.length : firstNew;
+  const blocks = drawer(marks);
+  const nodes = parts.slice(kept).map(part => ({ raw: part.raw, node: part.type ? blocks([part], 0).flat(Infinity).find(Boolean) : asWritten(part.raw, marks) }));
+  for (const { node } of before.slice(kept)) node?.remove();
+  body.append(...nodes.map(({ node }) => node).filter(Boolean));
+  drawn.set(body, [...before.slice(0, kept), ...nodes]);
+  return body;
+}
+
+function partsOf(text) {
   try {
-    return drawer(marks)(read(text), 0);
+    if (text.length <= MAX_CHARS) return read(text);
   } catch {
     // It takes too long to read.
-    return asWritten(text, marks);
   }
+  return [{ raw: text }];
 }

@@ -1,6 +1,7 @@
 // Completes "@" in the message field to the name of a companion or person in the room: arrow keys select, Enter or Tab inserts, Esc closes.
 
 import { el, name } from './dom.js';
+import { t } from './texts.js';
 
 const PARTIAL = /(^|\s)@([\p{L}\p{M}\p{N}_.-]*)$/u;
 const MOST = 6;
@@ -20,7 +21,7 @@ function present(room, me) {
 
 // `room()` is the room shown, `me()` the writer, `tone(id)` the accent of a companion. `changed()` is called after a completion.
 export function mention(field, { room, me, tone, changed }) {
-  const list = el('ul', { id: 'mentions', class: 'mentions', role: 'listbox', 'aria-label': 'People and companions in this room', hidden: true });
+  const list = el('ul', { id: 'mentions', class: 'mentions', role: 'listbox', 'aria-label': t('compose.mentions'), hidden: true });
   field.before(list);
   field.setAttribute('aria-autocomplete', 'list');
   field.setAttribute('aria-controls', 'mentions');

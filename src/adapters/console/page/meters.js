@@ -2,6 +2,7 @@
 
 import { el, say } from './dom.js';
 import { REPETITION_LIMIT } from './loop-guard.js';
+import { t } from './texts.js';
 import * as words from './words.js';
 
 function meter(name) {
@@ -24,25 +25,21 @@ function meter(name) {
 }
 
 function streakSentence({ streak, maxStreak, turns, maxTurns }) {
-  const turnLimit = maxTurns ? ` This conversation has used ${turns.toLocaleString()} of its ${words.count(maxTurns, 'answer')}.` : '';
-  if (streak >= maxStreak) return `The companions have spoken ${words.times(streak)} in a row and wait for a person.${turnLimit}`;
-  if (!streak) return `No companion has spoken since the last message by a person. After ${words.count(maxStreak, 'answer')} in a row, the companions wait for a person.${turnLimit}`;
-  const soFar = streak === 1 ? 'One companion has spoken since the last message by a person.' : `Companions have spoken ${words.times(streak)} in a row.`;
-  return `${soFar} After ${words.count(maxStreak, 'answer')} in a row, they wait for a person.${turnLimit}`;
+  const turnLimit = maxTurns ? ` ${t('meters.turns', { used: turns, count: maxTurns })}` : '';
+  if (streak >= maxStreak) return t('meters.reached', { count: streak }) + turnLimit;
+  return `${streak ? t('meters.so_far', { count: streak }) : t('meters.none')} ${t('meters.waits_after', { count: maxStreak })}${turnLimit}`;
 }
 
-const capitalised = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-
 function repetitionSentence({ score, detections }) {
-  if (score === null) return 'How much the last answers of companions repeat each other. It is measured from the third answer on.';
-  const measured = `The repetition score of the last answers is ${score.toFixed(2)}`;
-  if (score <= REPETITION_LIMIT) return `${measured}. Above ${REPETITION_LIMIT}, ${words.repetitionEffect(1)}.`;
-  return `${measured}: the conversation is repeating itself${detections > 1 ? ` (detected ${words.times(detections)})` : ''}. ${capitalised(words.repetitionEffect(detections))}.`;
+  if (score === null) return t('meters.repetition_about');
+  const shown = words.number(score, 2);
+  if (score <= REPETITION_LIMIT) return t('meters.repetition_score', { score: shown, limit: words.number(REPETITION_LIMIT, 1) });
+  return `${t('meters.repeating', { score: shown })} ${words.repetitionEffect(detections)}`;
 }
 
 export function meters(root) {
-  const streak = meter('In a row');
-  const repetition = meter('Repetition');
+  const streak = meter(t('meters.streak'));
+  const repetition = meter(t('meters.repetition'));
   root.hidden = true;
   root.append(streak.node, repetition.node);
   return ({ guard, companions }) => {

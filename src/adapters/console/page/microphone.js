@@ -1,5 +1,6 @@
 // The microphone: its sound as Opus packets of 20 ms, each with its number on the capture clock. The clock goes on while the microphone is muted.
 
+import { t } from './texts.js';
 import { LIMITS } from './voice-protocol.js';
 
 const US_PER_FRAME = LIMITS.frame_ms * 1000;
@@ -8,13 +9,8 @@ export const ENCODER = { codec: 'opus', sampleRate: LIMITS.sample_rate, numberOf
 
 // What went wrong with `getUserMedia`, and what to do.
 function problemOf(error) {
-  const texts = {
-    NotAllowedError: 'The browser does not allow this page to use the microphone. Allow it in the browser’s settings for this page, and press Talk again.',
-    NotFoundError: 'No microphone was found. Connect one and press Talk again, or only listen.',
-    NotReadableError: 'The microphone cannot be opened. Another program may use it.',
-    OverconstrainedError: 'The chosen microphone is not there any more. Choose another one under “Devices and volume”.',
-  };
-  return new Error(texts[error.name] ?? `The microphone cannot be opened: ${error.message}`);
+  const key = { NotAllowedError: 'devices.mic_denied', NotFoundError: 'devices.mic_missing', NotReadableError: 'devices.mic_in_use', OverconstrainedError: 'devices.mic_unplugged' }[error.name];
+  return new Error(t(key ?? 'devices.mic_failed', { problem: error.message }));
 }
 
 // Opens the microphone `device` (null: the browser's choice). Its first packet has the number `first`. `onPacket(number, packet)` gets each packet (null while muted), `onLevel(level)` the level of each frame (0 to

@@ -3,6 +3,7 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
+import { LOCALE, has, t } from './texts.js';
 import * as words from './words.js';
 
 const SERVERS = [
@@ -12,16 +13,6 @@ const SERVERS = [
   ['llama.cpp', 'http://127.0.0.1:8080/v1'],
 ];
 
-const MENDS = {
-  key_rejected: 'Type the key of this address again, or make a new one where you got it.',
-  unknown_model: 'Choose a model with “Show models”, and check that the address ends as its server says, usually in /v1.',
-  no_credit: 'Add credit where you got the key, or connect another model.',
-  out_of_tokens: 'Raise prompt.max_side_answer_tokens (decisions) or prompt.max_main_answer_tokens (statements), or choose a model that thinks less.',
-  unreachable: 'Check that the server runs, and that the address is right.',
-  timeout: 'Perhaps the model is still loading: test once more.',
-  overloaded: 'Wait a little, and test once more.',
-};
-
 // More names than these are only offered while one is typed.
 const MOST_BUTTONS = 12;
 // Of an answer to a test this much is shown, in characters.
@@ -30,69 +21,69 @@ const MOST_SHOWN = 160;
 // An address of this computer or of its network.
 const LOCAL = /^(localhost|[\d.]+|\[[\da-f:]+\]|[^./:]+)(:\d+)?(\/|$)/iu;
 
-const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 const field = (label, input, hint) => el('label', { class: 'field' }, el('span', null, label), input, hint ? el('small', { class: 'muted' }, hint) : null);
 
 function inForce({ ready, current }) {
   const row = (term, model) => [el('dt', null, term), el('dd', null, model.model === model.provider ? model.model : `${model.model} · ${model.provider}`)];
-  const source = { rehearsal: 'Demo mode: no AI is connected, so companions answer with ready-made sentences. Nothing leaves this computer.', settings: 'These models are set in the settings. A model that you connect here takes their place.', page: 'These models were connected on this page.' }[current.source];
   const parts = (ready?.parts ?? []).filter(({ part, ready: isReady }) => !isReady && part !== 'models');
   return [
-    el('p', null, source),
-    el('dl', { class: 'facts' }, row('Decisions', current.side), row('Answers', current.main)),
+    el('p', null, t(`ai.from_${current.source}`)),
+    current.source === 'rehearsal' ? null : el('dl', { class: 'facts' }, row(t('ai.decisions'), current.side), row(t('ai.answers'), current.main)),
     adapted([...(current.side.adaptations ?? []), ...(current.main.adaptations ?? [])]),
     // Equal troubles of both models are one.
     el('div', { class: 'troubles' }, [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
       const isShared = current.troubles.filter(other => other.error === error).length > 1;
-      return failure(isShared ? '' : ` (${role === 'side' ? 'decisions' : 'statements'})`, error, detail);
+      return failure(error, detail, isShared ? '' : t(role === 'side' ? 'ai.decisions' : 'ai.answers'));
     })),
-    parts.length ? [el('h3', null, 'Not ready'), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.spaced(part)), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
+    parts.length ? [el('h3', null, t('ai.not_ready')), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.upper(words.part(part))), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
   ];
 }
 
 // How models are asked otherwise than usual, because they refused the usual way. It is forgotten after a day.
 function adapted(adaptations) {
-  return adaptations.length ? el('ul', { class: 'adapted muted' }, [...new Set(adaptations)].map(text => el('li', null, `${upper(text)}.`))) : null;
+  return adaptations.length ? el('ul', { class: 'adapted muted' }, [...new Set(adaptations)].map(text => el('li', null, `${words.upper(text)}.`))) : null;
 }
 
 // What is wrong and how to mend it in words, and below it what the server answered.
-function failure(what, error, detail) {
-  return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${upper(words.error(error))}${what}. ${MENDS[error] ?? ''}`), el('p', { class: 'muted', dir: 'auto' }, plain(words.ofModel(detail))));
+function failure(error, detail, role = '') {
+  const what = words.upper(words.error(error));
+  const fix = has(`fixes.${error}`) ? t(`fixes.${error}`) : '';
+  return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${role ? t('ai.trouble', { what, role }) : `${what}.`} ${fix}`), el('p', { class: 'muted', dir: 'auto' }, plain(words.ofModel(detail))));
 }
 
-function triedLine(what, { model, works, adaptations, detail, secs, input_tokens, output_tokens, cost }, currency) {
-  const price = cost === undefined ? 'no price set' : `${cost} ${currency}`;
-  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs || '< 0.01'} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : works ? detail : words.ofModel(detail))), adapted(adaptations ?? []));
+function triedLine(key, { model, works, adaptations, detail, secs, input_tokens, output_tokens, cost }, currency) {
+  const price = cost === undefined ? t('ai.no_price') : `${cost.toLocaleString(LOCALE, { maximumSignificantDigits: 3 })} ${currency}`;
+  return el('li', { class: works ? null : 'danger' }, el('strong', null, t(works ? `ai.${key}_works` : `ai.${key}_fails`)), ` (${t('ai.tried', { model, secs: secs || `< ${words.number(0.01, 2)}`, tokens: input_tokens + output_tokens, price })}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : works ? detail : words.ofModel(detail))), adapted(adaptations ?? []));
 }
 
 // `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are.
 export function modelDialog({ ready, current, changed }) {
-  if (!current) return dialog('Models', el('p', null, 'The server does not say which models it uses.'));
+  if (!current) return dialog(t('ai.models'), el('p', null, t('ai.unknown')));
   const isConnected = current.source !== 'rehearsal';
   const side = current.side.model !== current.main.model && current.side.provider === current.main.provider ? current.side : null;
   const input = (name, attributes) => el('input', { name, autocomplete: 'off', spellcheck: 'false', ...attributes });
   const price = (name, value) => input(name, { type: 'number', min: '0', step: 'any', value: value ?? '' });
   const address = input('base_url', { type: 'url', required: true, placeholder: 'https://…/v1', value: isConnected ? (current.base_url ?? '') : '' });
-  const key = input('api_key', { type: 'password', placeholder: current.has_key ? 'kept; type to replace it' : current.has_spare_key ? 'type a key, or choose below' : 'a local server needs none' });
+  const key = input('api_key', { type: 'password', placeholder: t(current.has_key ? 'ai.key_kept' : current.has_spare_key ? 'ai.key_or_choose' : 'ai.key_none') });
   const options = el('datalist', { id: 'model-names' });
   const main = input('model', { required: true, list: 'model-names', value: isConnected ? current.main.model : '' });
-  const decides = input('side', { list: 'model-names', placeholder: 'the same model', value: isConnected && side ? side.model : '' });
+  const decides = input('side', { list: 'model-names', placeholder: t('ai.model_same'), value: isConnected && side ? side.model : '' });
   const prices = { in: price('input_price', isConnected ? current.main.input_price : null), out: price('output_price', isConnected ? current.main.output_price : null), sideIn: price('side_input_price', side?.input_price), sideOut: price('side_output_price', side?.output_price) };
   const spare = el('input', { type: 'checkbox' });
-  const withSpare = el('label', { class: 'no-key', hidden: !current.has_spare_key }, spare, ' Use the key that is set on the server (in its environment or settings)');
+  const withSpare = el('label', { class: 'no-key', hidden: !current.has_spare_key }, spare, ` ${t('ai.key_of_server')}`);
   const result = el('div', { class: 'result', role: 'status' });
   const button = (label, kind, onclick, type = 'button') => el('button', { class: kind, type, onclick }, label);
-  const list = button('Show models', 'outlined', () => busy(list, showNames));
-  const test = button('Test', 'outlined', () => form.reportValidity() && busy(test, tryOut));
-  const connect = button('Connect', 'solid', null, 'submit');
-  const back = current.source === 'page' ? button('Disconnect', 'quiet-button danger', () => busy(back, disconnect)) : null;
+  const list = button(t('ai.show'), 'outlined', () => busy(list, showNames));
+  const test = button(t('ai.test'), 'outlined', () => form.reportValidity() && busy(test, tryOut));
+  const connect = button(t('ai.connect'), 'solid', null, 'submit');
+  const back = current.source === 'page' ? button(t('ai.disconnect'), 'quiet-button danger', () => busy(back, disconnect)) : null;
 
   // A key belongs to its address: for another one it is asked for again.
   const isSameAddress = () => address.value.trim() === (current.base_url ?? '');
   // A key of the settings that belongs to no address goes nowhere unless it is chosen.
   const noKey = el('input', { type: 'checkbox' });
   const mayChoose = () => current.has_spare_key || (current.has_key && !isSameAddress());
-  const withoutKey = el('label', { class: 'no-key', hidden: !mayChoose() }, noKey, ' This server needs no key');
+  const withoutKey = el('label', { class: 'no-key', hidden: !mayChoose() }, noKey, ` ${t('ai.key_not_needed')}`);
   // Left out, it is the key in use, which the server gives to no other address.
   // A copied key often has a space or a line break at its end.
   const server = () => {
@@ -106,7 +97,7 @@ export function modelDialog({ ready, current, changed }) {
     address.value = typed && !/^[a-z]+:\/\//iu.test(typed) ? `${LOCAL.test(typed) ? 'http' : 'https'}://${typed}` : typed;
   });
   address.addEventListener('input', () => {
-    key.placeholder = !current.has_key ? (current.has_spare_key ? 'type a key, or choose below' : 'a local server needs none') : isSameAddress() ? 'kept; type to replace it' : 'the key of this address';
+    key.placeholder = t(!current.has_key ? (current.has_spare_key ? 'ai.key_or_choose' : 'ai.key_none') : isSameAddress() ? 'ai.key_kept' : 'ai.key_of_address');
     withoutKey.hidden = !mayChoose();
     if (withoutKey.hidden) noKey.checked = false;
   });
@@ -129,7 +120,7 @@ export function modelDialog({ ready, current, changed }) {
     try {
       await run();
     } catch (problem) {
-      show(el('p', { class: 'danger', dir: 'auto' }, plain(words.ofModel(upper(problem.message)))));
+      show(el('p', { class: 'danger', dir: 'auto' }, plain(words.ofModel(words.upper(problem.message)))));
     }
     node.disabled = false;
     node.textContent = label;
@@ -144,9 +135,9 @@ export function modelDialog({ ready, current, changed }) {
       main.dispatchEvent(new Event('input', { bubbles: true }));
       test.focus();
     };
-    if (models.length > MOST_BUTTONS) show(el('p', null, `${words.count(models.length, 'model')}: begin to type a name, and choose one.`));
-    else if (models.length) show(el('p', null, `${words.count(models.length, 'model')}. Choose one:`), el('p', { class: 'actions' }, models.map(name => button(name, 'outlined small', () => choose(name)))));
-    else show(el('p', null, 'This server names no models.'));
+    if (models.length > MOST_BUTTONS) show(el('p', null, t('ai.choose_typing', { count: models.length })));
+    else if (models.length) show(el('p', null, t('ai.choose', { count: models.length })), el('p', { class: 'actions' }, models.map(name => button(name, 'outlined small', () => choose(name)))));
+    else show(el('p', null, t('ai.no_names')));
     main.focus();
   }
   async function tryOut() {
@@ -158,20 +149,20 @@ export function modelDialog({ ready, current, changed }) {
     });
     const failed = [decision, statement].filter(({ works }) => !works);
     tested = { what, failed: null };
-    if (what !== asTested()) return show(el('p', { class: 'muted' }, 'Changed since the test: this is not tested.'));
+    if (what !== asTested()) return show(el('p', { class: 'muted' }, t('ai.changed')));
     tested.failed = failed.length ? plain(failed[0].error ? words.error(failed[0].error) : failed[0].detail) : null;
     // What was wrong before the test is not what is wrong now.
     box.querySelector('.troubles').hidden = true;
-    if (decision.error && decision.error === statement.error) return show(failure('', decision.error, decision.detail));
-    show(el('ul', { class: 'tried' }, triedLine('Deciding', decision, current.currency), triedLine('Writing', statement, current.currency)));
+    if (decision.error && decision.error === statement.error) return show(failure(decision.error, decision.detail));
+    show(el('ul', { class: 'tried' }, triedLine('deciding', decision, current.currency), triedLine('writing', statement, current.currency)));
   }
   async function use() {
     changed(await api.connectModels(connection()));
     box.close();
   }
   function askAnyway() {
-    const anyway = button('Connect anyway', 'outlined', () => busy(connect, use));
-    show(el('p', { class: 'danger', dir: 'auto' }, `The test failed: ${tested.failed}. Connect anyway?`), el('p', { class: 'actions' }, anyway));
+    const anyway = button(t('ai.anyway'), 'outlined', () => busy(connect, use));
+    show(el('p', { class: 'danger', dir: 'auto' }, t('ai.anyway_question', { why: tested.failed })), el('p', { class: 'actions' }, anyway));
     anyway.focus();
   }
   async function disconnect() {
@@ -187,19 +178,19 @@ export function modelDialog({ ready, current, changed }) {
       address.dispatchEvent(new Event('input', { bubbles: true }));
       key.focus();
     }))),
-    field('Address of an AI service', address),
-    field('API key', key, 'It is kept on this server, in a file that only its user can read, and is never shown again.'),
+    field(t('ai.address'), address),
+    field(t('ai.key'), key, t('ai.key_about')),
     withSpare,
     withoutKey,
-    el('div', { class: 'with-button' }, field('Model', main), list),
+    el('div', { class: 'with-button' }, field(t('ai.model'), main), list),
     options,
     el(
       'details',
       { open: Boolean(side) },
-      el('summary', null, 'Another model for decisions, and prices'),
-      field('Model for decisions', decides, 'A small, fast model is enough, and cheaper.'),
-      el('p', { class: 'muted' }, `Prices of a million tokens in ${current.currency}, to see what talks cost.`),
-      el('div', { class: 'prices' }, field('Answers, input', prices.in), field('output', prices.out), field('Decisions, input', prices.sideIn), field('output', prices.sideOut)),
+      el('summary', null, t('ai.added')),
+      field(t('ai.model_decides'), decides, t('ai.model_decides_about')),
+      el('p', { class: 'muted' }, t('ai.prices', { currency: current.currency })),
+      el('div', { class: 'prices' }, field(t('ai.price_answers_in'), prices.in), field(t('ai.price_out'), prices.out), field(t('ai.price_decisions_in'), prices.sideIn), field(t('ai.price_out'), prices.sideOut)),
     ),
     result,
     el('p', { class: 'actions' }, connect, test, back),
@@ -212,9 +203,9 @@ export function modelDialog({ ready, current, changed }) {
   // What was said about other entries does not hold for these.
   form.addEventListener('input', () => {
     if (!result.firstChild || !tested || tested.what === asTested()) return;
-    show(el('p', { class: 'muted' }, 'Changed since the test: this is not tested.'));
+    show(el('p', { class: 'muted' }, t('ai.changed')));
   });
-  const heading = !isConnected ? 'Your model' : current.troubles.length ? 'Change the connection' : 'Use another model';
-  const box = dialog(isConnected ? 'Models' : 'Connect an AI', inForce({ ready, current }), el('h3', null, heading), form);
+  const heading = t(!isConnected ? 'ai.your_model' : current.troubles.length ? 'ai.change' : 'ai.use_another');
+  const box = dialog(t(isConnected ? 'ai.models' : 'ai.connect_ai'), inForce({ ready, current }), el('h3', null, heading), form);
   return box;
 }

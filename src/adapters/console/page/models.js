@@ -4,21 +4,20 @@ import * as api from './api.js';
 import { byId, el, plain, say } from './dom.js';
 import { modelDialog } from './model-dialog.js';
 import { loadForAll, storeForAll } from './storage.js';
+import { listed, t } from './texts.js';
 import * as words from './words.js';
 
 const POLL_MS = 30_000;
 // A failure that no model has any more is shown no longer than this.
 const SHOWN_MS = 60_000;
 
-// What is left out where there is little room is in elements of their own.
-const canned = () => ['Demo mode: ', el('span', { class: 'where-wide' }, 'these companions speak in '), 'ready-made sentences', el('span', { class: 'where-wide' }, ', until an AI is connected'), '.'];
+// Shorter where there is little room.
+const canned = () => [el('span', { class: 'where-wide' }, t('ai.demo')), el('span', { class: 'where-narrow' }, t('ai.demo_short'))];
 
 const WAS_READ = new Set(['model_yes', 'model_no']);
 
-const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
-
-// `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers.
-export function models({ nameOf, announce }) {
+// `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers, and `checked(ready)` is called with the readiness of the server.
+export function models({ nameOf, announce, checked }) {
   const button = byId('model');
   const trouble = byId('model-trouble');
   let ready = null;
@@ -35,9 +34,9 @@ export function models({ nameOf, announce }) {
   function sentence() {
     const { troubles = [] } = current ?? {};
     const failed = [...failures].filter(([, { error }]) => troubles.some(one => one.error === error));
-    if (failed.length) return `${words.listed(failed.map(([id]) => nameOf(id))).join('')} can’t answer: ${words.error(failed[0][1].error)}.`;
-    if (troubles.length) return `Companions can’t answer: ${words.error(troubles[0].error)}.`;
-    if (unreadable) return `${nameOf(unreadable)} can’t decide: the model ${current?.side?.model ?? ''} cannot be used to decide when to speak. Choose another one for decisions.`;
+    if (failed.length) return t('ai.cannot_answer', { who: listed(failed.map(([id]) => nameOf(id))).join(''), count: failed.length, why: words.error(failed[0][1].error) });
+    if (troubles.length) return t('ai.cannot_answer_all', { why: words.error(troubles[0].error) });
+    if (unreadable) return t('ai.cannot_decide', { who: nameOf(unreadable), model: current?.side?.model ?? '' });
     return null;
   }
 
@@ -49,10 +48,10 @@ export function models({ nameOf, announce }) {
     button.hidden = false;
     button.classList.toggle('loud', ready.ready === false);
     button.classList.toggle('failing', Boolean(first));
-    if (first) say(button, `${upper(words.error(first.error))} ▸ Fix`);
-    else if (ready.ready === false) say(button, 'Not ready ▸ See why');
-    else if (isRehearsal) say(button, 'Demo mode: no AI connected ▸ Connect one');
-    else say(button, current?.main?.model ?? ready.models?.main?.model ?? 'Models');
+    if (first) say(button, t('ai.fix', { what: words.upper(words.error(first.error)) }));
+    else if (ready.ready === false) say(button, t('ai.not_ready_button'));
+    else if (isRehearsal) say(button, t('ai.demo_button'));
+    else say(button, current?.main?.model ?? ready.models?.main?.model ?? t('ai.models'));
     const failure = sentence();
     const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? 'rehearsal' : '');
     trouble.hidden = !text;
@@ -60,11 +59,11 @@ export function models({ nameOf, announce }) {
     const key = `${text} ${first?.detail ?? ''}`;
     if (key === said) return;
     said = key;
-    const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, failure && isConnected ? 'Change the connection' : 'Connect an AI');
-    if (!failure) return trouble.replaceChildren(el('p', null, canned()), connect, el('button', { class: 'quiet-button', 'aria-label': 'Dismiss', onclick: dismiss }, '✕'));
+    const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, t(failure && isConnected ? 'ai.change' : 'ai.connect_ai'));
+    if (!failure) return trouble.replaceChildren(el('p', null, canned()), connect, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: dismiss }, '✕'));
     announce(text);
     trouble.replaceChildren(
-      el('p', null, el('strong', { dir: 'auto' }, plain(text)), first ? ' Your messages are stored, and are answered once a model answers.' : ''),
+      el('p', null, el('strong', { dir: 'auto' }, plain(text)), first ? ` ${t('ai.stored')}` : ''),
       first ? el('p', { class: 'detail', dir: 'auto' }, plain(words.ofModel(first.detail))) : '',
       el('p', { class: 'actions' }, connect),
     );
@@ -97,6 +96,7 @@ export function models({ nameOf, announce }) {
       current = models ?? current;
       for (const [id, { at }] of failures) if (Date.now() - at > SHOWN_MS && !current?.troubles?.length) failures.delete(id);
       draw();
+      checked(ready);
     });
     return polling;
   }

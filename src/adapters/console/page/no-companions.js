@@ -1,18 +1,17 @@
 // Says why nobody answers in a room that has no companions, and offers to choose some.
 
 import { byId, el } from './dom.js';
-
-const SENTENCE = 'Nobody answers here, because no companion is in this room.';
+import { t } from './texts.js';
 
 // `room()` is the room shown; `choose()` opens the form that chooses companions.
 export function noCompanions({ room, choose, announce }) {
   const root = byId('no-companions');
-  root.replaceChildren(el('span', null, SENTENCE), ' ', el('button', { class: 'solid', type: 'button', onclick: choose }, 'Choose companions'));
+  root.replaceChildren(el('span', null, t('rooms.nobody')), ' ', el('button', { class: 'solid', type: 'button', onclick: choose }, t('rooms.choose')));
   return {
     draw() {
       const { id, greeted, companions, isDeleted } = room();
       const isShown = Boolean(id) && greeted && !companions.size && !isDeleted;
-      if (isShown && root.hidden) announce(SENTENCE);
+      if (isShown && root.hidden) announce(t('rooms.nobody'));
       root.hidden = !isShown;
     },
   };

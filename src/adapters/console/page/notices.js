@@ -1,6 +1,7 @@
 // Notices: shown above the message field, and announced politely by screen readers.
 
 import { byId, el } from './dom.js';
+import { t } from './texts.js';
 
 const SHOWN_MS = 12_000;
 const MOST = 3;
@@ -25,7 +26,7 @@ export function notices() {
     show(text, kind = 'plain') {
       const duplicate = [...root.children].find(other => other.dataset.text === text);
       duplicate?.remove();
-      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), el('button', { class: 'quiet-button', 'aria-label': 'Dismiss', onclick: () => node.remove() }, '✕'));
+      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => node.remove() }, '✕'));
       root.append(node);
       while (root.children.length > MOST) root.firstChild.remove();
       setTimeout(() => node.remove(), SHOWN_MS);

@@ -2,6 +2,7 @@
 
 import { byId, el, name } from './dom.js';
 import { store, storeForAll, load, loadForAll } from './storage.js';
+import { pieces, t } from './texts.js';
 
 const FIRST_NAME = 'Ana';
 const MOST_NAMES = 6;
@@ -15,7 +16,7 @@ export function nameProblem(person, rooms, roomId) {
   const guild = rooms.find(room => room.id === roomId)?.guild;
   const companions = rooms.filter(room => room.guild === guild).flatMap(room => room.companions ?? []);
   const namesake = companions.find(({ id, name: display, aliases = [] }) => [id, display, ...aliases].some(taken => folded(taken) === folded(person)));
-  return namesake ? `${namesake.name} is a companion here. Choose another name for yourself, so that people can tell you apart.` : null;
+  return namesake ? t('people.namesake', { name: namesake.name }) : null;
 }
 
 // `problemWith(name)` returns why a name is refused, or null.
@@ -54,8 +55,8 @@ export function people({ changed, problemWith, showProblem }) {
       }
     });
     root.replaceChildren(
-      el('div', { class: 'me' }, el('label', { for: 'me' }, 'You:'), input),
-      el('ul', { class: 'others' }, others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, 'Speak as ', name(other))))),
+      el('div', { class: 'me' }, el('label', { for: 'me' }, t('people.you')), input),
+      el('ul', { class: 'others' }, others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces('people.speak_as', { name: name(other) }))))),
     );
   }
 

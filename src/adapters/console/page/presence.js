@@ -3,6 +3,7 @@
 
 import { byId, el, name } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
+import { pieces, t } from './texts.js';
 
 const TYPING = new Set(['speaking']);
 const THINKING = new Set(['asked', 'wants_to_speak', 'waiting_its_turn']);
@@ -17,9 +18,9 @@ export function presence({ changed, tone }) {
 
   function apply() {
     document.body.classList.toggle('chat-only', !shows);
-    button.replaceChildren('Details');
+    button.textContent = t('presence.details');
     button.setAttribute('aria-pressed', String(shows));
-    button.title = shows ? 'Hide what companions decide' : 'Show what companions decide, and why';
+    button.title = t(shows ? 'presence.hide' : 'presence.show');
   }
   button.addEventListener('click', () => {
     shows = !shows;
@@ -36,7 +37,7 @@ export function presence({ changed, tone }) {
       const key = all.map(({ companion, doing }) => `${companion.id} ${companion.name} ${doing}`).join();
       if (strip.dataset.key === key) return;
       strip.dataset.key = key;
-      strip.replaceChildren(...all.map(({ companion, doing }) => el('span', { 'data-doing': doing }, name(companion.name, { class: 'who', 'data-tone': tone(companion.id) }), doing === 'paused' ? ' is paused' : ` is ${doing}…`)));
+      strip.replaceChildren(...all.map(({ companion, doing }) => el('span', { 'data-doing': doing }, pieces(`presence.${doing}`, { who: name(companion.name, { class: 'who', 'data-tone': tone(companion.id) }) }))));
     },
   };
 }

@@ -2,49 +2,52 @@
 
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
+import { showDiscord } from './discord.js';
 import { byId, el, name } from './dom.js';
 import { platformName, titleOf } from './platforms.js';
 import { deletesRoom, deletionLabel } from './rooms.js';
+import { LOCALE, t } from './texts.js';
 import * as words from './words.js';
 
 const LONGEST_TITLE = 64;
 
-const whole = value => (Number.isFinite(value) ? value.toLocaleString() : '0');
+const whole = value => (Number.isFinite(value) ? words.number(value) : '0');
 
 function money(part, currency) {
-  if (!Number.isFinite(part?.cost)) return 'no price is set';
-  const style = new Intl.NumberFormat([], { minimumFractionDigits: 2, maximumFractionDigits: 4 });
-  return `${style.format(part.cost)} ${currency}`;
+  if (!Number.isFinite(part?.cost)) return t('usage.no_price');
+  const style = new Intl.NumberFormat(LOCALE, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+  const cost = `${style.format(part.cost)} ${currency}`;
+  return part.unpriced_calls ? t('usage.unpriced', { cost, calls: part.unpriced_calls, all: part.calls }) : cost;
 }
 
 // What the guild of a room used today and this month, in this browser's time zone.
 async function showUsage(room) {
-  const body = el('div', null, el('p', { class: 'muted' }, 'Loading…'));
-  dialog('Usage', body);
+  const body = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
+  dialog(t('usage.title'), body);
   const now = new Date();
   const since = from => api.usage(room.guild, from.toISOString());
   try {
     const [today, month] = await Promise.all([since(new Date(now.getFullYear(), now.getMonth(), now.getDate())), since(new Date(now.getFullYear(), now.getMonth()))]);
     const rows = [
-      ['Answers', one => whole(one.statements)],
-      ['Calls of models', one => whole(one.calls)],
-      ['of these failed', one => whole(one.failed_calls)],
-      ['Tokens read', one => whole(one.input_tokens)],
-      ['Tokens written', one => whole(one.output_tokens)],
-      ['Cost', (one, { currency }) => money(one, currency)],
+      [t('usage.answers'), one => whole(one.statements)],
+      [t('usage.calls'), one => whole(one.calls)],
+      [t('usage.calls_failed'), one => whole(one.failed_calls)],
+      [t('usage.tokens_read'), one => whole(one.input_tokens)],
+      [t('usage.tokens_written'), one => whole(one.output_tokens)],
+      [t('usage.cost'), (one, { currency }) => money(one, currency)],
     ];
-    if (month.total?.speech?.characters || month.total?.speech?.recognised_secs) rows.push(['Cost of speech', (one, { currency }) => money(one.speech, currency)]);
+    if (month.total?.speech?.characters || month.total?.speech?.recognised_secs) rows.push([t('usage.cost_speech'), (one, { currency }) => money(one.speech, currency)]);
     body.replaceChildren(
-      el('p', { class: 'muted' }, 'All rooms of this server together.'),
+      el('p', { class: 'muted' }, t('usage.about')),
       el(
         'table',
         { class: 'usage' },
-        el('thead', null, el('tr', null, el('td', null), el('th', { scope: 'col' }, 'Today'), el('th', { scope: 'col' }, 'This month'))),
+        el('thead', null, el('tr', null, el('td', null), el('th', { scope: 'col' }, t('usage.today')), el('th', { scope: 'col' }, t('usage.month')))),
         el('tbody', null, rows.map(([label, value]) => el('tr', null, el('th', { scope: 'row' }, label), [today, month].map(usage => el('td', null, value(usage.total ?? {}, usage)))))),
       ),
     );
   } catch (problem) {
-    body.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, `The usage could not be loaded: ${problem.message}`));
+    body.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, t('base.not_loaded', { problem: problem.message })));
   }
 }
 
@@ -61,7 +64,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
     const shown = room();
     const problem = el('p', { class: 'form-problem', role: 'alert' });
     const field = el('input', { id: 'room-new-title', value: titleOf(shown), maxlength: LONGEST_TITLE, autocomplete: 'off', dir: 'auto' });
-    const form = el('form', { class: 'small-form' }, el('label', { for: 'room-new-title' }, 'Name of the room'), field, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, 'Save'), el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, 'Cancel')));
+    const form = el('form', { class: 'small-form' }, el('label', { for: 'room-new-title' }, t('rename.label')), field, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, t('base.cancel'))));
     form.addEventListener('submit', async event => {
       event.preventDefault();
       const title = field.value.trim();
@@ -73,7 +76,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
         problem.textContent = refusal.message;
       }
     });
-    const box = dialog('Rename this room', form);
+    const box = dialog(t('rename.title'), form);
     field.focus();
     field.select();
   }
@@ -94,11 +97,12 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
     pencil.hidden = !shown || Boolean(platformName(shown.id));
     const wanted = shown
       ? [
-          item('Find', closing(find), 'Words in messages'),
-          pencil.hidden ? null : item('Rename', closing(rename), 'Another name for this room'),
-          el('a', { class: 'menu-item', href: api.exportUrl(shown.id), download: `${shown.id.replaceAll(':', '-')}.ndjson`, onclick: closing(() => {}) }, 'Export', el('span', { class: 'muted' }, 'Save all messages and decisions as a file')),
-          item('Usage', closing(() => showUsage(shown)), 'Calls, tokens and cost'),
-          item('Cancel replies', closing(() => api.clearRoom(shown.id).catch(showProblem)), 'End decisions and replies in progress; messages stay'),
+          item(t('rooms.find'), closing(find), t('rooms.find_about')),
+          pencil.hidden ? null : item(t('rooms.rename'), closing(rename), t('rooms.rename_about')),
+          el('a', { class: 'menu-item', href: api.exportUrl(shown.id), download: `${shown.id.replaceAll(':', '-')}.ndjson`, onclick: closing(() => {}) }, t('rooms.export'), el('span', { class: 'muted' }, t('rooms.export_about'))),
+          item(t('rooms.usage'), closing(() => showUsage(shown)), t('rooms.usage_about')),
+          item('Discord', closing(showDiscord), t('discord.about')),
+          item(t('rooms.cancel_replies'), closing(() => api.clearRoom(shown.id).catch(showProblem)), t('rooms.cancel_replies_about')),
           deletion(shown),
         ]
       : [];

@@ -6,20 +6,19 @@ import { companionPicker } from './companion-picker.js';
 import { confirmed } from './dialogs.js';
 import { byId, el, name } from './dom.js';
 import { areMany, listed, platformName, titleOf, titleParts } from './platforms.js';
+import { t } from './texts.js';
 import { inFigures } from './unread.js';
 import * as words from './words.js';
 
 const MORE = 50;
 const ROOM_NAME = /^[A-Za-z0-9_-]{1,64}$/u;
 
-const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)} `;
-
-export const deletionLabel = room => (platformName(room.id) ? 'Delete this channel’s history' : 'Delete this room');
+export const deletionLabel = room => t(platformName(room.id) ? 'rooms.delete_history' : 'rooms.delete');
 
 // Deletes a room, if the person is sure. `leave(id)` is called before, and with null if it fails.
 export async function deletesRoom(room, leave) {
-  const question = platformName(room.id) ? `All messages of “${titleOf(room)}” are deleted here, and its companions are removed.` : `The room “${titleOf(room)}” and all its messages are deleted.`;
-  if (!(await confirmed(deletionLabel(room), question, 'Delete'))) return false;
+  const question = t(platformName(room.id) ? 'rooms.delete_history_question' : 'rooms.delete_question', { room: titleOf(room) });
+  if (!(await confirmed(deletionLabel(room), question, t('base.delete')))) return false;
   leave(room.id);
   await api.deleteRoom(room.id).catch(problem => {
     leave(null);
@@ -49,8 +48,8 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
         'button',
         { class: 'room', 'data-room': room.id, 'data-platform': platformName(room.id), title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
         name(channel, { class: 'room-name' }),
-        unseen ? el('span', { class: 'room-unread' }, inFigures(unseen), el('span', { class: 'visually-hidden' }, ' unread')) : null,
-        el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : platformName(room.id) ? '' : 'empty'),
+        unseen ? el('span', { class: 'room-unread' }, inFigures(unseen), el('span', { class: 'visually-hidden' }, ` ${t('rooms.unread')}`)) : null,
+        el('span', { class: 'room-about' }, room.paused ? t('rooms.paused') : room.last_at ? words.ago(room.last_at, serverNow()) : platformName(room.id) ? '' : t('rooms.empty')),
         location ? name(location, { class: 'room-where' }) : null,
       ),
     );
@@ -72,33 +71,33 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
     listNode.replaceChildren(
       ...groups.flatMap(({ platform, rooms: shown, more }) => [
         platform ? el('h3', { class: 'room-platform' }, platform) : null,
-        el('ul', { 'aria-label': platform ? `${platform} channels` : 'Console rooms' }, shown.map(entry)),
-        more ? el('button', { class: 'quiet-button more-rooms', onclick: () => showMore(platform, shown) }, `Show ${Math.min(more, MORE).toLocaleString()} more of ${more.toLocaleString()}`) : null,
+        el('ul', { 'aria-label': platform ? t('rooms.channels', { platform }) : t('rooms.list') }, shown.map(entry)),
+        more ? el('button', { class: 'quiet-button more-rooms', onclick: () => showMore(platform, shown) }, t('rooms.more', { shown: Math.min(more, MORE), count: more })) : null,
       ].filter(Boolean)),
     );
-    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, 'No matching room'));
+    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, t('rooms.no_match')));
     if (focused !== null) [...listNode.querySelectorAll('.room')].find(button => button.dataset.room === focused)?.focus();
   }
 
   function newForm(companions) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
-    const id = el('input', { id: 'new-room-id', required: true, maxlength: '64', autocomplete: 'off', spellcheck: 'false', placeholder: 'study' });
+    const id = el('input', { id: 'new-room-id', required: true, maxlength: '64', autocomplete: 'off', spellcheck: 'false', placeholder: t('rooms.name_example') });
     // All companions are chosen at first, because there is most to see when several are in a room.
-    const picker = companionPicker(companions, companions, 'Companions in this room');
+    const picker = companionPicker(companions, companions);
     const form = el(
       'form',
       { class: 'small-form' },
-      el('label', { for: 'new-room-id' }, 'Room name'),
+      el('label', { for: 'new-room-id' }, t('rooms.name')),
       id,
       picker.node,
       problem,
-      el('div', { class: 'row' }, el('button', { class: 'solid' }, 'Create'), el('button', { type: 'button', class: 'quiet-button', onclick: drawNew }, 'Cancel')),
+      el('div', { class: 'row' }, el('button', { class: 'solid' }, t('rooms.create')), el('button', { type: 'button', class: 'quiet-button', onclick: drawNew }, t('base.cancel'))),
     );
     form.addEventListener('submit', async event => {
       event.preventDefault();
       const newId = id.value.trim().toLowerCase().replace(/\s+/gu, '-');
       if (!ROOM_NAME.test(newId)) {
-        problem.textContent = 'A room name consists of up to 64 letters from a to z, digits, dashes and underscores.';
+        problem.textContent = t('rooms.name_problem');
         return;
       }
       try {
@@ -108,9 +107,10 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
         drawNew();
         await changed();
         open(newId);
+        byId('message').focus();
       } catch (refusal) {
         const exists = refusal.status === 409 && all.some(room => room.id === newId);
-        problem.replaceChildren(sentence(refusal.message), exists ? el('button', { type: 'button', class: 'quiet-button', onclick: () => (drawNew(), open(newId)) }, `Open ${newId}`) : '');
+        problem.replaceChildren(`${words.upper(refusal.message)} `, exists ? el('button', { type: 'button', class: 'quiet-button', onclick: () => (drawNew(), open(newId)) }, t('rooms.open', { room: newId })) : '');
       }
     });
     form.addEventListener('keydown', event => {
@@ -125,7 +125,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
   }
 
   function drawNew() {
-    const button = el('button', { class: 'quiet-button' }, '+ New room');
+    const button = el('button', { class: 'quiet-button' }, t('rooms.new'));
     button.addEventListener('click', async () => {
       try {
         newForm((await api.companions()).companions ?? []);
@@ -140,11 +140,11 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
     const pickerNode = el('div');
     let picker = null;
-    const form = el('form', { class: 'small-form' }, pickerNode, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, 'Save'), el('button', { type: 'button', class: 'quiet-button', onclick: drawActions }, 'Cancel')));
+    const form = el('form', { class: 'small-form' }, pickerNode, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), el('button', { type: 'button', class: 'quiet-button', onclick: drawActions }, t('base.cancel'))));
     api
       .companions()
       .then(({ companions = [] }) => {
-        picker = companionPicker(companions, room.companions ?? [], 'Companions in this room', !platformName(room.id));
+        picker = companionPicker(companions, room.companions ?? [], !platformName(room.id));
         pickerNode.replaceChildren(picker.node);
         picker.focus();
       })
@@ -184,11 +184,11 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
     const room = all.find(other => other.id === current);
     if (!room) return actionsNode.replaceChildren();
     const actions = [
-      el('h2', null, platformName(room.id) ? 'This channel' : 'This room'),
-      room.lives_by ? el('p', { class: 'muted' }, 'This thread uses the companions and settings of its parent channel until you change them here.') : null,
-      el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, room.paused ? 'Resume all companions' : 'Pause all companions'),
-      el('button', { class: 'quiet-button', onclick: chooseCompanions }, 'Choose companions'),
-      el('button', { class: 'quiet-button', title: 'Cancel decisions and replies in progress; the history stays', onclick: attempt(() => api.clearRoom(room.id)) }, 'Cancel replies'),
+      el('h2', null, t(platformName(room.id) ? 'rooms.this_channel' : 'rooms.this_room')),
+      room.lives_by ? el('p', { class: 'muted' }, t('rooms.thread')) : null,
+      el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, t(room.paused ? 'rooms.resume_all' : 'rooms.pause_all')),
+      el('button', { class: 'quiet-button', onclick: chooseCompanions }, t('rooms.choose')),
+      el('button', { class: 'quiet-button', title: t('rooms.cancel_replies_about'), onclick: attempt(() => api.clearRoom(room.id)) }, t('rooms.cancel_replies')),
       el(
         'button',
         {

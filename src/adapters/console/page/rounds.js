@@ -5,6 +5,7 @@ import { floorHolder } from './floor.js';
 import { MOST_IMPORTANCE } from './round-state.js';
 import { nameOf } from './state.js';
 import { drawStory } from './story.js';
+import { listed, pieces, t } from './texts.js';
 import * as words from './words.js';
 
 // How long a round without a speaker is shown before it becomes one line.
@@ -35,9 +36,9 @@ function beginning(text) {
 // Rounds have no names of their own: each is about one message, which is quoted.
 export function label(room, round) {
   const message = room.seen.get(`m${round.message}`);
-  if (room.deleted.has(round.message)) return 'Round on a deleted message';
-  if (!message) return round.message === null ? 'Round' : 'Round on an earlier message';
-  return `Round on “${plain(beginning(message.text))}” by ${plain(message.role === 'companion' ? nameOf(room, message.from) : message.from)}`;
+  if (room.deleted.has(round.message)) return t('rounds.on_deleted');
+  if (!message) return t(round.message === null ? 'rounds.round' : 'rounds.on_earlier');
+  return t('rounds.on_message', { text: plain(beginning(message.text)), who: plain(message.role === 'companion' ? nameOf(room, message.from) : message.from) });
 }
 const who = (view, id) => name(nameOf(view.room, id), { class: 'who', 'data-tone': view.tone(id) });
 
@@ -50,22 +51,22 @@ const hasEnded = ({ state }) => state?.closing === 'terminal';
 
 const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'unreadable' && !hasEnded({ state });
 
-function wordsOf(round, ballot, isExternal) {
+function wordsOf(round, ballot) {
   const { entry, state } = ballot;
   const isOver = round.phase === 'over';
-  if (ballot.isMissing) return `no vote: ${words.error(entry?.error ?? 'timeout', isExternal)}`;
+  if (ballot.isMissing) return t('rounds.no_vote', { why: words.error(entry?.error ?? 'timeout') });
   if (ballot.isAwaited) return null;
-  if (!ballot.asked) return hasEnded(ballot) ? 'has ended the conversation' : 'was not asked';
-  if (hasEnded(ballot)) return 'ends the conversation';
+  if (!ballot.asked) return t(hasEnded(ballot) ? 'votes.ended' : 'votes.asked_not');
+  if (hasEnded(ballot)) return t('votes.ends');
   if (isQuote(ballot)) return entry.why;
   if (entry && !entry.yes) return words.reason(entry.reason);
-  return state?.speaks ? (isOver ? 'wanted to speak' : 'wants to speak') : isOver ? 'preferred to listen' : 'prefers to listen';
+  return t(state?.speaks ? (isOver ? 'votes.wanted' : 'votes.wants') : isOver ? 'votes.listened' : 'votes.listens');
 }
 
 // What a screen reader announces for one vote.
 function screenReaderText(ballot) {
   if (ballot.isMissing || ballot.isAwaited || !ballot.asked || hasEnded(ballot)) return '';
-  return ballot.wants ? ` wants to speak, ${words.importance(ballot.state.importance)} of ${MOST_IMPORTANCE}: ` : ' prefers to listen: ';
+  return ballot.wants ? ` ${t('rounds.says_wants', { value: words.importance(ballot.state.importance) })} ` : ` ${t('rounds.says_listens')} `;
 }
 
 const kindOf = ballot => (ballot.isMissing ? 'missing' : ballot.isAwaited ? 'awaited' : !ballot.asked ? 'not-asked' : ballot.wants ? 'speaks' : 'listens');
@@ -93,9 +94,9 @@ function vote(view, round, id, extra) {
       fill.style.setProperty('--vote', String(ballot.wants ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
       say(value, now === 'speaks' ? words.importance(ballot.state.importance) : now === 'missing' ? '✕' : now === 'awaited' ? '' : '–');
       say(hidden, screenReaderText(ballot));
-      const text = wordsOf(round, ballot, view.room.companions.get(id)?.isExternal);
+      const text = wordsOf(round, ballot);
       if (text === null) {
-        if (!elapsed.isConnected) reason.replaceChildren('considering', DOT, elapsed);
+        if (!elapsed.isConnected) reason.replaceChildren(t('rounds.considering'), DOT, elapsed);
       } else say(reason, text);
       reason.title = text ?? '';
       reason.classList.toggle('quote', text !== null && !ballot.isMissing && isQuote(ballot));
@@ -111,25 +112,26 @@ function countdown(round) {
 // What companions with held votes wait for.
 function untilFree(room, round, named) {
   const holder = floorHolder(room);
-  return [round.held.size > 1 ? ' wait' : ' waits', ' until ', holder ? [named(holder), ' has spoken'] : 'the floor is free'];
+  return pieces(holder ? 'rounds.until' : 'rounds.free', { who: listed([...round.held].map(named)), count: round.held.size, speaker: holder && named(holder) });
 }
 
 // The outcome of the round in one sentence.
 function outcome(view, round) {
   const waiting = [...round.ballots].filter(([, ballot]) => ballot.isAwaited).map(([id]) => id);
-  const speaker = () => [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
-  const tookOver = round.speaker !== round.selected ? ' instead, because the previous reply failed' : null;
+  const speaker = [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
+  const tookOver = round.speaker !== round.selected;
   const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
-  if (round.phase === 'open') return waiting.length ? ['Waiting for ', words.listed(waiting.map(id => who(view, id)))] : 'All votes are in';
-  if (round.phase === 'held') return [words.listed([...round.held].map(id => who(view, id))), untilFree(view.room, round, id => who(view, id))];
-  if (round.instead) return [who(view, round.instead), ' was selected instead'];
-  if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : ['Nobody speaks', round.declined ? [DOT, words.reason(round.declined)] : null];
-  if (round.phase === 'speaking' && round.isLate) return [speaker(), ' writes on', DOT, 'others may speak'];
-  if (round.outcome === 'cancelled') return [speaker(), ' was selected, but a person asked to stop'];
-  if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
-  if (round.phase === 'speaking') return [speaker(), ' speaks', tookOver, reason];
-  if (tookOver && round.outcome !== 'posted') return [speaker(), round.outcome === 'failed' ? ' took over after a failed reply, but its reply failed, too' : ' took over after a failed reply, but did not speak'];
-  return [speaker(), { posted: ' spoke', failed: ' was selected, but its reply failed', dropped: ' was selected, but did not speak' }[round.outcome] ?? ' speaks next', tookOver, reason];
+  const says = key => pieces(key, { who: speaker });
+  if (round.phase === 'open') return waiting.length ? pieces('rounds.awaits', { who: listed(waiting.map(id => who(view, id))) }) : t('rounds.all_in');
+  if (round.phase === 'held') return untilFree(view.room, round, id => who(view, id));
+  if (round.instead) return pieces('rounds.instead', { who: who(view, round.instead) });
+  if (!round.selected) return round.outcome === 'dropped' ? t('rounds.cancelled') : [t('rounds.nobody'), round.declined ? [DOT, words.reason(round.declined)] : null];
+  if (round.phase === 'speaking' && round.isLate) return [says('rounds.writes_on'), DOT, t('rounds.others_may')];
+  if (round.outcome === 'cancelled') return says('rounds.selected_cancelled');
+  if (round.phase === 'waiting') return [says('rounds.next'), reason, round.speakAt ? [DOT, countdown(round)] : null];
+  if (round.phase === 'speaking') return [says(tookOver ? 'rounds.speaks_instead' : 'rounds.speaks'), reason];
+  if (tookOver && round.outcome !== 'posted') return says(round.outcome === 'failed' ? 'rounds.took_over_failed' : 'rounds.took_over_dropped');
+  return [says({ posted: tookOver ? 'rounds.spoke_instead' : 'rounds.spoke', failed: 'rounds.selected_failed', dropped: 'rounds.selected_dropped' }[round.outcome] ?? 'rounds.next'), reason];
 }
 
 function live(view, item) {
@@ -147,7 +149,7 @@ function live(view, item) {
     if (shown === current) return;
     shown = current;
     node.setAttribute('aria-label', title);
-    about.replaceChildren(name(title), DOT, 'who speaks next?');
+    about.replaceChildren(name(title), DOT, t('rounds.question'));
     for (const row of votes) row.refresh();
     node.dataset.phase = round.phase;
     outcomeNode.replaceChildren(...[outcome(view, round)].flat(Infinity).filter(Boolean));
@@ -164,24 +166,28 @@ function summary(view, round) {
     const asked = [...round.ballots].filter(([, ballot]) => ballot.asked);
     // Where a single companion was asked, its answer says everything.
     const [id, only] = asked.length === 1 ? asked[0] : [];
-    return [el('strong', null, round.outcome === 'dropped' ? 'cancelled' : 'nobody speaks'), only && isQuote(only) ? [DOT, who(view, id), ': ', el('q', { dir: 'auto' }, only.entry.why)] : null];
+    return [el('strong', null, t(round.outcome === 'dropped' ? 'rounds.is_cancelled' : 'rounds.nobody')), only && isQuote(only) ? [DOT, who(view, id), ': ', el('q', { dir: 'auto' }, only.entry.why)] : null];
   }
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
-    if (ballot.isMissing) return [who(view, id), ' ', el('span', { class: 'missing' }, `no vote: ${words.error(ballot.entry?.error ?? 'timeout', view.room.companions.get(id)?.isExternal)}`)];
-    if (hasEnded(ballot)) return [who(view, id), ' ', ballot.asked ? 'ends the conversation' : 'has ended the conversation'];
-    if (!ballot.wants) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
-    return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
+    if (ballot.isMissing) return [who(view, id), ' ', el('span', { class: 'missing' }, t('rounds.no_vote', { why: words.error(ballot.entry?.error ?? 'timeout') }))];
+    if (hasEnded(ballot)) return pieces(ballot.asked ? 'rounds.ends' : 'rounds.ended', { who: who(view, id) });
+    if (!ballot.wants) return pieces('rounds.listens', { who: who(view, id) });
+    return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: t('rounds.selected') }, STAR)] : null];
   });
-  const end = round.instead ? [who(view, round.instead), ' was selected instead'] : !round.selected ? ['nobody speaks', round.declined ? [DOT, words.reason(round.declined)] : null] : round.outcome === 'cancelled' ? 'stopped by a person' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
+  const ending = { cancelled: 'rounds.by_person', failed: 'rounds.reply_failed', dropped: 'rounds.did_not_speak' }[round.outcome] ?? (round.speaker !== round.selected ? 'rounds.took_over' : null);
+  const nobody = () => [t('rounds.nobody'), round.declined ? [DOT, words.reason(round.declined)] : null];
+  const end = round.instead ? pieces('rounds.instead', { who: who(view, round.instead) }) : !round.selected ? nobody() : ending ? t(ending) : words.selection(round.reason);
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];
 }
+
+const whyOrClose = story => t(story ? 'base.close' : 'base.why');
 
 // One vote of an expanded round, with a button that shows its story.
 function expandedVote(view, round, id) {
   const { entry } = round.ballots.get(id);
   const story = entry && view.stories.get(entry.key);
-  const why = entry ? el('button', { class: 'tool shown vote-why', 'aria-expanded': story ? 'true' : 'false', 'data-focus': `why-${id}`, 'aria-label': `${story ? 'Close' : 'Why?'} ${nameOf(view.room, id)}`, onclick: () => view.act.open(entry) }, story ? 'Close' : 'Why?') : null;
+  const why = entry ? el('button', { class: 'tool shown vote-why', 'aria-expanded': story ? 'true' : 'false', 'data-focus': `why-${id}`, 'aria-label': `${whyOrClose(story)} ${nameOf(view.room, id)}`, onclick: () => view.act.open(entry) }, whyOrClose(story)) : null;
   const row = vote(view, round, id, [why, story ? el('div', { class: 'vote-story' }, drawStory(entry, story)) : null]);
   row.refresh();
   return row.node;
@@ -199,7 +205,7 @@ function summaryLine(view, item) {
       { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
       glyph('round'),
       el('span', { class: 'line-words' }, name(label(view.room, round)), ': ', summary(view, round)),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'Close' : 'Why?'),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
     ),
     story
       ? el(
@@ -216,11 +222,12 @@ export const drawRound = (view, item) => (item.isLive ? live(view, item) : summa
 
 // The outcome of a round, as screen readers announce it and the timeline shows it.
 export function outcomeSentence(room, round) {
-  if (round.phase === 'held') return `${words.listed([...round.held].map(id => nameOf(room, id))).join('')}${untilFree(room, round, id => nameOf(room, id)).flat().join('')}.`;
-  if (round.instead) return `${nameOf(room, round.instead)} was selected instead.`;
-  if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled.' : 'Nobody speaks.';
+  if (round.phase === 'held') return `${untilFree(room, round, id => nameOf(room, id)).flat().join('')}.`;
+  if (round.instead) return `${t('rounds.instead', { who: nameOf(room, round.instead) })}.`;
+  if (!round.selected) return `${t(round.outcome === 'dropped' ? 'rounds.cancelled' : 'rounds.nobody')}.`;
   const others = round.candidates.filter(id => id !== round.selected).map(id => nameOf(room, id));
-  return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${words.listed(others).join('')} also wanted to speak.` : ''}`;
+  const also = others.length ? ` ${t('rounds.also_wanted', { who: listed(others).join(''), count: others.length })}` : '';
+  return `${t('rounds.next', { who: nameOf(room, round.selected) })} (${words.selection(round.reason)}).${also}`;
 }
 
 // Updates the countdowns of companions that are about to speak.
@@ -230,6 +237,6 @@ export function tickRounds(root, now) {
     const until = Date.parse(node.dataset.until);
     if (!(until > from)) continue;
     node.style.setProperty('--left', Math.min(1, Math.max(0, (until - now) / (until - from))).toFixed(3));
-    say(node.querySelector('.turn-words'), until > now ? `in ${words.seconds(until - now)}` : 'now');
+    say(node.querySelector('.turn-words'), until > now ? t('rounds.in', { secs: words.seconds(until - now) }) : t('rounds.now'));
   }
 }

@@ -7,6 +7,7 @@ import { isHeld, isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured, statementReplaced } from './loop-guard.js';
 import { platformName } from './platforms.js';
 import { attach, newRound, recordState, setRound } from './round-state.js';
+import { t } from './texts.js';
 
 const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, replan: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3, tombstone: 3 };
 
@@ -43,12 +44,20 @@ const list = value => (Array.isArray(value) ? value : []);
 
 // A companion without a name is called by its id with a capital, as the server does.
 export function nameOf(room, id) {
-  return room.companions.get(id)?.name ?? room.names.get(id) ?? (id ? id.charAt(0).toUpperCase() + id.slice(1) : 'a companion');
+  return room.companions.get(id)?.name ?? room.names.get(id) ?? (id ? id.charAt(0).toUpperCase() + id.slice(1) : t('messages.unknown_companion'));
 }
 
 // Learns the names of companions, wherever they are now.
 export function learnNames(room, companions) {
   for (const { id, name } of companions) if (typeof id === 'string' && typeof name === 'string') room.names.set(id, name);
+}
+
+// Takes the names that companions have now. Returns whether one of them is new.
+export function rename(room, companions) {
+  const before = new Map(room.names);
+  learnNames(room, companions);
+  for (const [id, name] of room.names) if (room.companions.has(id)) room.companions.get(id).name = name;
+  return [...room.names].some(([id, name]) => before.get(id) !== name);
 }
 
 // The lowest seq of a loaded message, or null in an empty room.

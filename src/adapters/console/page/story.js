@@ -3,6 +3,7 @@
 import * as api from './api.js';
 import { el, name } from './dom.js';
 import { isStopped } from './floor.js';
+import { pieces, t } from './texts.js';
 import * as words from './words.js';
 
 // The seq of the decision that an entry belongs to. A failed reply belongs to the yes before it, a question without an answer to the decision
@@ -30,7 +31,7 @@ export function stories(change) {
     },
     async toggle(room, entry) {
       if (open.delete(entry.key)) return change(entry.key);
-      const story = { state: 'loading', answer: null, isExternal: room.companions.get(entry.companion)?.isExternal };
+      const story = { state: 'loading', answer: null };
       open.set(entry.key, story);
       change(entry.key);
       try {
@@ -70,7 +71,7 @@ function inputs(texts) {
   return el(
     'section',
     null,
-    el('h3', null, 'Messages considered'),
+    el('h3', null, t('facts.messages')),
     el('ul', { class: 'inputs' }, texts.map(text => el('li', { dir: 'auto' }, text))),
   );
 }
@@ -84,10 +85,10 @@ function promptParts(parts) {
   const rows = present.map(part => {
     const bar = el('span', { class: 'part-bar', 'aria-hidden': 'true' });
     bar.style.setProperty('--part', String(part.tokens / most));
-    const row = [el('span', { class: 'part-name' }, words.spaced(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString())];
+    const row = [el('span', { class: 'part-name' }, words.part(part.part)), bar, el('span', { class: 'part-size' }, words.number(part.tokens))];
     return el('li', null, part.text ? el('details', null, el('summary', null, row), el('p', { class: 'part-words', dir: 'auto' }, part.text)) : el('div', { class: 'part' }, row));
   });
-  return el('section', null, el('h3', null, `Prompt: about ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
+  return el('section', null, el('h3', null, t('facts.prompt', { count: total })), el('ul', { class: 'parts' }, rows));
 }
 
 export function sentences(story) {
@@ -100,25 +101,25 @@ export function drawStory(entry, story) {
   const isError = entry.kind === 'error';
   const d = (isError ? null : answer.decision) ?? entry.record ?? {};
   const facts = [
-    fact('Trigger', d.trigger && words.occasion(d)),
-    fact('Error', entry.error && !isStopped(entry) && words.failure(entry.error, entry.text, story.isExternal)),
-    fact('Retry at', isError && entry.retryAt && words.second(entry.retryAt)),
-    fact('Reason', d.reason && words.reason(d.reason)),
-    fact('Messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
-    fact('Earlier “no” decisions', d.check_count || null),
-    fact('Raw answer', d.answer),
-    fact('Model', d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
-    fact('Time in queue', d.wait_ms ? ms(d.wait_ms) : null),
-    fact('Model time', ms(d.model_ms)),
-    fact('Tokens', Number.isFinite(d.input_tokens) ? `${d.input_tokens.toLocaleString()} in, ${(d.output_tokens ?? 0).toLocaleString()} out` : null),
-    fact('Time', d.at && words.moment(d.at)),
-    fact('Trace id', d.trace),
+    fact(t('facts.trigger'), d.trigger && words.occasion(d)),
+    fact(t('facts.error'), entry.error && !isStopped(entry) && words.failure(entry.error, entry.text)),
+    fact(t('facts.retry'), isError && entry.retryAt && words.second(entry.retryAt)),
+    fact(t('facts.reason'), d.reason && words.reason(d.reason)),
+    fact(t('facts.counted'), Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? t('facts.counted_of', { counted: d.message_count, threshold: d.threshold }) : d.message_count) : null),
+    fact(t('facts.checks'), d.check_count || null),
+    fact(t('facts.answer'), d.answer),
+    fact(t('facts.model'), d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
+    fact(t('facts.queue'), d.wait_ms ? ms(d.wait_ms) : null),
+    fact(t('facts.model_time'), ms(d.model_ms)),
+    fact(t('facts.tokens'), Number.isFinite(d.input_tokens) ? t('facts.tokens_both', { read: d.input_tokens, written: d.output_tokens ?? 0 }) : null),
+    fact(t('facts.time'), d.at && words.moment(d.at)),
+    fact(t('facts.trace'), d.trace),
   ].filter(Boolean);
   return el(
     'div',
     { class: 'story' },
-    story.state === 'loading' ? el('p', { class: 'muted' }, 'Loading…') : null,
-    story.state === 'failed' ? el('p', { class: 'muted' }, `The story could not be loaded: ${story.problem}`) : null,
+    story.state === 'loading' ? el('p', { class: 'muted' }, t('base.loading')) : null,
+    story.state === 'failed' ? el('p', { class: 'muted' }, t('base.not_loaded', { problem: story.problem })) : null,
     sentences(answer.story),
     // The story quotes the messages, unless it could not be loaded.
     Array.isArray(answer.story) && answer.story.some(line => line.event === 'message') ? null : inputs(d.messages),
@@ -136,17 +137,17 @@ export function drawOutcomes(story, tone) {
   return el(
     'div',
     { class: 'story' },
-    story.state === 'loading' ? el('p', { class: 'muted' }, 'Loading…') : null,
-    story.state === 'failed' ? el('p', { class: 'muted' }, `The story could not be loaded: ${story.problem}`) : null,
+    story.state === 'loading' ? el('p', { class: 'muted' }, t('base.loading')) : null,
+    story.state === 'failed' ? el('p', { class: 'muted' }, t('base.not_loaded', { problem: story.problem })) : null,
     events.length ? sentences(events) : null,
     outcomes.length
       ? el(
           'ul',
           { class: 'outcomes' },
-          outcomes.map(one => el('li', null, el('p', null, name(one.name, { class: 'who', 'data-tone': tone(one.companion) }), ` ${words.outcome(one.outcome)}`, one.at ? [' · ', el('time', { datetime: one.at, title: words.moment(one.at) }, words.second(one.at))] : null), el('p', { class: 'muted', dir: 'auto' }, one.text))),
+          outcomes.map(one => el('li', null, el('p', null, pieces(words.outcome(one.outcome), { who: name(one.name, { class: 'who', 'data-tone': tone(one.companion) }) }), one.at ? [' · ', el('time', { datetime: one.at, title: words.moment(one.at) }, words.second(one.at))] : null), el('p', { class: 'muted', dir: 'auto' }, one.text))),
         )
       : story.state === 'loaded'
-        ? el('p', { class: 'muted' }, 'No companion was in the room.')
+        ? el('p', { class: 'muted' }, t('outcomes.nobody'))
         : null,
   );
 }

@@ -2,6 +2,7 @@
 
 import { el } from './dom.js';
 import { draw, estimateHeight, growDraft, isEmpty, itemsOf } from './items.js';
+import { t } from './texts.js';
 
 const AROUND_PX = 900;
 const LOAD_BEFORE_PX = 1600;
@@ -174,7 +175,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   function showToEnd() {
     if (atEnd) unread = 0;
     toEnd.hidden = atEnd || !items.length;
-    toEnd.textContent = unread ? `↓ ${unread} new` : '↓ Newest';
+    toEnd.textContent = unread ? t('messages.new', { count: unread }) : t('messages.newest');
   }
 
   function wantOlder() {

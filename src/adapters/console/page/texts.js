@@ -5,13 +5,15 @@ import texts from './en.json' with { type: 'json' };
 
 export const LANGUAGE = document.documentElement.lang;
 export const LANGUAGES = { en: 'English', de: 'Deutsch' };
+// For numbers and dates: the language as this browser's region writes it.
+export const LOCALE = navigator.languages.find(one => one.startsWith(LANGUAGE)) ?? LANGUAGE;
 
 function find(key, count) {
   const found = key.split('.').reduce((inner, part) => inner?.[part], texts);
   return (typeof found === 'object' ? found[count === 1 ? 'one' : 'other'] : found) ?? key;
 }
 
-const shown = value => (typeof value === 'number' ? value.toLocaleString(LANGUAGE) : value);
+const shown = value => (typeof value === 'number' ? value.toLocaleString(LOCALE) : value);
 
 // The pieces of a text in their order; what is filled in may be nodes, too.
 export const pieces = (key, values = {}) => find(key, values.count).split(/\{(\w+)\}/u).map((piece, i) => (i % 2 ? (shown(values[piece]) ?? '') : piece)).filter(piece => piece !== '');
@@ -20,6 +22,10 @@ export const t = (key, values) => pieces(key, values).join('');
 
 // Whether there is such a text, for codes of the server that this page may not know.
 export const has = key => find(key) !== key;
+
+const conjunction = new Intl.ListFormat(LOCALE, { type: 'conjunction' });
+// “A, B and C”, of texts or nodes.
+export const listed = items => conjunction.formatToParts(items.map(String)).map(({ type, value }, i) => (type === 'element' ? items[i / 2] : value));
 
 // Asks the server for the page in another language, from now on.
 export function speak(language) {

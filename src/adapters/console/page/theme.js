@@ -18,7 +18,7 @@
     const button = document.getElementById('theme');
     if (!button) return;
     button.textContent = SIGN[theme];
-    button.setAttribute('aria-label', `Theme: ${theme}`);
+    button.setAttribute('aria-label', button.dataset[theme]);
   };
   apply();
   document.addEventListener('DOMContentLoaded', () => {

@@ -5,6 +5,7 @@ import { el, say, svg } from './dom.js';
 import { isStopped, stopReason } from './floor.js';
 import { label, outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
+import { t } from './texts.js';
 import * as words from './words.js';
 
 const SPANS = [
@@ -12,7 +13,7 @@ const SPANS = [
   [10, '10 min'],
   [60, '1 h'],
 ];
-const LABEL = 'Timeline: arrow keys select a mark, Enter goes to it';
+const LABEL = t('timeline.label');
 const ROW = 18;
 const SHOWN = new Set(['message', 'round', 'decision', 'error', 'failed']);
 const MOST_MARKS = 400;
@@ -39,7 +40,7 @@ export function timeline(root, { tone, go }) {
   const picture = svg('svg', { class: 'line-picture', 'aria-hidden': 'true' });
   const caption = el('p', { class: 'caption', dir: 'auto' });
   const field = el('div', { class: 'field', tabindex: '0', role: 'group', 'aria-label': LABEL }, picture);
-  root.replaceChildren(el('header', null, el('h2', null, 'Timeline'), el('span', { class: 'zoom', role: 'group', 'aria-label': 'Time span' }, zooms)), field, caption);
+  root.replaceChildren(el('header', null, el('h2', null, t('timeline.title')), el('span', { class: 'zoom', role: 'group', 'aria-label': t('timeline.span') }, zooms)), field, caption);
   let last = null;
 
   function select(mark) {
@@ -56,10 +57,10 @@ export function timeline(root, { tone, go }) {
     const at = words.time(entry.at);
     if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
     const who = nameOf(room, entry.companion);
-    if (entry.kind === 'round') return `${at} ${label(room, entry)}: ${entry.phase === 'open' ? 'Who speaks next?' : outcomeSentence(room, entry)}`;
-    if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
-    if (isStopped(entry)) return `${at} ${who} stopped: ${stopReason(room, entry.stopMessage)}`;
-    return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text, room.companions.get(entry.companion)?.isExternal)}`;
+    if (entry.kind === 'round') return `${at} ${label(room, entry)}: ${entry.phase === 'open' ? t('rounds.question') : outcomeSentence(room, entry)}`;
+    if (entry.kind === 'decision') return `${at} ${who}: ${[t(entry.yes ? 'base.yes' : 'base.no'), words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
+    if (isStopped(entry)) return `${at} ${t('decisions.stopped_who', { who, why: stopReason(room, entry.stopMessage) })}`;
+    return `${at} ${who}: ${t(entry.kind === 'failed' ? 'decisions.reply_failed' : 'decisions.no_answer')}, ${words.failure(entry.error, entry.text)}`;
   }
 
   function shape(entry, x, y) {

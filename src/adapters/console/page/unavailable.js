@@ -3,17 +3,18 @@
 
 import * as api from './api.js';
 import { byId, el, plain, say } from './dom.js';
+import { t } from './texts.js';
 import * as words from './words.js';
 
-const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/u.test(text) ? '' : '.'}`;
+const sentence = text => `${words.upper(text)}${/[.!?…]$/u.test(text) ? '' : '.'}`;
 
 // `room()` is the room shown; `released()` is called after a release was tried; `showProblem(problem)` shows a refusal.
 export function unavailable({ room, released, showProblem, announce }) {
   const root = byId('unavailable');
   const detail = el('p', { class: 'detail', dir: 'auto' });
   const retry = el('span');
-  const releaseButton = el('button', { class: 'solid', title: 'Try again now', onclick: release }, 'Try again');
-  root.replaceChildren(el('p', null, el('strong', null, 'Nobody answers here for now.'), ' New messages are stored, and handled once the room is available again.'), detail, el('p', { class: 'actions' }, retry, releaseButton));
+  const releaseButton = el('button', { class: 'solid', onclick: release }, t('base.try_again'));
+  root.replaceChildren(el('p', null, el('strong', null, t('unavailable.title')), ` ${t('unavailable.stored')}`), detail, el('p', { class: 'actions' }, retry, releaseButton));
   let shown = '';
 
   async function release() {
@@ -35,11 +36,11 @@ export function unavailable({ room, released, showProblem, announce }) {
       const { id, unavailable: reason } = room();
       root.hidden = !reason;
       const key = reason ? `${id} ${reason.id} ${reason.detail}` : '';
-      if (key && key !== shown) announce(`Nobody answers in this room for now: ${reason.detail}.`);
+      if (key && key !== shown) announce(t('unavailable.announced', { why: reason.detail }));
       shown = key;
       if (!reason) return;
       say(detail, plain(sentence(reason.detail)));
-      say(retry, reason.until ? `Next retry ${words.until(reason.until, now)}, at ${words.time(reason.until)}.` : '');
+      say(retry, reason.until ? t('attention.retry', { when: words.until(reason.until, now), time: words.time(reason.until) }) : '');
       releaseButton.hidden = !reason.id;
     },
   };

@@ -29,7 +29,7 @@ export function visit(id, on) {
       const { decisions = [] } = await api.decisions(id, from, DECISIONS_AT_ONCE);
       found.push(...decisions.filter(decision => decision.seq < before));
       const last = decisions.at(-1)?.seq;
-      if (!(last > from) || last >= before) break;
+      if (decisions.length < DECISIONS_AT_ONCE || !(last > from) || last >= before) break;
       from = last;
     }
     return found;
@@ -37,8 +37,7 @@ export function visit(id, on) {
 
   async function page(before) {
     const { messages = [], deleted = [] } = await api.history(id, before, PAGE);
-    // The server may return fewer messages than requested. Only an empty answer means that there are no more.
-    const complete = messages.length === 0;
+    const complete = messages.length < PAGE;
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
     // If decisions cannot be loaded, the messages are shown without them.
     const decisions = await decisionsBetween(start, before).catch(() => []);

@@ -3,19 +3,17 @@
 import { dialog } from './dialogs.js';
 import { el, name } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
+import { LOCALE, listed, pieces, t } from './texts.js';
 import { volumeOf } from './voice.js';
 
 const LOUDEST = 1.5;
 const REHEARSAL = 'rehearsal';
 
-const listed = items => items.flatMap((item, at) => [at === 0 ? null : at === items.length - 1 ? ' and ' : ', ', item]);
 const hostsOf = services => [...new Set(services.map(service => service.host).filter(Boolean))].sort();
 
 // What was agreed to. Something else asks again.
 const agreement = ({ recognition, fallbacks, synthesis }) => JSON.stringify([recognition.host, hostsOf(fallbacks), hostsOf(synthesis)]);
 export const hasConsent = description => loadForAll('voice-consent') === agreement(description);
-
-const hearing = (isReal, many) => (isReal ? (many ? ' hear what you say, and' : ' hears what you say, and') : many ? ' notice that you talk, read what you type to be said aloud, and' : ' notices that you talk, reads what you type to be said aloud, and');
 
 const fact = (term, ...detail) => [el('dt', null, term), el('dd', null, detail)];
 
@@ -31,49 +29,45 @@ export function askConsent({ description, companions, models, join }) {
     join(listening);
   };
   const box = dialog(
-    'Before you talk',
+    t('consent.title'),
     el(
       'dl',
       { class: 'consent' },
-      fact('Who hears you', companions.length ? [listed(companions.map(companion => name(companion, { class: 'who' }))), hearing(isReal, companions.length > 1), ' may answer aloud.'] : 'There is no companion in this room now.', ' Everybody who can open this room reads your words, but does not hear your voice.'),
+      fact(t('consent.who_title'), companions.length ? pieces(isReal ? 'consent.hears' : 'consent.notices', { who: listed(companions.map(companion => name(companion, { class: 'who' }))), count: companions.length }) : t('consent.hears_nobody'), ` ${t('consent.hears_all')}`),
       fact(
-        'What leaves this computer',
-        el('p', null, 'Your microphone’s sound goes to the server of this page while you are in the call and not muted.'),
-        el('p', null, !isReal ? 'The server detects when you talk. It does not recognise words, and sends your voice nowhere.' : recognition.host ? ['The server sends your voice to ', el('strong', null, recognition.host), ', which turns it into words.'] : 'The server turns it into words by itself, and sends your voice nowhere.'),
-        others.length ? el('p', null, 'If that fails, it sends your voice to ', listed(others.map(host => el('strong', null, host))), '.') : null,
-        el('p', null, hosts.length ? ['The words of the companions go to ', el('strong', null, hosts.join(', ')), ', which makes their voices.'] : 'The voices of the companions are made on the server.'),
-        model && model.provider !== REHEARSAL ? el('p', null, 'As with typed messages, your words go to the model ', el('strong', null, model.model ?? model.provider), '.') : null,
+        t('consent.leaves_title'),
+        el('p', null, t('consent.microphone')),
+        el('p', null, !isReal ? t('consent.unrecognised') : recognition.host ? pieces('consent.recognised_at', { host: el('strong', null, recognition.host) }) : t('consent.recognised_here')),
+        others.length ? el('p', null, pieces('consent.if_fails', { hosts: listed(others.map(host => el('strong', null, host))) })) : null,
+        el('p', null, hosts.length ? pieces('consent.voices_at', { hosts: listed(hosts.map(host => el('strong', null, host))) }) : t('consent.voices_here')),
+        model && model.provider !== REHEARSAL ? el('p', null, pieces('consent.model', { model: el('strong', null, model.model ?? model.provider) })) : null,
       ),
-      fact('What is kept', 'Your words, as messages of this room. Your voice is never stored. Captions that change while you talk are not stored either.'),
+      fact(t('consent.kept_title'), t('consent.kept')),
     ),
-    el('p', { class: 'muted' }, 'Mute or leave at any time. Two people at one microphone count as one person.'),
-    el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => agree(false) }, 'Talk'), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, 'Only listen'), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, 'Cancel')),
+    el('p', { class: 'muted' }, t('consent.mute')),
+    el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => agree(false) }, t('consent.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, t('call.listen')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))),
   );
 }
 
 const OBSTACLES = {
   insecure: () => [
-    el('p', null, 'Browsers give a microphone only to pages that are served over https, or by this computer itself. This page is at ', el('code', null, location.origin), '.'),
-    el('ul', { class: 'steps' }, el('li', null, 'On the computer that runs the server, open ', el('code', null, `http://localhost:${location.port || '80'}`), '.'), el('li', null, 'Elsewhere, put a proxy with https before the server, and set ', el('code', null, 'server.public_url'), '.')),
+    el('p', null, pieces('obstacles.insecure', { address: el('code', null, location.origin) })),
+    el('ul', { class: 'steps' }, el('li', null, pieces('obstacles.insecure_here', { address: el('code', null, `http://localhost:${location.port || '80'}`) })), el('li', null, t('obstacles.insecure_there'))),
   ],
   codec: () => [
-    el('p', null, 'This browser cannot encode or decode Opus by itself (WebCodecs for audio).'),
-    el('ul', { class: 'steps' }, el('li', null, 'Use a current Chromium, Firefox or Safari.')),
+    el('p', null, t('obstacles.codec')),
+    el('ul', { class: 'steps' }, el('li', null, t('obstacles.codec_fix'))),
   ],
 };
 
 // Why the browser cannot take part in a call, and what to do.
 export function explainObstacle(obstacle) {
-  dialog('You cannot talk here yet', OBSTACLES[obstacle](), el('p', { class: 'muted' }, 'Writing works as always.'));
+  dialog(t('obstacles.title'), OBSTACLES[obstacle](), el('p', { class: 'muted' }, t('obstacles.writing')));
 }
 
 // What a server without speech recognition hears.
 export function explainRecognition() {
-  dialog(
-    'Your voice is not turned into words',
-    el('p', null, 'This server has no speech recognition. It notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”. Its operator can connect a service or a local server (', el('code', null, 'speech.recognition'), ').'),
-    el('p', null, 'Typed words are understood. Type them below, sent as voice: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
-  );
+  dialog(t('obstacles.words_title'), el('p', null, t('obstacles.words')), el('p', null, t('obstacles.words_fix')));
 }
 
 function chooser(label, devices, chosen, choose) {
@@ -82,8 +76,8 @@ function chooser(label, devices, chosen, choose) {
   const select = el(
     'select',
     { onchange: () => choose(select.value || null) },
-    el('option', { value: '' }, 'Default'),
-    options.map(device => el('option', { value: device.deviceId, selected: isThere && device.deviceId === chosen }, device.label || 'Unnamed device')),
+    el('option', { value: '' }, t('devices.default')),
+    options.map(device => el('option', { value: device.deviceId, selected: isThere && device.deviceId === chosen }, device.label || t('devices.unnamed'))),
   );
   return el('label', { class: 'voice-field' }, el('span', null, label), select);
 }
@@ -94,17 +88,18 @@ export async function chooseSound({ voice, companions, tone }) {
   const ofKind = kind => devices.filter(device => device.kind === kind);
   const { view } = voice;
   dialog(
-    'Devices and volume',
-    view.listening ? null : chooser('Microphone', ofKind('audioinput'), loadForAll('microphone'), voice.setMicrophone),
+    t('devices.title'),
+    view.listening ? null : chooser(t('devices.microphone'), ofKind('audioinput'), loadForAll('microphone'), voice.setMicrophone),
     view.canChooseLoudspeaker
-      ? chooser('Loudspeaker', ofKind('audiooutput'), loadForAll('loudspeaker'), voice.setLoudspeaker)
-      : el('p', { class: 'muted' }, 'This browser lets only the system choose the loudspeaker.'),
-    companions.length ? el('h3', null, 'Volume') : null,
+      ? chooser(t('devices.loudspeaker'), ofKind('audiooutput'), loadForAll('loudspeaker'), voice.setLoudspeaker)
+      : el('p', { class: 'muted' }, t('devices.loudspeaker_system')),
+    companions.length ? el('h3', null, t('devices.volume')) : null,
     companions.map(companion => {
-      const percent = el('output', null, `${Math.round(volumeOf(companion.id) * 100)} %`);
+      const shown = volume => volume.toLocaleString(LOCALE, { style: 'percent' });
+      const percent = el('output', null, shown(volumeOf(companion.id)));
       const range = el('input', { type: 'range', min: '0', max: String(LOUDEST), step: '0.05', value: String(volumeOf(companion.id)) });
       range.addEventListener('input', () => {
-        percent.textContent = `${Math.round(range.value * 100)} %`;
+        percent.textContent = shown(Number(range.value));
         voice.setVolume(companion.id, Number(range.value));
       });
       return el('label', { class: 'voice-field', 'data-tone': tone(companion.id) }, name(companion.name, { class: 'who' }), range, percent);

@@ -3,6 +3,7 @@
 import * as api from './api.js';
 import { byId, el, name, plain, say } from './dom.js';
 import { nameOf } from './state.js';
+import { listed, pieces, t } from './texts.js';
 import { MOST_ECHOES, isQuiet, shownCaptions, shownTrouble } from './voice-call.js';
 import { askConsent, chooseSound, explainObstacle, explainRecognition, hasConsent } from './voice-dialogs.js';
 import { isDescription } from './voice-protocol.js';
@@ -45,26 +46,26 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
 
   // Before the call.
   const outWords = el('span', { class: 'muted voice-about' });
-  const talkButton = el('button', { type: 'button', class: 'solid', onclick: () => begin(false) }, 'Talk');
-  const listenButton = button('Only listen', { onclick: () => begin(true) });
+  const talkButton = el('button', { type: 'button', class: 'solid', onclick: () => begin(false) }, t('call.talk'));
+  const listenButton = button(t('call.listen'), { onclick: () => begin(true) });
   const outNode = el('div', { class: 'voice-row' }, talkButton, listenButton, outWords);
 
   // In the call.
   const status = el('span', { class: 'voice-status' });
-  const elsewhere = button('Go there', { onclick: () => open(view.room.id) });
-  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), title: 'Mute or unmute (M)' });
-  const holdButton = button('Hold to talk', { title: 'The microphone is on while you hold this (or Space)' });
-  const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': 'Level of your microphone' }, el('span'));
-  const talkHere = button('Use the microphone', { onclick: () => begin(false, view.room, view.from, joined) });
-  const sound = button('Devices and volume', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
-  const leaveButton = button('Leave', { class: 'outlined danger', onclick: mine.leave });
-  const people = el('ul', { class: 'voice-people', 'aria-label': 'In the voice call' });
+  const elsewhere = button(t('call.go_there'), { onclick: () => open(view.room.id) });
+  const muteButton = button(t('call.mute'), { onclick: () => mine.mute(!view.muted), title: t('call.mute_about') });
+  const holdButton = button(t('call.hold'), { title: t('call.hold_about') });
+  const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': t('call.level') }, el('span'));
+  const talkHere = button(t('call.mic_back'), { onclick: () => begin(false, view.room, view.from, joined) });
+  const sound = button(t('call.devices'), { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
+  const leaveButton = button(t('call.leave'), { class: 'outlined danger', onclick: mine.leave });
+  const people = el('ul', { class: 'voice-people', 'aria-label': t('call.in_call') });
   const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });
-  const stopButton = button('Stop', { class: 'solid', onclick: () => stop(), title: 'Stop the companion that speaks (Esc)' });
-  const captions = el('ol', { class: 'voice-captions', 'aria-label': 'Captions' });
+  const stopButton = button(t('base.stop'), { class: 'solid', onclick: () => stop(), title: t('call.stop_about') });
+  const captions = el('ol', { class: 'voice-captions', 'aria-label': t('call.captions') });
   const notes = el('div', { class: 'voice-notes' });
   const ignoreBox = el('input', { type: 'checkbox', onchange: () => mine.ignore(ignoreBox.checked) });
-  const more = el('details', { class: 'voice-more' }, el('summary', null, 'More'), el('label', { class: 'voice-check' }, ignoreBox, ' Do not listen to me. What I say is dropped at once.'), el('p', { class: 'muted' }, 'M mutes. Hold Space to talk while muted. Esc stops the companion that speaks.'));
+  const more = el('details', { class: 'voice-more' }, el('summary', null, t('call.more')), el('label', { class: 'voice-check' }, ignoreBox, ` ${t('call.ignore')}`), el('p', { class: 'muted' }, t('call.keys')));
   const bottom = el('div', { class: 'voice-bottom' }, notes, more);
   const inNode = el(
     'div',
@@ -94,23 +95,21 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   function stop() {
     const companion = view.call.reply?.companion;
     if (!mine.stop()) return false;
-    notice.announce(`${companionName(companion)} stops.`);
+    notice.announce(t('call.stops', { who: companionName(companion) }));
     return true;
   }
 
-  const personState = person => (person.ignored ? 'not listened to' : person.listening ? 'listens' : person.muted ? 'muted' : view.call.noisy.has(person.user) ? 'noise' : person.talking ? 'talks' : '');
+  const personState = person => (person.ignored ? 'ignored' : person.listening ? 'listens' : person.muted ? 'muted' : view.call.noisy.has(person.user) ? 'noise' : person.talking ? 'talks' : '');
 
   function personNode(person) {
     const about = personState(person);
-    return el('li', { class: about === 'talks' ? 'talks' : null }, el('span', { class: 'dot', 'aria-hidden': 'true' }), name(person.user), about ? el('span', { class: 'aside' }, ` ${about}`) : null);
+    return el('li', { class: about === 'talks' ? 'talks' : null }, el('span', { class: 'dot', 'aria-hidden': 'true' }), name(person.user), about ? el('span', { class: 'aside' }, ` ${t(`callers.${about}`)}`) : null);
   }
-
-  const KINDS = { noise: 'not taken as words', echo: 'echo of a companion', backchannel: '' };
 
   function captionNode(line) {
     const who = line.isCompanion ? companionName(line.who) : line.who;
-    const aside = line.cut ? 'cut off' : line.isFinal ? KINDS[line.kind] : '';
-    const text = line.cut ? (line.text ? `${line.text} —` : 'Nothing was heard.') : line.text;
+    const aside = line.cut ? t('call.cut') : line.isFinal && ['noise', 'echo'].includes(line.kind) ? t(`captions.${line.kind}`) : '';
+    const text = line.cut ? (line.text ? `${line.text} —` : t('call.nothing_heard')) : line.text;
     const classes = [line.isFinal ? '' : 'open', ['noise', 'echo'].includes(line.kind) ? 'greyed' : ''].join(' ').trim();
     return el('li', { class: classes || null, 'data-tone': line.isCompanion ? tone(line.who) : null }, name(who, { class: 'who' }), ' ', el('span', { dir: 'auto' }, plain(text)), aside ? el('span', { class: 'aside' }, ` ${aside}`) : null);
   }
@@ -118,36 +117,36 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   function companionWords() {
     const { reply, thinking } = view.call;
     const who = id => name(companionName(id), { class: 'who' });
-    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens' : isQuiet(reply, Date.now()) ? ' speaks more quietly, because somebody talks' : ' speaks'];
+    if (reply?.isAudible) return pieces(reply.paused ? 'call.pauses' : isQuiet(reply, Date.now()) ? 'call.quieter' : 'call.speaks', { who: who(reply.companion) });
     const waiting = new Set(reply ? [...thinking, reply.companion] : thinking);
-    return waiting.size ? [...[...waiting].flatMap((id, at) => [at ? ', ' : null, who(id)]), waiting.size > 1 ? ' are thinking …' : ' is thinking …'] : [];
+    return waiting.size ? pieces('call.thinking', { who: listed([...waiting].map(who)), count: waiting.size }) : [];
   }
 
   function statusWords() {
-    const where = room()?.id === view.room.id ? '' : ` in ${view.room.id}`;
+    const isHere = room()?.id === view.room.id;
+    const values = { you: plain(view.call.you), room: view.room.id };
     switch (view.phase) {
       case 'opening':
-        return view.listening ? 'Opening the loudspeaker …' : 'Waiting for the microphone … Allow it if the browser asks.';
+        return t(view.listening ? 'call.opening' : 'call.mic_wait');
       case 'connecting':
-        return 'Connecting …';
+        return t('call.connecting');
       case 'lost': {
         const left = Math.ceil((view.nextAttempt - Date.now()) / 1000);
-        const reason = view.reason ? `: ${view.reason}` : '';
-        return `Connection lost${reason} · ${left > 0 ? `retrying in ${left} s` : 'retrying'}`;
+        return [left > 0 ? t('call.lost_for', { secs: `${left} s` }) : t('call.lost'), view.reason].filter(Boolean).join(' · ');
       }
       default:
-        return view.listening ? `You listen${where} as ${plain(view.call.you)}` : mine.isMuted() ? `Muted${where}` : view.held ? `You talk${where} as long as you hold it` : `You are in the call${where} as ${plain(view.call.you)}`;
+        if (view.listening) return t(isHere ? 'call.you_listen' : 'call.you_listen_there', values);
+        if (mine.isMuted()) return t(isHere ? 'call.muted' : 'call.muted_in', values);
+        return t(view.held ? 'call.you_hold' : isHere ? 'call.you_in' : 'call.you_in_there', values);
     }
   }
-
-  const ENDINGS = { moved: 'You talk in another window now.', ended: 'The voice call has ended.', refused: 'The server ended the call.', version: 'This page is older than the server. Load it again.', denied: 'You are not in the call.' };
 
   const EXPLAINED = new Set(['refused', 'denied', 'ended']); // the server or the browser says why
 
   function outText() {
-    if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
+    if (view.phase === 'over' && view.room?.id === room()?.id) return [t(`endings.${view.ending}`), EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
     const there = description?.people ?? [];
-    return there.length ? ['In the voice call: ', ...there.flatMap((person, at) => [at ? ', ' : null, name(person.user)])] : 'The companions of this room hear you, and answer aloud.';
+    return there.length ? pieces('call.in_call_who', { who: listed(there.map(person => name(person.user))) }) : t('call.invites');
   }
 
   const saidWaits = () => saidAt !== null && Date.now() - saidAt > SAID_WAITS_MS && Date.now() - saidAt < SAID_COUNTS_MS && !view.listening && !mine.isMuted() && view.call.heardAt > saidAt;
@@ -158,14 +157,13 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     const { call } = view;
     const trouble = shownTrouble(call, Date.now());
     return [
-      trouble ? el('p', { class: 'voice-trouble' }, `${TROUBLES[trouble.code]} ${plain(trouble.fix)}`) : null,
-      call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
-      view.ignored ? el('p', null, 'You are not listened to, and what you say is dropped. Change it under More.') : knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type below what you say. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
-      saidWaits() ? el('p', null, 'Your microphone hears something all the time, so the companions wait for you to finish. Mute it, and they answer what you said aloud.') : null,
-      !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under “Devices and volume”.') : null,
+      trouble ? el('p', { class: 'voice-trouble' }, `${t(`troubles.${trouble.code}`)} ${plain(trouble.fix)}`) : null,
+      call.echoes >= MOST_ECHOES ? el('p', null, t('call.hears_companions')) : null,
+      view.ignored ? el('p', null, t('call.ignored')) : knowsNoWords() ? el('p', null, `${t('call.no_words')} `, button(t('call.why'), { class: 'quiet-button', onclick: explainRecognition })) : null,
+      saidWaits() ? el('p', null, t('call.hears_all')) : null,
+      !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, t('call.no_mic')) : null,
     ].filter(Boolean);
   }
-  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', recognition_used_up: 'This server has used up its speech recognition for today.', synthesis_failed: 'No voice can be made.', synthesis_used_up: 'This server has used up its voices for today.', say_refused: 'Not said.', call_too_long: 'The voice call has ended.' };
 
   // Replaces the content of a node if it would look different.
   function fill(node, nodes) {
@@ -210,7 +208,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     elsewhere.hidden = shown?.id === view.room.id;
     muteButton.hidden = view.listening || !isLive;
     meter.hidden = muteButton.hidden || mine.isMuted();
-    say(muteButton, view.muted ? 'Unmute' : 'Mute');
+    say(muteButton, t(view.muted ? 'call.unmute' : 'call.mute'));
     muteButton.classList.toggle('muted-now', view.muted);
     muteButton.disabled = !view.hasMicrophone;
     holdButton.hidden = !isLive || !view.muted || !view.hasMicrophone;
@@ -225,9 +223,9 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     companionLine.parentElement.dataset.state = !speaker.length ? 'silent' : !call.reply?.isAudible ? 'thinking' : call.reply.paused ? 'paused' : isQuiet(call.reply, Date.now()) ? 'ducked' : 'speaking';
     companionLine.dataset.tone = speaking ? tone(speaking.companion) : '';
     // The line stays, so that what is below it does not move when somebody stops.
-    fill(companionLine, speaker.length ? speaker : ['No companion speaks.']);
+    fill(companionLine, speaker.length ? speaker : [t('call.no_companion')]);
     stopButton.hidden = !call.reply;
-    if (call.reply) stopButton.setAttribute('aria-label', `Stop ${companionName(call.reply.companion)}`);
+    if (call.reply) stopButton.setAttribute('aria-label', t('base.stop_who', { who: companionName(call.reply.companion) }));
     const lines = shownCaptions(call, Date.now());
     captions.hidden = !lines.length;
     const atEnd = captions.scrollTop + captions.clientHeight >= captions.scrollHeight - 8;
@@ -241,12 +239,12 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   // What a screen reader announces: the companions' voices and the conversation say the rest.
   function announce(message) {
     const { call } = view;
-    if (message.type === 'audible') notice.announce(`${companionName(call.reply?.companion)} speaks.`);
-    else if (message.type === 'thinking' && message.on) notice.announce(`${companionName(message.companion)} is thinking.`);
-    else if (message.type === 'joined' && message.user !== call.you) notice.announce(`${message.user} is in the voice call.`);
-    else if (message.type === 'left') notice.announce(`${message.user} left the voice call.`);
-    else if (message.type === 'cut') notice.announce('Cut off.');
-    else if (message.type === 'error') notice.announce(`${TROUBLES[message.code]} ${message.fix}`);
+    if (message.type === 'audible') notice.announce(t('call.speaks_said', { who: companionName(call.reply?.companion) }));
+    else if (message.type === 'thinking' && message.on) notice.announce(t('call.thinking', { who: companionName(message.companion), count: 1 }));
+    else if (message.type === 'joined' && message.user !== call.you) notice.announce(t('call.joined', { who: message.user }));
+    else if (message.type === 'left') notice.announce(t('call.left', { who: message.user }));
+    else if (message.type === 'cut') notice.announce(t('call.cut_said'));
+    else if (message.type === 'error') notice.announce(`${t(`troubles.${message.code}`)} ${message.fix}`);
   }
 
   let said = ''; // the last words that were said aloud
@@ -298,12 +296,12 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   // Says typed words aloud. Returns whether they were sent.
   function sayAloud(text) {
     const count = text.split(/\s+/).length;
-    if (count > MOST_WORDS) notice.show(`That is ${count} words; at most ${MOST_WORDS} can be said at once. Say it in parts.`, 'problem');
+    if (count > MOST_WORDS) notice.show(t('call.too_long', { count, most: MOST_WORDS }), 'problem');
     else if (mine.say(text)) {
       view.call.trouble = null;
       said = text;
       return true;
-    } else notice.show('Not said, because the voice call is not connected now. Say it again in a moment.', 'problem');
+    } else notice.show(t('call.not_connected'), 'problem');
     return false;
   }
   holdButton.addEventListener('pointerdown', event => {

@@ -4,6 +4,7 @@ import * as api from './api.js';
 import { openLoudspeaker } from './loudspeaker.js';
 import { ENCODER, openMicrophone } from './microphone.js';
 import { loadForAll, storeForAll } from './storage.js';
+import { t } from './texts.js';
 import * as state from './voice-call.js';
 import * as protocol from './voice-protocol.js';
 
@@ -114,7 +115,7 @@ export function voice({ changed, told, warn }) {
     const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures);
     failures += 1;
     const pause = longest * (0.5 + Math.random() / 2);
-    if (view.phase === 'live') told('Connection to the voice call lost.');
+    if (view.phase === 'live') told(t('call.lost_said'));
     Object.assign(view, { phase: 'lost', nextAttempt: Date.now() + pause, reason });
     timer = setTimeout(connect, pause);
     changed();
@@ -147,7 +148,7 @@ export function voice({ changed, told, warn }) {
     current.binaryType = 'arraybuffer';
     socket = current;
     queue = sendQueue(current);
-    watchdog = setTimeout(() => retryLater('the server does not answer'), HELLO_MS);
+    watchdog = setTimeout(() => retryLater(t('call.no_answer')), HELLO_MS);
     if (view.phase !== 'lost') view.phase = 'connecting';
     current.onopen = () => {
       opened = true;
@@ -176,7 +177,7 @@ export function voice({ changed, told, warn }) {
         failures = 0;
         heartbeatMs = message.heartbeat_secs * 1000;
         watch();
-        if (view.phase !== 'live') told(view.phase === 'lost' ? 'In the voice call again.' : view.listening ? 'You listen to the voice call.' : isMuted() ? 'You are in the voice call, muted.' : 'You are in the voice call, and the microphone is on.');
+        if (view.phase !== 'live') told(t(view.phase === 'lost' ? 'call.now_again' : view.listening ? 'call.now_listening' : isMuted() ? 'call.now_muted' : 'call.now_in'));
         Object.assign(view, { phase: 'live', reason: '' });
         loudspeaker.silence();
         if (isMuted() && !view.listening) send(protocol.mute(true));
@@ -251,7 +252,7 @@ export function voice({ changed, told, warn }) {
         microphone = null;
         Object.assign(view, { hasMicrophone: false, muted: true, held: false, level: 0 });
         send(protocol.mute(true));
-        warn('The microphone was disconnected. Choose another one under “Devices and volume”.');
+        warn(t('devices.mic_gone'));
         changed();
       },
     };
@@ -320,7 +321,7 @@ export function voice({ changed, told, warn }) {
       clearTimeout(releasing);
       Object.assign(view, { muted: on, held: false });
       updateMute();
-      told(on ? 'Muted.' : 'The microphone is on.');
+      told(t(on ? 'call.muted_said' : 'call.mic_on'));
     },
     // Push to talk: the microphone is on while this is held.
     hold(on) {
@@ -370,7 +371,7 @@ export function voice({ changed, told, warn }) {
     },
     async setLoudspeaker(device) {
       storeForAll('loudspeaker', device);
-      await loudspeaker?.setDevice(device)?.catch(() => warn('That loudspeaker cannot be used. Choose another one.'));
+      await loudspeaker?.setDevice(device)?.catch(() => warn(t('devices.loudspeaker_refused')));
     },
     posted(message) {
       state.posted(view.call, message);

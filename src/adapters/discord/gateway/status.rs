@@ -70,7 +70,10 @@ impl Statuses {
     }
 
     /// Sets or clears the error of the request for the number of shards.
-    pub fn set_gateway_error(&self, error: Option<Disconnected>) {
+    pub fn set_gateway_error(&self, error: Option<Disconnected>, now: Moment) {
+        if error.is_some() {
+            self.since.lock().get_or_insert(now);
+        }
         *self.gateway_error.lock() = error;
     }
 
@@ -114,7 +117,10 @@ impl Statuses {
         }));
         if of == 0 {
             let error = self.gateway_error.lock();
-            texts.extend(error.as_ref().map(ToString::to_string));
+            texts.extend(error.as_ref().map(|error| match error {
+                Disconnected::Later { detail, .. } => detail.clone(),
+                Disconnected::Never(why) => why.clone(),
+            }));
         }
         texts.extend(note.map(str::to_owned));
         Condition { ready, detail: texts.join("; "), since: *self.since.lock(), ..Condition::default() }
@@ -176,15 +182,13 @@ mod tests {
     fn a_gateway_error_is_described_until_it_is_cleared() {
         let statuses = Statuses::default();
 
-        statuses.set_gateway_error(Some(Disconnected::Never("bad token".to_owned())));
+        statuses.set_gateway_error(Some(Disconnected::Never("bad token".to_owned())), AT);
         assert_eq!((statuses.condition(None), statuses.has_stopped()), (condition(false, "not connected yet; bad token"), true));
-        statuses.set_gateway_error(Some(Disconnected::Later { after: None, detail: "no answer".to_owned() }));
-        assert_eq!(
-            (statuses.condition(None), statuses.has_stopped()),
-            (condition(false, "not connected yet; not now: no answer"), false)
-        );
-        statuses.set_gateway_error(None);
-        assert_eq!((statuses.condition(None), statuses.has_stopped()), (condition(false, "not connected yet"), false));
+        statuses.set_gateway_error(Some(Disconnected::Later { after: None, detail: "no answer".to_owned() }), AT);
+        assert_eq!((statuses.condition(None), statuses.has_stopped()), (condition(false, "not connected yet; no answer"), false));
+        statuses.set_gateway_error(None, AT);
+        assert_eq!((statuses.condition(None).detail, statuses.has_stopped()), ("not connected yet".to_owned(), false));
+        assert_eq!(statuses.condition(None).since, Some(AT), "it is not connected all the same");
     }
 
     #[test]
@@ -202,7 +206,7 @@ mod tests {
     }
 
     fn condition(ready: bool, detail: &str) -> Condition {
-        let is_set = !ready && !detail.starts_with("not connected");
+        let is_set = !ready && detail != "not connected yet";
         Condition { ready, detail: detail.to_owned(), since: is_set.then_some(AT), ..Condition::default() }
     }
 }

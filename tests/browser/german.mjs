@@ -1,0 +1,90 @@
+// The page in German.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+
+import { PHONE, texts, world } from './support/world.mjs';
+
+const it = world();
+
+const flat = (section, before = '') => Object.entries(section).flatMap(([key, value]) => (typeof value === 'string' ? [[before + key, value]] : flat(value, `${before}${key}.`)));
+const read = async language => flat(JSON.parse(await readFile(new URL(`../../src/texts/${language}.json`, import.meta.url), 'utf8')));
+const german = await read('de');
+const keys = german.map(([key]) => key.replace(/\.(one|other)$/u, ''));
+const words = new Set(german.map(([, text]) => text));
+// Texts that are never German.
+const english = new Set((await read('en')).map(([, text]) => text).filter(text => !words.has(text)));
+
+// Everything on the page that people read or hear, and that is no text for them in German.
+async function untranslated(page) {
+  const shown = await page.evaluate(() => {
+    const found = [];
+    for (const node of document.body.querySelectorAll('*')) {
+      for (const name of ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'data-words']) found.push(node.getAttribute(name) ?? '');
+      for (const child of node.childNodes) if (child.nodeType === Node.TEXT_NODE) found.push(child.textContent);
+    }
+    return found.map(text => text.trim()).filter(Boolean);
+  });
+  assert.ok(shown.length > 20);
+  return shown.filter(text => english.has(text) || keys.some(key => text.includes(key)) || /\{[\w.]*\}|undefined|NaN|\[object/u.test(text));
+}
+
+test('a German browser gets the page in German, and in English once that is chosen', async t => {
+  const room = await it.server.room({ companions: ['aria', 'bruno', 'cleo'] });
+  const page = await it.open(t, room, { locale: 'de-DE', storage: { decisions: undefined } });
+  await page.getByRole('heading', { name: 'Noch keine Nachrichten' }).waitFor();
+  await page.getByText('Aria, Bruno und Cleo hören in diesem Raum zu').waitFor();
+  await page.locator('#connection[data-state=live]').waitFor();
+  assert.deepEqual(await untranslated(page), []);
+
+  await page.locator('#message').fill('Aria, bist du da?');
+  await page.keyboard.press('Enter');
+  const sentence = page.locator('.happened', { hasText: 'Aria' }).first();
+  await sentence.waitFor();
+  await page.locator('.chat-message.companion:not(.draft)').waitFor();
+  assert.match((await texts(sentence))[0], /^Aria hat geantwortet, weil du „Aria“ gesagt hast\./u);
+  assert.deepEqual(await untranslated(page), []);
+
+  await page.getByRole('button', { name: 'Details', pressed: false }).click();
+  await page.locator('.line.round .line-head').first().click();
+  await page.locator('.round-story .vote-why').first().click();
+  await page.locator('.vote-story .facts').waitFor();
+  assert.match((await texts(page.locator('.line.round .line-words')))[0], /^Runde zu „Aria, bist du da\?“ von Ana: Aria \d/u);
+  assert.deepEqual(await untranslated(page), []);
+  await page.locator('.card-head').first().press('Enter');
+  await page.locator('.chat-message.user [data-focus=outcomes]').press('Enter');
+  await page.locator('.outcomes').waitFor();
+  assert.deepEqual(await untranslated(page), []);
+
+  await page.getByRole('button', { name: 'Mehr', exact: true }).click();
+  assert.deepEqual(await untranslated(page), []);
+  await page.getByRole('button', { name: /^Verbrauch/u }).click();
+  await page.locator('table.usage').waitFor();
+  assert.deepEqual(await untranslated(page), []);
+  await page.keyboard.press('Escape');
+  for (const [button, inside] of [['#help', 'dialog .keys'], ['#model', 'dialog form.connect']]) {
+    await page.locator(button).click();
+    await page.locator(inside).waitFor();
+    assert.deepEqual(await untranslated(page), []);
+    await page.keyboard.press('Escape');
+  }
+  await page.getByRole('button', { name: '+ Neuer Raum' }).click();
+  await page.getByLabel('Name des Raums').waitFor();
+  assert.deepEqual(await untranslated(page), []);
+
+  await page.locator('#language').selectOption('English');
+  await page.getByRole('button', { name: '+ New room' }).waitFor();
+  await page.locator('html[lang=en]').waitFor();
+  await page.reload();
+  await page.getByRole('button', { name: '+ New room' }).waitFor();
+});
+
+test('on a phone the language is in the menu, with its name', async t => {
+  const page = await it.open(t, 'lobby', { locale: 'de-DE', viewport: PHONE, hasTouch: true, isMobile: true });
+  await page.getByRole('button', { name: 'Mehr', exact: true }).tap();
+
+  await page.locator('#room-menu').getByText('Sprache', { exact: true }).waitFor();
+  await page.locator('#room-menu #language').waitFor();
+  assert.deepEqual(await untranslated(page), []);
+});
