@@ -6,6 +6,7 @@
 //! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fates`: what happened to a message, for every companion.
 //! * `script`: the replay script of a room; `losses`: what it cannot represent.
+//! * `transcript`: a room's messages as a document.
 //! * `words`: one sentence for each thing that happened.
 
 #![warn(clippy::wildcard_enum_match_arm)]
@@ -16,6 +17,7 @@ pub(crate) mod fates;
 mod losses;
 pub(crate) mod rounds;
 pub(crate) mod script;
+pub(crate) mod transcript;
 pub(crate) mod words;
 
 use std::sync::Arc;

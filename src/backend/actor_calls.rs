@@ -7,12 +7,18 @@ use crate::actors::messages::writer::Accepted;
 use crate::actors::writer::requests;
 use crate::domain::event::Event;
 use crate::domain::id::Ward;
+use crate::domain::moment::Moment;
+use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::Reader;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::stamp::rfc3339;
 use crate::ports::store::Write;
+
+/// A title is cut after this many characters.
+const LONGEST_TITLE: usize = 200;
 
 impl ActorBackend {
     /// An existing room and its membership.
@@ -46,12 +52,36 @@ impl ActorBackend {
         }
         let platform = self.platform(room);
         Err(Refused::Conflict(format!(
-            "room {room} is a channel of {platform}; write, edit and delete its messages on {platform}"
+            "room {} is a channel of {platform}; write, edit and delete its messages on {platform}",
+            self.name_of(room)
         )))
     }
 
     pub(super) fn no_room(&self, room: &RoomId) -> Refused {
-        Refused::NotFound(format!("there is no room {room}: {}", self.how_to_create(room)))
+        match self.context.memberships.deleted_at(&room.channel()) {
+            Some(at) => Refused::NotFound(self.being_deleted(room, at)),
+            None => Refused::NotFound(format!("there is no room {room}: {}", self.how_to_create(room))),
+        }
+    }
+
+    /// Says that a room is about to be deleted, and the way out.
+    pub(super) fn being_deleted(&self, room: &RoomId, at: Moment) -> String {
+        let (name, at) = (self.name_of(room), rfc3339(at));
+        format!("room {name} is deleted at {at}; until then POST /api/rooms/{room}/undelete brings it back")
+    }
+
+    /// The title of a room, or its id where it has none: the name that people see.
+    pub(super) fn name_of(&self, room: &RoomId) -> Arc<str> {
+        let recorded = self.context.memberships.recorded(&room.channel());
+        recorded.and_then(|membership| self.title_of(room, &membership)).unwrap_or_else(|| room.as_str().into())
+    }
+
+    /// The title of a room: the one that it has on its platform, or the one that somebody gave it.
+    pub(super) fn title_of(&self, room: &RoomId, membership: &Membership) -> Option<Arc<str>> {
+        let channel = room.channel();
+        let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
+        let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
+        title.map(Arc::from).or_else(|| membership.title.clone())
     }
 
     /// Says how a room is created.

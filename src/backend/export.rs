@@ -1,22 +1,23 @@
-//! Exports the events of journals, line by line.
+//! Exports the events of journals, line by line, and the messages of a room as a document.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value};
 
 use super::ActorBackend;
+use super::reading::is_shown;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::Lines;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::store::Store;
 use crate::ports::store::key::ChannelNo;
+use crate::story::transcript::{Entry, Transcript};
 
 /// Events that are read at once.
 const PAGE: usize = 512;
@@ -32,8 +33,7 @@ impl ActorBackend {
 
 pub(super) async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
     let recorded = reader.event(channel_key, seq).await?;
-    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_redacted(message));
-    Ok(recorded.filter(has_words).map(|recorded| line(channel_key, &recorded)))
+    Ok(recorded.filter(is_shown).map(|recorded| line(channel_key, &recorded)))
 }
 
 /// The events of these journals, one journal after the other.
@@ -50,6 +50,97 @@ pub(super) fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) 
     lines.boxed()
 }
 
+/// The messages of a room as a document, piece by piece.
+pub(super) async fn document(
+    store: Arc<dyn Store>,
+    channel_key: ChannelKey,
+    transcript: Transcript,
+    head: String,
+) -> Result<Lines, ReadError> {
+    let mut edited = BTreeSet::new();
+    let mut after = Seq::NONE;
+    loop {
+        let page = Reader::new(&*store).legible(&channel_key, range_after(after)).await?;
+        edited.extend(page.events.iter().filter_map(|recorded| match recorded.event {
+            Event::Edited { message, .. } => Some(message),
+            _ => None,
+        }));
+        match page.last {
+            Some(last) if page.looked_at() == PAGE => after = last,
+            _ => break,
+        }
+    }
+    let (after, is_over) = (Seq::NONE, false);
+    let document = Document { store, channel_key, transcript, edited, after, messages: 0, unreadable: 0, is_over };
+    let pieces = stream::unfold(Some(document), |document| async move {
+        let mut document = document.filter(|document| !document.is_over)?;
+        match document.next().await {
+            Ok(pieces) => Some((stream::iter(pieces).map(Ok).left_stream(), Some(document))),
+            Err(error) => Some((stream::iter([Err(error.into())]).right_stream(), None)),
+        }
+    });
+    Ok(stream::iter([Ok(head)]).chain(pieces.flatten()).boxed())
+}
+
+struct Document {
+    store: Arc<dyn Store>,
+    channel_key: ChannelKey,
+    transcript: Transcript,
+    edited: BTreeSet<Seq>,
+    after: Seq,
+    messages: usize,
+    unreadable: usize,
+    is_over: bool,
+}
+
+impl Document {
+    /// The next messages, and at the end of the journal the end of the document.
+    async fn next(&mut self) -> Result<Vec<String>, ReadError> {
+        let reader = Reader::new(&*self.store);
+        let page = reader.legible(&self.channel_key, range_after(self.after)).await?;
+        self.unreadable += page.illegible.len();
+        let mut pieces = Vec::new();
+        for recorded in &page.events {
+            let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { continue };
+            let answered = match reply_to {
+                Some(seq) => reader
+                    .legible(
+                        &self.channel_key,
+                        Range { before: Some(seq.next()), limit: 1, ..range_after(Seq(seq.0.saturating_sub(1))) },
+                    )
+                    .await?
+                    .events
+                    .pop(),
+                None => None,
+            };
+            let answered = answered.as_ref().and_then(|answered| match &answered.event {
+                Event::Said { message, .. } => Some(message),
+                _ => None,
+            });
+            self.messages += usize::from(is_shown(recorded));
+            pieces.push(self.transcript.entry(&Entry {
+                seq: recorded.seq,
+                at: said_at.unwrap_or(recorded.at),
+                message,
+                is_edited: self.edited.contains(&recorded.seq),
+                answers: reply_to.map(|seq| (seq, answered)),
+            }));
+        }
+        match page.last {
+            Some(last) if page.looked_at() == PAGE => self.after = last,
+            _ => {
+                self.is_over = true;
+                pieces.push(self.transcript.foot(self.messages, self.unreadable));
+            }
+        }
+        Ok(pieces)
+    }
+}
+
+const fn range_after(after: Seq) -> Range {
+    Range { after, before: None, limit: PAGE, newest_first: false }
+}
+
 struct Reading {
     store: Arc<dyn Store>,
     channel_keys: VecDeque<ChannelKey>,
@@ -64,8 +155,7 @@ impl Reading {
                 return Ok(Some(line));
             }
             let Some(channel_key) = self.channel_keys.front() else { return Ok(None) };
-            let range = Range { after: self.after, before: None, limit: PAGE, newest_first: false };
-            let page = Reader::new(&*self.store).events(channel_key, range).await?;
+            let page = Reader::new(&*self.store).events(channel_key, range_after(self.after)).await?;
             self.ready.extend(page.iter().map(|recorded| line(channel_key, recorded)));
             match page.last().filter(|_| page.len() == PAGE) {
                 Some(last) => self.after = last.seq,

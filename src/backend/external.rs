@@ -30,8 +30,9 @@ impl ActorBackend {
             (true, true) => Ok(channel_key),
             (true, false) => Err(VoteError::NotExternal { from: companion.clone() }.into()),
             (false, _) => Err(Refused::Conflict(format!(
-                "{companion} is not in room {room}; add it by PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} \
-                 among its companions"
+                "{companion} is not in room {}; add it by PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} \
+                 among its companions",
+                self.name_of(room)
             ))),
         }
     }

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ActorBackend;
 use crate::actors::erasure::deletion::{
-    RewriteError, Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces,
+    RewriteError, Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of,
 };
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
 use crate::actors::writer::{IndexRemoval, Pace, Sweep, remove_index_entries};
-use crate::domain::event::Event;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::{Head, PersonMessages};
+use crate::journal::reader::{Head, PersonMessages, ReadError};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
 use crate::ports::backend::Refused;
@@ -72,6 +72,27 @@ impl ActorBackend {
         Ok(if illegible.is_empty() { Remainder::Nothing } else { Remainder::Illegible(illegible.len()) })
     }
 
+    /// Counts what [`Self::forget_in_channel`] would delete now.
+    pub(super) async fn count_in_channel(
+        &self,
+        channel_key: &ChannelKey,
+        no: ChannelNo,
+        person: &PersonId,
+        stretches: &BTreeMap<Seq, Vec<Key>>,
+        answers: bool,
+        forgotten: &mut Forgotten,
+    ) -> Result<(), ReadError> {
+        let reader = self.reader();
+        let mut gone = reader.messages_by(channel_key.ward(), no, stretches.keys(), person).await?.messages;
+        if answers {
+            gone.extend(answers_to(&reader, channel_key, &gone).await?);
+        }
+        let traces = traces_of(&reader, channel_key, &gone).await?;
+        forgotten.messages += traces.handed_over.len() as u64;
+        count(&traces.redacted, forgotten);
+        Ok(())
+    }
+
     /// Deletes these messages and all traces of them. The caller holds the rewrite lock, and all of these messages have words. Returns the
     /// numbers of unreadable events that may be traces; [`Seq::NONE`] stands for the snapshot. None: nothing was deleted, because answers are to
     /// be deleted, too, and one is still being written.
@@ -100,14 +121,7 @@ impl ActorBackend {
             // No event has this number, so it can stand for the snapshot.
             illegible.insert(Seq::NONE);
         }
-        for recorded in &events {
-            match &recorded.event {
-                Event::Said { .. } => forgotten.messages += 1,
-                Event::Decided(_) => forgotten.decisions += 1,
-                Event::Summarised { .. } => forgotten.summaries += 1,
-                _ => {}
-            }
-        }
+        count(&events, forgotten);
         redact_traces(&self.context, channel_key, events, Vec::new()).await?;
         Ok(Some(illegible))
     }
@@ -189,6 +203,17 @@ impl ActorBackend {
             }
         }
         Ok((has_used, illegible))
+    }
+}
+
+fn count(redacted: &[Recorded], forgotten: &mut Forgotten) {
+    for recorded in redacted {
+        match &recorded.event {
+            Event::Said { .. } => forgotten.messages += 1,
+            Event::Decided(_) => forgotten.decisions += 1,
+            Event::Summarised { .. } => forgotten.summaries += 1,
+            _ => {}
+        }
     }
 }
 

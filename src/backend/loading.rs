@@ -78,6 +78,7 @@ pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set
             tracing::error!(%room, %guild, %shared, "this room cannot be loaded; give one of the two companions another name");
         }
     }
+    changes::resume_deletions(context).await;
     for room in rooms {
         let channel = room.channel();
         let named: BTreeSet<_> = room.companions.iter().cloned().collect();

@@ -128,6 +128,25 @@ impl MaintenanceService for ActorBackend {
         Ok((BackedUp { to: path.to_string_lossy().into_owned(), entries: records }, file))
     }
 
+    async fn forgettable(&self, forget: &Forget) -> Result<Forgotten, Refused> {
+        let Forget { guild, person, answers } = forget;
+        let (person, ward) = (PersonId::from(&**person), Ward::of(guild));
+        let listed = self.reader().listed(guild, &person).await?;
+        if listed.is_empty() {
+            return Err(self.nobody(guild, &person).await);
+        }
+        let mut forgotten = Forgotten::default();
+        for (no, stretches) in listed {
+            let Some(channel_key) = self.named(ward, no).await? else { continue };
+            match self.count_in_channel(&channel_key, no, &person, &stretches, *answers, &mut forgotten).await {
+                // Forgetting the person reports what cannot be read.
+                Err(error) if !error.is_damage() => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(forgotten)
+    }
+
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
         let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);

@@ -27,6 +27,10 @@ impl ActorBackend {
                 Err(Refused::Conflict(format!("{} belongs to guild {}, for good", channel_ref.channel, existing.guild)))
             }
             None => {
+                let room = RoomId::of(&channel_ref.channel);
+                if let Some((room, at)) = room.zip(self.context.memberships.deleted_at(&channel_ref.channel)) {
+                    return Err(Refused::Conflict(self.being_deleted(&room, at)));
+                }
                 let empty = || Membership {
                     within: channel_ref.parent.clone(),
                     ..Membership::empty(channel_ref.guild.clone(), self.context.clock.now())

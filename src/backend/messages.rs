@@ -54,7 +54,7 @@ impl MessageService for ActorBackend {
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        if edit_message(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(no_message(room, seq)) }
+        if edit_message(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(self.no_message(room, seq)) }
     }
 
     async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
@@ -66,7 +66,7 @@ impl MessageService for ActorBackend {
     async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         if !membership.companions.contains(companion) {
-            return Err(Refused::NotFound(format!("{companion} is not in room {room}")));
+            return Err(Refused::NotFound(format!("{companion} is not in room {}", self.name_of(room))));
         }
         let companion = companion.clone();
         let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
@@ -124,7 +124,7 @@ impl ActorBackend {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         let recorded = self.reader().event(&channel_key, seq).await?;
-        recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
+        recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| self.no_message(room, seq))?;
         Ok(channel_key)
     }
 
@@ -136,6 +136,10 @@ impl ActorBackend {
         fence(&self.context, channel_key).await?;
         // If the message was lost after all, it is no longer there, and is accepted as new.
         self.reader().message(channel_key, id).await.map_err(Refused::from)
+    }
+
+    fn no_message(&self, room: &RoomId, seq: Seq) -> Refused {
+        Refused::NotFound(format!("there is no message {seq} in room {}", self.name_of(room)))
     }
 
     async fn replied_to(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
@@ -150,8 +154,4 @@ impl ActorBackend {
             )),
         }
     }
-}
-
-fn no_message(room: &RoomId, seq: Seq) -> Refused {
-    Refused::NotFound(format!("there is no message {seq} in room {room}"))
 }

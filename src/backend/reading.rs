@@ -57,6 +57,20 @@ impl ActorBackend {
         Ok(decisions)
     }
 
+    /// How many messages a channel has that people can read. Unreadable ones are not counted.
+    pub(super) async fn count_messages(&self, channel_key: &ChannelKey) -> Result<u64, ReadError> {
+        let (mut count, mut after) = (0, Seq::NONE);
+        loop {
+            let range = Range { after, before: None, limit: PAGE, newest_first: false };
+            let page = self.reader().legible(channel_key, range).await?;
+            count += page.events.iter().filter(|recorded| is_shown(recorded)).count() as u64;
+            match page.last {
+                Some(last) if page.looked_at() == PAGE => after = last,
+                _ => return Ok(count),
+            }
+        }
+    }
+
     /// The time of the last message, if it is among the newest 64 events. If these contain no message, the time of the last event.
     pub(super) async fn last_message_at(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
         let reading = match self.context.hub.last_message_times().get(channel_key) {
@@ -139,6 +153,11 @@ pub(super) async fn find<T>(
         found.reverse();
     }
     Ok(found.into_iter().flatten().collect())
+}
+
+/// Whether an event is a message that was not deleted.
+pub(super) fn is_shown(recorded: &Recorded) -> bool {
+    matches!(&recorded.event, Event::Said { message, .. } if !is_redacted(message))
 }
 
 /// A message as the history shows it. None if the event is no message, or the message was deleted.

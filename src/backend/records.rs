@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 
 use super::ActorBackend;
 use super::errors::{damaged, invalid};
-use super::export::{events, said_line};
+use super::export::{document, events, said_line};
 use super::reading::{Wanted, decisions_in, find, history_message};
 use super::suggestions::check_guild;
 use super::usage::end_of_millisecond;
@@ -25,6 +25,7 @@ use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery, Used};
 use crate::story::script;
+use crate::story::transcript::{Markup, Transcript};
 
 /// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
 /// at least some.
@@ -104,8 +105,10 @@ impl RecordService for ActorBackend {
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
+        let name = self.name_of(&query.room);
         let scene = Scene::of(self, query.room, query.language)?;
         let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
+        why.room = name;
         why.story.extend(scene.unreadable_line());
         Ok(why)
     }
@@ -171,7 +174,14 @@ impl RecordService for ActorBackend {
                 let script = script::of(channel, &events, &cast, present, &self.context.settings);
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
-            (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room to make a script from".into())),
+            (ExportForm::Markdown | ExportForm::Html, Some(channel_key)) => {
+                let markup = if query.form == ExportForm::Html { Markup::Html } else { Markup::Markdown };
+                let transcript = Transcript::new(markup, self.context.settings.prompt.zone_of(&channel_key.guild));
+                let name = query.room.as_ref().map(|room| self.name_of(room)).unwrap_or_default();
+                let head = transcript.head(&name, self.context.clock.now());
+                Ok(document(self.context.store.clone(), channel_key.clone(), transcript, head).await?)
+            }
+            (_, None) => Err(Refused::NotFound("there is no room to export".into())),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::ActorBackend;
 use super::errors::invalid;
+use super::suggestions::folded;
 use crate::actors::membership::memberships::external_companion;
 use crate::domain::id::CompanionId;
 use crate::domain::lookalike::look_alike;
@@ -15,7 +16,8 @@ impl ActorBackend {
     pub(super) fn check_plan(&self, plan: &RoomPlan, existing: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {
         if let Some(existing) = existing.filter(|existing| existing.guild != plan.guild) {
             return Err(Refused::Conflict(format!(
-                "room {room} belongs to guild {}, which cannot change; name that guild, or create another room",
+                "room {} belongs to guild {}, which cannot change; name that guild, or create another room",
+                self.name_of(room),
                 existing.guild
             )));
         }
@@ -68,6 +70,23 @@ impl ActorBackend {
             return Err(invalid("companions", format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")));
         }
         Ok(())
+    }
+
+    /// Refuses a title that people could not tell from the name of another room of the console.
+    pub(super) fn check_title(&self, title: &str, room: Option<&RoomId>) -> Result<(), Refused> {
+        let memberships = &self.context.memberships;
+        let listed = memberships.all().into_iter().map(|(channel, _)| (channel, None));
+        let deleting = memberships.all_deleting().into_iter().map(|(channel, at)| (channel, Some(at)));
+        let others = listed.chain(deleting).filter_map(|(channel, at)| Some((RoomId::of(&channel)?, at)));
+        let mut others = others.filter(|(other, _)| Some(other) != room && self.is_written_here(other));
+        match others.find(|(other, _)| folded(&self.name_of(other)) == folded(title)) {
+            Some((other, Some(at))) => Err(Refused::Conflict(self.being_deleted(&other, at))),
+            Some((other, None)) => Err(Refused::Conflict(format!(
+                "there is already a room {}; choose another name, or open that room",
+                self.name_of(&other)
+            ))),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn check_models(&self, overrides: &Overrides, id: &str) -> Result<(), Refused> {

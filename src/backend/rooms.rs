@@ -10,27 +10,25 @@ use super::room_plans::as_external;
 use super::state::{CurrentState, floor_state, round_state, turn_state};
 use super::{ActorBackend, live};
 use crate::actors::membership::changes::{self, MembershipError};
+use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::runtime::hub;
 use crate::domain::conversation::Rules;
 use crate::domain::event::Event;
 use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
-use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
 use crate::ports::backend::live::{LiveStream, Watched};
 use crate::ports::backend::room::{
-    CompanionView, Companions, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+    CompanionView, Companions, Deletion, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan,
+    Rooms,
 };
 use crate::ports::backend::room_service::RoomService;
-use crate::ports::backend::stamp::rfc3339;
+use crate::ports::backend::stamp::{Stamp, rfc3339};
 use crate::ports::backend::state::{Episode, RepetitionState, RoomState};
 use crate::ports::inbound_events::ChannelRef;
 use crate::settings::companion::Overrides;
-
-/// A title is cut after this many characters.
-const LONGEST_TITLE: usize = 200;
 
 #[async_trait]
 impl RoomService for ActorBackend {
@@ -49,32 +47,24 @@ impl RoomService for ActorBackend {
         self.room_view(room.clone(), &membership).await
     }
 
-    async fn put(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
-        let lock = self.context.memberships.lock().await;
-        let channel = room.channel();
-        let existing = self.context.memberships.get(&channel);
-        if existing.is_none() && !self.is_written_here(room) {
-            return Err(Refused::Conflict(format!(
-                "{room} is a channel of {} without companions: {}",
-                self.platform(room),
-                self.how_to_create(room)
-            )));
-        }
-        if plan.must_be_new && existing.is_some() {
-            return Err(Refused::Conflict(format!("there is already a room {room}; choose another name, or open that room")));
-        }
-        self.check_plan(&plan, existing.as_ref(), room)?;
-        let is_new = existing.is_none();
-        let mut membership = existing.unwrap_or_else(|| Membership::empty(plan.guild.clone(), self.context.clock.now()));
-        plan.language.apply(&mut membership.language);
-        membership.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
-        membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
-        membership.overrides.retain(|companion, _| membership.companions.contains(companion));
-        membership.stands_alone = membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &channel, membership.clone()).await?;
-        Ok((self.room_view(room.clone(), &membership).await?, is_new))
+    async fn find(&self, name: &str) -> Result<RoomId, Refused> {
+        self.room_named(name)
     }
 
+    async fn create(&self, new: NewRoom) -> Result<Room, Refused> {
+        let NewRoom { title, guild, companions, language } = new;
+        let lock = self.context.memberships.lock().await;
+        self.check_title(&title, None)?;
+        let room = RoomId::of_title(&title, |room| self.context.memberships.recorded(&room.channel()).is_some());
+        let title = Some(title).filter(|title| **title != *room.as_str());
+        let plan = RoomPlan { guild, companions, language, must_be_new: true };
+        self.put_with(&lock, &room, plan, title).await.map(|(room, _)| room)
+    }
+
+    async fn put(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
+        let lock = self.context.memberships.lock().await;
+        self.put_with(&lock, room, plan, None).await
+    }
     async fn patch(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
         let lock = self.context.memberships.lock().await;
         let (channel_key, mut membership) = self.room_of(room)?;
@@ -83,6 +73,9 @@ impl RoomService for ActorBackend {
                 "title: room {room} is a channel of {platform}; rename it on {platform}",
                 platform = self.platform(room)
             )));
+        }
+        if let Override::Set(title) = &patch.title {
+            self.check_title(title, Some(room))?;
         }
         patch.title.apply(&mut membership.title);
         let mut paused = Some(membership.paused);
@@ -94,7 +87,7 @@ impl RoomService for ActorBackend {
             if !membership.companions.contains(&companion) {
                 return Err(invalid(
                     format!("companions.{id}"),
-                    format!("{id} is not in room {room}; set its companions with PUT"),
+                    format!("{id} is not in room {}; set its companions with PUT", self.name_of(room)),
                 ));
             }
             let mut overrides = membership.overrides.remove(&companion).unwrap_or_default();
@@ -120,10 +113,43 @@ impl RoomService for ActorBackend {
         self.room_view(room.clone(), &membership).await
     }
 
-    async fn delete(&self, room: &RoomId) -> Result<(), Refused> {
+    async fn deletion(&self, room: &RoomId) -> Result<Deletion, Refused> {
+        let membership = self.context.memberships.recorded(&room.channel()).ok_or_else(|| self.no_room(room))?;
+        let messages = self.count_messages(&ChannelKey::new(&membership.guild, &room.channel())).await?;
+        Ok(Deletion { messages, deleted_at: membership.deleted_at.map(Stamp) })
+    }
+
+    async fn delete(&self, room: &RoomId) -> Result<Deletion, Refused> {
+        let channel = room.channel();
         let lock = self.context.memberships.lock().await;
-        let (channel_key, _) = self.room_of(room)?;
-        changes::delete_room(&self.context, &lock, &channel_key.channel).await.map_err(Refused::from)
+        let membership = self.context.memberships.recorded(&channel).ok_or_else(|| self.no_room(room))?;
+        let channel_key = ChannelKey::new(&membership.guild, &channel);
+        let deleted_at = match membership.deleted_at {
+            Some(at) => at,
+            None => changes::begin_deletion(&self.context, &lock, &channel, membership).await?,
+        };
+        drop(lock);
+        // A room that cannot be read can be deleted.
+        let messages = self.count_messages(&channel_key).await.unwrap_or_default();
+        Ok(Deletion { messages, deleted_at: Some(deleted_at.into()) })
+    }
+
+    async fn undelete(&self, room: &RoomId) -> Result<Room, Refused> {
+        let channel = room.channel();
+        let lock = self.context.memberships.lock().await;
+        let Some(membership) = self.context.memberships.recorded(&channel) else {
+            let detail = "if it was deleted more than ten seconds ago, it is gone with its history, and only a backup has it";
+            return Err(Refused::NotFound(format!("there is no room {room}: {detail}")));
+        };
+        if membership.deleted_at.is_none() {
+            return Err(Refused::Conflict(format!("room {} is not being deleted", self.name_of(room))));
+        }
+        changes::undo_deletion(&self.context, &lock, &channel, membership.clone()).await?;
+        // Views of all rooms begin again with its state.
+        let note = json!({ "event": "undeleted", "at": rfc3339(self.context.clock.now()), "channel": channel });
+        let channel_key = ChannelKey::new(&membership.guild, &channel);
+        self.context.hub.publish(&channel_key, hub::Live::Note(note.to_string().into()));
+        self.get(room).await
     }
 
     async fn clear(&self, room: &RoomId) -> Result<(), Refused> {
@@ -237,6 +263,41 @@ impl RoomService for ActorBackend {
 }
 
 impl ActorBackend {
+    async fn put_with(
+        &self,
+        lock: &MembershipLock,
+        room: &RoomId,
+        plan: RoomPlan,
+        title: Option<Arc<str>>,
+    ) -> Result<(Room, bool), Refused> {
+        let channel = room.channel();
+        let existing = self.context.memberships.get(&channel);
+        if existing.is_none() && !self.is_written_here(room) {
+            return Err(Refused::Conflict(format!(
+                "{room} is a channel of {} without companions: {}",
+                self.platform(room),
+                self.how_to_create(room)
+            )));
+        }
+        if plan.must_be_new && existing.is_some() {
+            return Err(Refused::Conflict(format!("there is already a room {room}; choose another name, or open that room")));
+        }
+        if let Some(at) = self.context.memberships.deleted_at(&channel) {
+            return Err(Refused::Conflict(self.being_deleted(room, at)));
+        }
+        self.check_plan(&plan, existing.as_ref(), room)?;
+        let is_new = existing.is_none();
+        let new = || Membership { title, ..Membership::empty(plan.guild.clone(), self.context.clock.now()) };
+        let mut membership = existing.unwrap_or_else(new);
+        plan.language.apply(&mut membership.language);
+        membership.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
+        membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
+        membership.overrides.retain(|companion, _| membership.companions.contains(companion));
+        membership.stands_alone = membership.within.is_some();
+        changes::update_membership(&self.context, lock, &channel, membership.clone()).await?;
+        Ok((self.room_view(room.clone(), &membership).await?, is_new))
+    }
+
     /// Shows watchers a companion's new settings.
     fn publish_policy(&self, channel_key: &ChannelKey, companion: &CompanionId) {
         if !self.context.hub.is_watched(channel_key) {
@@ -278,10 +339,8 @@ impl ActorBackend {
             })
         };
         let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await?;
-        let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
-        let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
-            title: title.map(Arc::from).or_else(|| membership.title.clone()),
+            title: self.title_of(&id, membership),
             guild: membership.guild.clone(),
             inherits_from: membership.inherits_from().cloned(),
             companions: membership.companions.iter().filter_map(companion).collect(),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use super::ActorBackend;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::{GuildId, PersonId};
@@ -39,17 +41,43 @@ impl ActorBackend {
     /// An existing room. If it does not exist, the error names others, but not for a channel of another platform: the caller may be a user
     /// there, who must not learn about other rooms.
     pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
-        self.room_of(room).map_err(|refused| {
-            let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
-            let rooms: BTreeSet<String> = rooms.filter(|room| self.is_written_here(room)).map(|room| room.to_string()).collect();
-            match refused {
-                Refused::NotFound(_) if self.is_written_here(room) => {
-                    Refused::NotFound(format!("there is no room {room}; {}", instead(room.as_str(), &rooms, "GET /api/rooms")))
-                }
-                Refused::NotFound(_) => self.no_room(room),
-                refused => refused,
-            }
+        let is_known = self.context.memberships.recorded(&room.channel()).is_some();
+        self.room_of(room).map_err(|refused| match refused {
+            Refused::NotFound(_) if !is_known && self.is_written_here(room) => self.unknown_room(room.as_str()),
+            refused => refused,
         })
+    }
+
+    /// The room with this id or title, or the only one that has it as a part of one of them, without regard to case.
+    pub(super) fn room_named(&self, name: &str) -> Result<RoomId, Refused> {
+        let id = RoomId::parse(name);
+        if let Some(id) = &id
+            && (self.context.memberships.recorded(&id.channel()).is_some() || !self.is_written_here(id))
+        {
+            return self.room_of(id).map(|_| id.clone());
+        }
+        let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
+        let rooms: Vec<_> = rooms.map(|room| (self.name_of(&room), room)).collect();
+        let wanted = folded(name.trim());
+        let is_part = |text: &str| folded(text).contains(&wanted);
+        let equal: Vec<_> = rooms.iter().filter(|(title, _)| folded(title) == wanted).collect();
+        let parts = || rooms.iter().filter(|(title, room)| is_part(title) || is_part(room.as_str())).collect();
+        let found: Vec<_> = if equal.is_empty() { parts() } else { equal };
+        match &found[..] {
+            [(_, room)] if !wanted.is_empty() => Ok(room.clone()),
+            [] | [_] => Err(self.unknown_room(name)),
+            several => {
+                let several: Vec<_> = several.iter().take(MAX_NAMED).map(|(title, room)| with_id(title, room)).collect();
+                Err(Refused::NotFound(format!("several rooms could be {name}: {}; give the id of one", several.join(", "))))
+            }
+        }
+    }
+
+    /// The error that no room has this name, which lists those that people write in here.
+    fn unknown_room(&self, name: &str) -> Refused {
+        let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
+        let rooms = rooms.filter(|room| self.is_written_here(room)).map(|room| with_id(&self.name_of(&room), &room)).collect();
+        Refused::NotFound(format!("there is no room {name}; {}", instead(name, &rooms, "GET /api/rooms")))
     }
 
     /// The error that nothing of a person is on record in a guild, or that there is no such guild.
@@ -86,6 +114,15 @@ impl ActorBackend {
         }
         Ok(people)
     }
+}
+
+fn with_id(title: &str, room: &RoomId) -> String {
+    if title == room.as_str() { room.to_string() } else { format!("{title} ({room})") }
+}
+
+/// A name without what people do not tell apart: its case, and how its characters are composed.
+pub(super) fn folded(name: &str) -> String {
+    name.nfkc().collect::<String>().to_lowercase()
 }
 
 /// Names the most similar id, or lists the existing ones.

@@ -98,6 +98,10 @@ impl<'a> Scene<'a> {
         Subject { id: id.clone(), name, is_external: self.membership.is_external(id), settings, language: self.language }
     }
 
+    fn room_name(&self) -> Arc<str> {
+        self.backend.name_of(&self.room)
+    }
+
     /// A companion's name in this room.
     fn name(&self, id: &CompanionId) -> String {
         self.who(id).name.to_string()
@@ -112,7 +116,10 @@ impl<'a> Scene<'a> {
     fn requested_companion(&self, name: Option<&str>) -> Result<Option<CompanionId>, Refused> {
         let Some(name) = name else {
             return match self.membership.companions.len() {
-                0 => Err(invalid("companion", format!("room {} has no companions; name one that was there before", self.room))),
+                0 => Err(invalid(
+                    "companion",
+                    format!("room {} has no companions; name one that was there before", self.room_name()),
+                )),
                 1 => Ok(self.membership.companions.first().cloned()),
                 _ => Ok(None),
             };
@@ -221,13 +228,14 @@ impl<'a> Scene<'a> {
     fn not_here(&self, id: &CompanionId) -> Refused {
         let present: Vec<_> = self.membership.companions.iter().map(CompanionId::as_str).collect();
         let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
-        Refused::NotFound(format!("{id} is not in room {}, and has no history there; present: {present}", self.room))
+        Refused::NotFound(format!("{id} is not in room {}, and has no history there; present: {present}", self.room_name()))
     }
 
     fn nothing_decided(&self, seq: Seq) -> Refused {
         Refused::NotFound(format!(
             "nothing was decided in room {} from event {seq} on; GET /api/decisions?room={} lists what was",
-            self.room, self.room
+            self.room_name(),
+            self.room
         ))
     }
 }

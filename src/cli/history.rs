@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use super::command_io::run_with_settings;
 use super::failure::Failure;
 use super::visible;
-use crate::ports::backend::keeping::Forget;
+use crate::ports::backend::keeping::{ExportForm, Forget};
 use crate::settings::Sources;
 
 /// The longest id of a guild or a person, in characters.
@@ -57,13 +57,14 @@ pub struct History {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Export events, one JSON object per line, or a room as a script for `tertulia replay`
+    /// Export events, one JSON object per line, or a room for people or as a script for `tertulia replay`
     #[command(after_help = "Examples:\n  tertulia history export --room lobby | grep '\"decision\"'\n  \
                             tertulia history export --room lobby --as replay --out lobby.json && tertulia replay lobby.json\n  \
+                            tertulia history export --room \"Großmutters Küche\" --as html --out kitchen.html\n  \
                             tertulia history export --guild home --person Ana --out ana.json")]
     Export {
-        /// Only this room [default: all rooms]
-        #[arg(long, value_name = "ROOM", required_if_eq("form", "replay"))]
+        /// Only this room: its id, its title, or a part of them [default: all rooms]
+        #[arg(long, value_name = "ROOM", required_if_eq_any([("form", "replay"), ("form", "markdown"), ("form", "html")]))]
         room: Option<String>,
         /// Only what this person said, by id: on Discord `discord:` and the user's id; on the console, the person's name
         #[arg(long, value_name = "PERSON", requires = "guild", conflicts_with_all = ["room", "form"])]
@@ -162,6 +163,21 @@ pub enum Form {
     Json,
     /// A script for `tertulia replay`
     Replay,
+    /// The messages, for people
+    Markdown,
+    /// The messages, for people: a page to open in a browser, or to print
+    Html,
+}
+
+impl From<Form> for ExportForm {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Json => Self::Json,
+            Form::Replay => Self::Replay,
+            Form::Markdown => Self::Markdown,
+            Form::Html => Self::Html,
+        }
+    }
 }
 
 /// Runs the command. Errors go to standard error.

@@ -18,7 +18,6 @@ use crate::adapters::system::SystemClock;
 use crate::domain::id::Seq;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{WhyAt, WhyQuery};
-use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
 use crate::server::offline;
@@ -32,6 +31,7 @@ Examples:
   tertulia why lobby aria --at 23:40     the story of her latest decision at that time
   tertulia why lobby --at '2h ago'       the latest decision of each companion two hours ago
   tertulia why lobby --message 128       what each companion did about that message
+  tertulia why 'Großmutters Küche'       a room by its title, or by a part of that
   tertulia why discord:1234 aria         the same for a channel on Discord
 
 All times are UTC. If a server runs on the data folder (storage.path), the command asks it, with the admin token from the settings. Otherwise it \
@@ -46,7 +46,7 @@ Exit codes:
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Why {
-    /// The room
+    /// The room: its id, its title, or a part of them that no other room has
     #[arg(value_name = "ROOM")]
     pub room: String,
 
@@ -78,12 +78,17 @@ pub fn run(sources: &Sources, why: Why) -> ExitCode {
 }
 
 fn show(loaded: Loaded, why: &Why) -> Result<(), Failure> {
-    let query = query(why)?;
+    let at = at(why)?;
     let (answer, is_from_server) = match access::find_to_read(&loaded, why.server.as_deref())? {
-        Access::Server(client) => (block_on(from_server(&client, &query))?, true),
+        Access::Server(client) => (block_on(from_server(&client, why, at.as_ref()))?, true),
         Access::Store => {
             access::require_store(&loaded.settings.storage.path)?;
-            let answer = offline::ask(loaded, async |backend: &Backend| backend.records.why(query).await)??;
+            let companion = why.companion.as_deref().map(|name| name.trim().into());
+            let asked = async |backend: &Backend| {
+                let room = backend.rooms.find(&why.room).await?;
+                backend.records.why(WhyQuery { room, companion, at, language: Language::English }).await
+            };
+            let answer = offline::ask(loaded, asked)??;
             (serde_json::to_string(&answer).map_err(|error| Failure::Failed(error.to_string()))?, false)
         }
     };
@@ -97,33 +102,27 @@ fn show(loaded: Loaded, why: &Why) -> Result<(), Failure> {
     print(&rendering::render(&explanation, why, is_from_server, width).trim_end())
 }
 
-async fn from_server(client: &Client, query: &WhyQuery) -> Result<String, Failure> {
-    let at = query.at.as_ref().map(|at| match at {
+async fn from_server(client: &Client, why: &Why, at: Option<&WhyAt>) -> Result<String, Failure> {
+    let at = at.map(|at| match at {
         WhyAt::Event(seq) => ("at", seq.to_string()),
         WhyAt::Moment(moment) => ("at", rfc3339(*moment)),
         WhyAt::Message(id) => ("message", id.to_string()),
     });
-    let mut parameters = vec![("room", query.room.as_str())];
-    parameters.extend(query.companion.iter().map(|companion| ("companion", &**companion)));
+    let mut parameters = vec![("room", why.room.as_str())];
+    parameters.extend(why.companion.iter().map(|companion| ("companion", companion.trim())));
     parameters.extend(at.iter().map(|(key, value)| (*key, value.as_str())));
     let response = client.send(client.request(Method::GET, "/api/why", &parameters)).await?;
     response.text().await.map_err(|error| client.broken(&error))
 }
 
-fn query(why: &Why) -> Result<WhyQuery, Failure> {
-    let room = RoomId::parse(&why.room).ok_or_else(|| {
-        Failure::Usage(format!(
-            "ROOM {:?} is not a room id: give 1 to 64 letters, digits, _ or -, or a channel's id like discord:1234",
-            why.room
-        ))
-    })?;
-    let at = match (&why.at, &why.message) {
+/// Which decision or message is meant.
+fn at(why: &Why) -> Result<Option<WhyAt>, Failure> {
+    Ok(match (&why.at, &why.message) {
         (Some(at), _) => Some(match at.parse() {
             Ok(seq) => WhyAt::Event(Seq(seq)),
             Err(_) => WhyAt::Moment(time::moment_of("--at", at, SystemClock.now())?),
         }),
         (None, Some(id)) => Some(WhyAt::Message(id.as_str().into())),
         (None, None) => None,
-    };
-    Ok(WhyQuery { room, companion: why.companion.as_deref().map(|name| name.trim().into()), at, language: Language::English })
+    })
 }

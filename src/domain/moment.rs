@@ -3,6 +3,8 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
 /// A point in time, in microseconds: since the Unix epoch in a running server, since the script's zero in a replay.
@@ -27,6 +29,14 @@ impl Moment {
     /// Seconds since zero, for people and for the output of replay.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e6
+    }
+
+    /// This moment on the calendar of a time zone.
+    pub fn zoned(self, zone: &TimeZone) -> Zoned {
+        let micros = i64::try_from(self.0).unwrap_or(i64::MAX);
+        // A time beyond the calendar's end.
+        let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX);
+        time.to_zoned(zone.clone())
     }
 
     /// The duration since `earlier`. Zero if this moment is not later.

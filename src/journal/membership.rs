@@ -42,6 +42,9 @@ pub struct Membership {
     /// The title that somebody gave to a room of the console. Other platforms have their own titles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
+    /// When the channel is deleted with its history. Until then it is hidden and silent, and the deletion can be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Moment>,
     /// When the membership was created.
     pub created_at: Moment,
     /// When a companion joined after the channel had had no members, if that ever happened.
@@ -74,6 +77,7 @@ impl Membership {
             language: None,
             configured: None,
             title: None,
+            deleted_at: None,
             created_at,
             moved_in_again: None,
         }

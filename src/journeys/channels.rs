@@ -225,6 +225,8 @@ async fn a_deleted_channel_and_its_threads_have_no_members_any_more() {
     assert!(!open(&world, &thread("discord:21")).await);
     assert_eq!(world.present("discord:20").await, [""; 0]);
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria"), ("left", "aria")]));
+    assert!(matches!(admit(&world, &general(), "bruno").await, Err(Refused::Conflict(_))));
+    world.pass(10.0).await;
     admit(&world, &general(), "bruno").await.unwrap();
     assert_eq!(world.present("discord:20").await, ["bruno"]);
 }

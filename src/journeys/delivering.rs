@@ -199,8 +199,7 @@ async fn clearing_stops_further_parts_and_keeps_posted_parts_on_record() {
 async fn a_room_recreated_after_its_deletion_repeats_no_nonce() {
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
-    world.backend.rooms.delete(&room("lobby")).await.unwrap();
-    world.rest().await;
+    world.delete_room("lobby").await;
 
     world.open("lobby", &["aria"]).await;
     asked_again(&world).await;

@@ -68,7 +68,7 @@ async fn a_channel_is_shown_like_any_room() {
     assert_eq!(script["events"].as_array().unwrap().iter().filter(|event| event["text"] == "Ari, are you there?").count(), 1);
     assert_eq!(used(&world, "discord:1").await, 2);
     world.backend.rooms.clear(&room("discord:10")).await.unwrap();
-    world.backend.rooms.delete(&room("discord:10")).await.unwrap();
+    world.delete_room("discord:10").await;
     assert!(matches!(world.try_history("discord:10").await, Err(Refused::NotFound(_))));
 }
 

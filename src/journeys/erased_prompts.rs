@@ -22,7 +22,7 @@ async fn erase(how: &str, seq: Seq, world: &World) {
         "edited" => drop(messages.edit(&room(LOBBY), seq, of_json(json!({ "text": "Ari, a giraffe" }))).await.unwrap()),
         "forgotten" => drop(world.forget("Zoe", false).await.unwrap()),
         "cleared" => world.backend.rooms.clear(&room(LOBBY)).await.unwrap(),
-        _ => world.backend.rooms.delete(&room(LOBBY)).await.unwrap(),
+        _ => drop(world.backend.rooms.delete(&room(LOBBY)).await.unwrap()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Notes that platforms store.
 
-use super::world::{World, room};
+use super::world::World;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::backend::notes::StoredNotes;
 use crate::domain::id::GuildId;
@@ -55,7 +55,7 @@ async fn other_deletions_do_not_remove_notes() {
     write(&world, Some(&"home".into()), &[("Ana", Some(b"kept"))]).await;
 
     world.forget("Ana", false).await.unwrap();
-    world.backend.rooms.delete(&room("lobby")).await.unwrap();
+    world.delete_room("lobby").await;
 
     assert_eq!(read(&world, Some(&"home".into()), "Ana").await.as_deref(), Some(&b"kept"[..]));
 }

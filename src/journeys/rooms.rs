@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, lines, room};
+use super::world::{World, lines, of_json, room};
 use crate::ports::backend::Refused;
 use crate::ports::language_model::NoAnswer;
 use crate::settings::companion::ModelChoice;
@@ -72,16 +72,144 @@ async fn a_deleted_room_is_gone_with_its_history() {
     world.say("lobby", "one").await;
     let mut watching = world.watch("lobby", None).await;
 
-    world.backend.rooms.delete(&room("lobby")).await.unwrap();
+    let deletion = world.backend.rooms.delete(&room("lobby")).await.unwrap();
 
+    assert_eq!(deletion.messages, 1);
     assert!(watching.is_over().await);
     assert!(matches!(world.backend.rooms.get(&room("lobby")).await, Err(Refused::NotFound(_))));
+    world.pass(10.0).await;
+    world.rest().await;
+    assert!(matches!(world.backend.rooms.undelete(&room("lobby")).await, Err(Refused::NotFound(_))));
     world.open("lobby", &["aria"]).await;
     assert_eq!(world.history("lobby").await, []);
     let world = world.crash().await;
     assert_eq!(world.history("lobby").await, []);
     world.say_then_pass("lobby", "two", 60.0).await;
     assert_eq!(world.decisions("lobby").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_is_about_to_be_deleted_is_silent_and_hidden_and_can_be_brought_back() {
+    let world = World::with_willing_lobby().await;
+    world
+        .patch("lobby", json!({ "title": "Großmutters Küche", "companions": { "aria": { "interjection": "quiet" } } }))
+        .await
+        .unwrap();
+    let mut watching = world.watch_rooms("").await;
+    world.main.set_delay(Duration::from_secs(30));
+    world.say_then_pass("lobby", "Ari?", 4.0).await;
+    let before = (world.backend.rooms.get(&room("lobby")).await.unwrap(), world.history("lobby").await);
+    assert_eq!((world.calls().await, before.1.len()), (1, 1), "she writes");
+    watching.seen().await;
+
+    let counted = world.backend.rooms.deletion(&room("lobby")).await.unwrap();
+    let deletion = world.backend.rooms.delete(&room("lobby")).await.unwrap();
+    world.pass(2.0).await;
+    let again = world.backend.rooms.delete(&room("lobby")).await.unwrap();
+    let said = world.try_say("lobby", json!({ "from": "Ana", "text": "Ari?" })).await;
+    let again_later = json!({ "title": "großmutters küche", "guild": "home", "companions": [] });
+    let same_title = world.backend.rooms.create(of_json(again_later)).await;
+    let same_id = world.put_room("lobby", json!({ "guild": "home", "companions": [] })).await;
+    world.pass(7.0).await;
+
+    assert_eq!((counted.messages, counted.deleted_at), (1, None));
+    assert_eq!((deletion.messages, deletion), (1, again));
+    assert_eq!(world.calls().await, 0);
+    assert!(matches!(said, Err(Refused::NotFound(detail)) if detail.contains("POST /api/rooms/lobby/undelete")));
+    for refused in [same_id, same_title] {
+        assert!(matches!(refused, Err(Refused::Conflict(detail)) if detail.contains("POST /api/rooms/lobby/undelete")));
+    }
+    assert_eq!(world.backend.rooms.list().await.unwrap().rooms, []);
+    assert_eq!(kinds(&watching.seen().await), ["closed"]);
+
+    let back = world.backend.rooms.undelete(&room("lobby")).await.unwrap();
+
+    assert_eq!((&back, world.history("lobby").await), (&before.0, before.1));
+    let seen = watching.seen().await;
+    assert_eq!((kinds(&seen)[0], kinds(&seen).contains(&"undeleted")), ("hello", true));
+    assert!(matches!(world.backend.rooms.undelete(&room("lobby")).await, Err(Refused::Conflict(_))));
+    world.pass(60.0).await;
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_is_about_to_be_deleted_still_is_after_a_crash() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    let deletion = world.backend.rooms.delete(&room("lobby")).await.unwrap();
+
+    let world = world.crash().await;
+    let after = world.backend.rooms.deletion(&room("lobby")).await.unwrap();
+    let in_between =
+        (world.backend.rooms.list().await.unwrap().rooms, world.try_say("lobby", json!({ "from": "Ana", "text": "two" })).await);
+    world.pass(10.0).await;
+    world.rest().await;
+
+    assert_eq!(after, deletion);
+    assert!(in_between.0.is_empty() && in_between.1.is_err());
+    assert!(world.backend.rooms.undelete(&room("lobby")).await.is_err());
+    world.open("lobby", &["aria"]).await;
+    assert_eq!(world.history("lobby").await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_whose_time_came_while_the_server_was_down_is_deleted_at_the_start() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    world.backend.rooms.delete(&room("lobby")).await.unwrap();
+    world.set_clock(3_600);
+
+    let world = world.crash().await;
+
+    assert!(matches!(world.backend.rooms.undelete(&room("lobby")).await, Err(Refused::NotFound(_))));
+    world.open("lobby", &["aria"]).await;
+    assert_eq!(world.history("lobby").await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_can_be_forgotten_in_a_room_that_is_about_to_be_deleted() {
+    let world = World::with_lobby().await;
+    world.say("lobby", "one").await;
+    world.backend.rooms.delete(&room("lobby")).await.unwrap();
+
+    let forgotten = world.forget("Ana", false).await.unwrap();
+    world.rest().await;
+    world.backend.rooms.undelete(&room("lobby")).await.unwrap();
+
+    assert_eq!((forgotten.messages, world.history("lobby").await), (1, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_has_one_name_in_any_script_and_is_found_by_it() {
+    let world = World::new().await;
+    let create = async |title: &str| {
+        world.backend.rooms.create(of_json(json!({ "title": title, "guild": "home", "companions": ["aria"] }))).await
+    };
+    let found = async |name: &str| world.backend.rooms.find(name).await.map_err(|refused| refused.to_string());
+
+    let kitchen = create("Großmutters Küche").await.unwrap();
+    let same = create("großmutters KU\u{308}CHE").await;
+    let other = create("Grossmutters Kuche").await.unwrap();
+    let plain = create("lobby").await.unwrap();
+    let nothing = create("\u{e000}").await.unwrap();
+    let renamed = world.patch("lobby", json!({ "title": "Großmutters Küche" })).await;
+    world.patch("lobby", json!({ "title": "Empfang" })).await.unwrap();
+
+    assert_eq!((kitchen.id.as_str(), kitchen.title.as_deref()), ("grossmutters-kuche", Some("Großmutters Küche")));
+    assert_eq!((other.id.as_str(), nothing.id.as_str()), ("grossmutters-kuche-2", "room"));
+    assert_eq!(plain.title, None, "its id says it");
+    for refused in [same.map(drop), renamed.map(drop)] {
+        assert!(matches!(refused, Err(Refused::Conflict(detail)) if detail.contains("Großmutters Küche")));
+    }
+    for name in ["grossmutters-kuche", "Großmutters Küche", " großmutters küche", "küch"] {
+        assert_eq!(found(name).await, Ok(kitchen.id.clone()), "{name}");
+    }
+    assert_eq!(found("EMPF").await, Ok(room("lobby")));
+    let several = found("mutters").await.unwrap_err();
+    assert!(several.contains("Großmutters Küche (grossmutters-kuche), Grossmutters Kuche (grossmutters-kuche-2)"), "{several}");
+    let unknown = found("cellar").await.unwrap_err();
+    assert!(unknown.starts_with("there is no room cellar; there are Empfang (lobby), "), "{unknown}");
+    assert_eq!(&*world.why("grossmutters-kuche", None, None).await.unwrap().room, "Großmutters Küche");
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,4 +317,8 @@ async fn a_room_has_a_language_of_its_own() {
     assert!(detail.contains("choose one of de, en, es, fr"), "{detail}");
     let world = world.crash().await;
     assert_eq!(world.backend.rooms.get(&room("lobby")).await.unwrap().language.as_deref(), Some("de"));
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["event"].as_str().unwrap()).collect()
 }

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::actors::calls::Speech;
 use crate::actors::companion::brief_writing;
 use crate::actors::erasure::cleanup;
+use crate::actors::membership::changes::UNDO;
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey};
 use crate::actors::runtime::context::{ActorContext, Environment};
@@ -407,6 +408,13 @@ impl World {
         let patched = self.backend.rooms.patch(&room(id), of_json(patch)).await;
         self.rest().await;
         patched
+    }
+
+    /// Deletes a room for good.
+    pub(super) async fn delete_room(&self, id: &str) {
+        self.backend.rooms.delete(&room(id)).await.unwrap();
+        self.pass(UNDO.as_secs_f64()).await;
+        self.rest().await;
     }
 
     pub(super) async fn state(&self, id: &str) -> RoomState {

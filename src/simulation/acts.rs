@@ -62,6 +62,7 @@ pub(super) enum Act {
     DeadLetter(usize),
     /// A room is deleted with all its messages.
     DeleteRoom(usize),
+    UndeleteRoom(usize),
     /// An operator releases quarantined guilds, and retries or drops the dead letters.
     Operate {
         retry: bool,
@@ -170,10 +171,13 @@ pub(super) fn planned(
                 let (companions, has_external) = (home.companions.clone(), home.has_external);
                 let deleted_at = dice.millis(0, until);
                 if !home.opens_with_first_message() && dice.chance(0.7) {
-                    let again_at = deleted_at + dice.millis(10, 20_000);
+                    let again_at = deleted_at + dice.millis(10, 30_000);
                     acts.push((again_at, Act::SetMembers { room, companions, has_external }));
                 }
                 acts.push((deleted_at, Act::DeleteRoom(room)));
+                if dice.chance(0.3) {
+                    acts.push((deleted_at + dice.millis(10, 11_000), Act::UndeleteRoom(room)));
+                }
                 continue;
             }
             26..28 => Act::Operate { retry: dice.chance(0.5) },

@@ -168,6 +168,11 @@ impl Life {
             }
             Act::DeadLetter(number) => self.write_dead_letter(number).await,
             Act::DeleteRoom(room) => self.delete_room(room).await,
+            Act::UndeleteRoom(room) => {
+                if self.backend.rooms.undelete(&self.room(room)).await.is_ok() {
+                    stage.reach("room brought back");
+                }
+            }
             Act::Operate { retry } => self.operate(retry).await,
             Act::ReadAll(room) => self.read_all(room).await,
             Act::Call { room, what } => self.act_in_call(room, what).await,

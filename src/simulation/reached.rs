@@ -101,6 +101,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "opted-out message dropped",
             "person opted out",
             "pause",
+            "room brought back",
             "room deleted",
             "settings changed between two lives",
             "settings changed in a room",

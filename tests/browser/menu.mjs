@@ -73,9 +73,17 @@ test('export and usage are behind buttons', async t => {
   await page.locator('.chat-message.companion:not(.draft)').waitFor();
 
   await page.getByRole('button', { name: 'More' }).click();
-  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: /^Export/u }).click()]);
-  assert.equal(file.suggestedFilename(), `${room}.ndjson`);
-  const lines = (await readFile(await file.path(), 'utf8')).trim().split('\n').map(line => JSON.parse(line));
+  const saved = async name => {
+    await page.getByRole('button', { name: /^Export/u }).click();
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()]);
+    return [file.suggestedFilename(), await readFile(await file.path(), 'utf8')];
+  };
+  const [name, json] = await saved(/^Data/u);
+  await page.getByRole('button', { name: 'More' }).click();
+  const [nameOfPage, html] = await saved(/^Page/u);
+  assert.deepEqual([name, nameOfPage], [`${room}.ndjson`, `${room}.html`]);
+  assert.match(html, /<div class="text" dir="auto">Aria, are you there\?<\/div>/u);
+  const lines = json.trim().split('\n').map(line => JSON.parse(line));
   assert.ok(lines.some(({ seq }) => seq === message));
 
   await page.getByRole('button', { name: 'More' }).click();

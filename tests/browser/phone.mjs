@@ -22,7 +22,7 @@ const misfits = page =>
 for (const [companions, size] of [[['aria'], 'one companion'], [['aria', 'bruno'], 'two companions'], [['aria', 'bruno', 'cleo'], 'three companions']]) {
   test(`every button of the header, the composer and the cards is large enough for a finger, with ${size}`, async t => {
     const room = await it.server.room({ companions });
-    await it.server.call('PATCH', `/api/rooms/${room}`, { title: 'A room with a name that is longer than most names of rooms' });
+    await it.server.call('PATCH', `/api/rooms/${room}`, { title: `A room with a name longer than most names, ${size}` });
     const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
     await page.locator('#connection[data-state=live]').waitFor();
     await page.locator('.card').first().waitFor();

@@ -60,7 +60,7 @@ test('words for a room that is deleted in another window stay there, and go nowh
   await page.locator('#message').pressSequentially('for this room alo');
   await other.getByRole('button', { name: 'Delete this room' }).click();
   await other.locator('dialog').getByRole('button', { name: 'Delete' }).click();
-  await page.getByText(`The room ${room} was deleted`).first().waitFor();
+  await page.getByText(`The room “${room}” was deleted`).first().waitFor();
   await page.keyboard.type('ne');
   await page.keyboard.press('Enter');
 
@@ -98,10 +98,53 @@ test('a double click deletes neither a message nor a room', async t => {
   await page.getByText('A message was deleted').waitFor();
 });
 
+test('a room with a name in any script is deleted after a question that counts its messages, and brought back', async t => {
+  const title = 'おばあちゃんの台所';
+  const page = await it.open(t, 'lobby');
+  const entry = page.locator('.room', { hasText: title });
+  await page.getByRole('button', { name: '+ New room' }).click();
+  await page.getByLabel('Room name').fill(title);
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.locator('.room[aria-current]', { hasText: title }).waitFor();
+  const { id } = (await it.server.call('GET', '/api/rooms')).rooms.find(room => room.title === title);
+  await it.server.say(id, 'keep me');
+  await page.locator('.chat-message', { hasText: 'keep me' }).waitFor();
+
+  await page.getByRole('button', { name: 'Delete this room' }).click();
+  const asked = await page.locator('dialog p').first().textContent();
+  await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
+  await entry.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Undo' }).click();
+
+  assert.equal(asked, `The room “${title}” and its only message are deleted.`);
+  await page.locator('.room[aria-current]', { hasText: title }).waitFor();
+  await page.locator('.chat-message', { hasText: 'keep me' }).waitFor();
+});
+
+test('what a person said is counted, and forgotten after a question', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  await it.server.say(room, 'one', 'Zoe');
+  await it.server.say(room, 'two', 'Zoe');
+  const page = await it.open(t, room);
+  await page.locator('#me').fill('Zoe');
+  await page.locator('#me').press('Enter');
+
+  await page.getByRole('button', { name: 'Forget me' }).click();
+  const asked = await page.locator('dialog p').first().textContent();
+  await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('2 messages were deleted.').first().waitFor();
+  const left = (await it.server.call('GET', `/api/rooms/${room}/history`)).messages;
+  await page.getByRole('button', { name: 'Forget me' }).click();
+
+  assert.equal(asked, 'What Zoe said is deleted in all rooms: 2 messages.');
+  assert.deepEqual(left, []);
+  await page.getByText('Nothing that Zoe said is stored.').first().waitFor();
+});
+
 test('all rooms can be listed', async t => {
   for (let at = 10; at < 30; at += 1) await it.server.room({ id: `many-${at}`, externals: ['zed'] });
   const page = await it.open(t, 'lobby');
-  const all = (await it.server.call('GET', '/api/rooms')).rooms.map(({ id }) => id);
+  const all = (await it.server.call('GET', '/api/rooms')).rooms.map(({ id, title }) => title ?? id);
 
   await page.getByRole('button', { name: /^Show \d+ more/u }).click();
 

@@ -7,6 +7,7 @@ mod clock;
 mod command_errors;
 mod compaction;
 mod confidentiality;
+mod deleted_rooms;
 mod durable;
 mod first_contact;
 mod halted;

@@ -4,6 +4,8 @@
 //! A thread or a forum post inherits the membership of its parent channel until somebody changes the thread itself. A change of the parent applies
 //! to the thread at once. It is journaled in the thread when the thread is running or is woken, or before the next message there.
 
+use std::time::Duration;
+
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::messages::guild::GuildMessage;
@@ -13,9 +15,10 @@ use crate::actors::messages::writer::{DeleteChannel, Request, WriteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
-use crate::actors::writer::requests::{ask, write_meta, writer_ref};
+use crate::actors::writer::requests::{ask, fence, write_meta, writer_ref};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
+use crate::domain::moment::Moment;
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -24,6 +27,12 @@ use crate::journal::record::{RoomRecord, encode};
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::store::Write;
 use crate::telemetry::plain::Plain;
+
+/// How long the deletion of a room can be undone.
+pub const UNDO: Duration = Duration::from_secs(10);
+
+/// How often a room is tried to be deleted while the store fails.
+const DELETION_ATTEMPTS: u32 = 60;
 
 /// Why a membership could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +57,88 @@ pub async fn update_membership(
 ) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
     run_to_completion(lock, async move { change(&context, &channel, membership).await }).await
+}
+
+/// Silences and hides a room on record, and deletes it with its history after [`UNDO`]. Returns when that is.
+///
+/// # Errors
+/// [`MembershipError::Metadata`]: the room is as it was, or its record cannot be read.
+pub async fn begin_deletion(
+    context: &ActorContext,
+    lock: &MembershipLock,
+    channel: &ChannelId,
+    membership: Membership,
+) -> Result<Moment, MembershipError> {
+    let (context, channel) = (context.clone(), channel.clone());
+    run_to_completion(lock, async move {
+        // A journal that could not be deleted later is reported now.
+        fence(&context, &ChannelKey::new(&membership.guild, &channel)).await?;
+        let at = context.clock.now() + UNDO;
+        hide_or_show(&context, &channel, Membership { deleted_at: Some(at), ..membership }).await?;
+        delete_later(&context, &channel, at);
+        Ok(at)
+    })
+    .await
+}
+
+/// Brings a room back that is about to be deleted. It continues from its record.
+///
+/// # Errors
+/// [`MembershipError::Metadata`]: it is still about to be deleted.
+pub async fn undo_deletion(
+    context: &ActorContext,
+    lock: &MembershipLock,
+    channel: &ChannelId,
+    membership: Membership,
+) -> Result<(), MembershipError> {
+    let (context, channel) = (context.clone(), channel.clone());
+    run_to_completion(lock, async move { hide_or_show(&context, &channel, Membership { deleted_at: None, ..membership }).await })
+        .await
+}
+
+async fn hide_or_show(context: &ActorContext, channel: &ChannelId, membership: Membership) -> Result<(), MembershipError> {
+    store_membership(context, channel, &membership).await?;
+    let (guild, is_hidden) = (membership.guild.clone(), membership.deleted_at.is_some());
+    context.memberships.put(channel, membership)?;
+    if is_hidden {
+        close(context, &ChannelKey::new(&guild, channel));
+    } else {
+        notify_guild(context, &guild, channel);
+    }
+    update_threads(context, channel).await;
+    Ok(())
+}
+
+/// Deletes a room later, unless the deletion is undone before.
+fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment) {
+    let (context, channel) = (context.clone(), channel.clone());
+    tokio::spawn(async move {
+        // The clock may have been set meanwhile.
+        tokio::time::sleep(at.since(context.clock.now()).min(UNDO)).await;
+        for attempt in 1..=DELETION_ATTEMPTS {
+            let lock = context.memberships.lock().await;
+            if context.memberships.deleted_at(&channel) != Some(at) {
+                return;
+            }
+            let room = Plain(channel.as_str());
+            let Err(error) = delete_room(&context, &lock, &channel).await else {
+                return tracing::info!(%room, "a room was deleted with its history");
+            };
+            tracing::warn!(%room, %error, attempt, "a room cannot be deleted; it stays hidden, and is deleted at the next start at the latest");
+            drop(lock);
+            tokio::time::sleep(UNDO).await;
+        }
+    });
+}
+
+/// Deletes the rooms that were about to be deleted when the server ended, at once or when their time comes.
+pub async fn resume_deletions(context: &ActorContext) {
+    for (channel, at) in context.memberships.all_deleting() {
+        let lock = context.memberships.lock().await;
+        if at > context.clock.now() || delete_room(context, &lock, &channel).await.is_err() {
+            delete_later(context, &channel, at);
+        }
+    }
 }
 
 async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Membership) -> Result<(), MembershipError> {
@@ -83,27 +174,32 @@ pub async fn delete_room(context: &ActorContext, lock: &MembershipLock, channel:
 async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), MembershipError> {
     let Some(membership) = context.memberships.take(channel) else { return Ok(()) };
     let channel_key = ChannelKey::new(&membership.guild, channel);
-    if let Some(guild) = context.directory.find(&GuildKey(channel_key.guild.clone())) {
-        // If the guild is being restarted, its channels have ended with it. Requests that the channel still has in flight are rejected by the
-        // writer once the journal is deleted.
-        let _ = guild.cast(GuildMessage::Close(channel.clone()));
-    }
+    close(context, &channel_key);
     if let Err(error) = delete_stored(context, &channel_key).await {
         // The membership was valid before. If it is not any more, it could not be loaded after the next start either.
         drop(context.memberships.put(channel, membership));
         return Err(error.into());
     }
-    context.hub.publish(&channel_key, Live::Closed);
     update_threads(context, channel).await;
     Ok(())
 }
 
+/// Ends a channel, its call, and the views of it.
+fn close(context: &ActorContext, channel_key: &ChannelKey) {
+    if let Some(guild) = context.directory.find(&GuildKey(channel_key.guild.clone())) {
+        // If the guild is being restarted, its channels have ended with it. Requests that the channel still has in flight are rejected by the
+        // writer once the journal is deleted.
+        let _ = guild.cast(GuildMessage::Close(channel_key.channel.clone()));
+    }
+    context.hub.publish(channel_key, Live::Closed);
+}
+
 /// Runs a change in its own task. The caller may be cancelled, for instance when its connection ends, and this must not leave the memberships in
 /// memory and in the store different.
-async fn run_to_completion(
+async fn run_to_completion<T: Send + 'static>(
     lock: &MembershipLock,
-    change: impl Future<Output = Result<(), MembershipError>> + Send + 'static,
-) -> Result<(), MembershipError> {
+    change: impl Future<Output = Result<T, MembershipError>> + Send + 'static,
+) -> Result<T, MembershipError> {
     let lock = lock.clone();
     let changed = tokio::spawn(async move {
         let _lock = lock;
@@ -175,8 +271,11 @@ pub async fn update_thread(context: &ActorContext, thread: &ChannelId) -> Result
 }
 
 /// The membership that a channel would get with its first message: a thread that of its parent channel, a direct message the one in the settings.
-/// None for any other channel.
+/// None for any other channel, and for one that is about to be deleted.
 pub fn default_membership(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Membership> {
+    if context.memberships.deleted_at(&channel_ref.channel).is_some() {
+        return None;
+    }
     let empty = Membership::empty(channel_ref.guild.clone(), context.clock.now());
     if channel_ref.guild.is_direct() {
         let companions = direct_companions(context, &channel_ref.channel);

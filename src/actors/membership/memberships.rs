@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::moment::Moment;
 use crate::domain::names::{Names, SharedName};
 use crate::journal::membership::{External, Membership};
 use crate::settings::Problem;
@@ -47,6 +48,8 @@ struct Register {
     /// The settings of external companions, which have only names of their own.
     defaults: CompanionDefaults,
     channels: BTreeMap<ChannelId, Membership>,
+    /// Channels that are about to be deleted. The names of their companions stay taken, because the deletion may be undone.
+    deleting: BTreeMap<ChannelId, Membership>,
     guilds: HashMap<GuildId, GuildMembers>,
     /// The name matchers of configured companions, shared by guilds with the same companions.
     name_sets: NameSets,
@@ -83,6 +86,7 @@ impl Memberships {
             cast: Arc::new(cast),
             defaults,
             channels: BTreeMap::new(),
+            deleting: BTreeMap::new(),
             guilds: HashMap::new(),
             name_sets: NameSets::default(),
         };
@@ -137,6 +141,22 @@ impl Memberships {
     pub fn get(&self, channel: &ChannelId) -> Option<Membership> {
         let register = self.0.register.read();
         Some(register.resolved(register.channels.get(channel)?))
+    }
+
+    /// The channel's membership as it was put, also if the channel is about to be deleted.
+    pub fn recorded(&self, channel: &ChannelId) -> Option<Membership> {
+        self.0.register.read().recorded(channel).cloned()
+    }
+
+    /// When the channel is deleted, if it is about to be. It has no membership any more then.
+    pub fn deleted_at(&self, channel: &ChannelId) -> Option<Moment> {
+        self.0.register.read().deleting.get(channel)?.deleted_at
+    }
+
+    /// The channels that are about to be deleted, and when that is.
+    pub fn all_deleting(&self) -> Vec<(ChannelId, Moment)> {
+        let register = self.0.register.read();
+        register.deleting.iter().filter_map(|(channel, membership)| Some((channel.clone(), membership.deleted_at?))).collect()
     }
 
     /// The channel's guild, if the channel has a membership.
@@ -200,7 +220,7 @@ impl Memberships {
         register.members_with(channel, Some(membership), &membership.guild).map(drop)
     }
 
-    /// Stores a channel's membership.
+    /// Stores a channel's membership. It is hidden if the channel is about to be deleted.
     ///
     /// # Errors
     /// Two companions of the guild would share a name; nothing changes then.
@@ -208,7 +228,9 @@ impl Memberships {
         let mut register = self.write();
         let members = register.members_with(channel, Some(&membership), &membership.guild)?;
         register.replace_members(membership.guild.clone(), members);
-        register.channels.insert(channel.clone(), membership);
+        register.remove(channel);
+        let channels = if membership.deleted_at.is_some() { &mut register.deleting } else { &mut register.channels };
+        channels.insert(channel.clone(), membership);
         self.measure(&register);
         Ok(())
     }
@@ -216,12 +238,12 @@ impl Memberships {
     /// Removes a channel. Returns its membership as it was put, if it had one.
     pub fn take(&self, channel: &ChannelId) -> Option<Membership> {
         let mut register = self.write();
-        let guild = register.channels.get(channel)?.guild.clone();
+        let guild = register.recorded(channel)?.guild.clone();
         // This cannot fail: fewer companions cannot share a new name.
         if let Ok(members) = register.members_with(channel, None, &guild) {
             register.replace_members(guild, members);
         }
-        let removed = register.channels.remove(channel);
+        let removed = register.remove(channel);
         self.measure(&register);
         removed
     }
@@ -328,6 +350,14 @@ impl Register {
         self.channels.get(channel).filter(|other| other.inherits_from().is_none() && other.guild == membership.guild)
     }
 
+    fn recorded(&self, channel: &ChannelId) -> Option<&Membership> {
+        self.channels.get(channel).or_else(|| self.deleting.get(channel))
+    }
+
+    fn remove(&mut self, channel: &ChannelId) -> Option<Membership> {
+        self.channels.remove(channel).or_else(|| self.deleting.remove(channel))
+    }
+
     fn resolved(&self, membership: &Membership) -> Membership {
         if membership.inherits_from().is_some() { membership.like(self.effective(membership)) } else { membership.clone() }
     }
@@ -345,7 +375,7 @@ impl Register {
     ) -> Result<GuildMembers, SharedName> {
         // Inherited members of a thread are counted in the parent channel.
         let membership = membership.filter(|membership| membership.inherits_from().is_none());
-        let previous = self.channels.get(channel).filter(|previous| previous.inherits_from().is_none());
+        let previous = self.recorded(channel).filter(|previous| previous.inherits_from().is_none());
         let mut members = self.guilds.get(guild).cloned().unwrap_or_default();
         let before: Vec<_> = members.channels.keys().cloned().collect();
         let externals = membership.map(|membership| membership.externals.clone()).unwrap_or_default();

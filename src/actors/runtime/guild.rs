@@ -139,7 +139,8 @@ impl Actor for Guild {
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
-        if self.context.platforms.is_disabled(&channel) || self.suspended.contains_key(&channel) {
+        let is_deleting = self.context.memberships.deleted_at(&channel).is_some();
+        if is_deleting || self.context.platforms.is_disabled(&channel) || self.suspended.contains_key(&channel) {
             return;
         }
         if let Some(membership) = self.context.memberships.get(&channel) {

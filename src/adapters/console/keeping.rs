@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use axum::Json as Answer;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use schemars::JsonSchema;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::Shared;
 use super::body::{EntryPath, Json, QueryParams};
 use super::problem::Problem;
+use super::rooms::find_room;
 use super::validation;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Person, Quarantine};
@@ -48,8 +49,7 @@ pub(super) async fn drop_entry(State(console): State<Shared>, EntryPath(id): Ent
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportParams {
-    /// Only this room. A replay script needs it.
-    #[schemars(with = "Option<RoomId>")]
+    /// Only this room, by its id or title. All forms but `json` need it.
     room: Option<String>,
     #[serde(rename = "as")]
     form: Option<ExportForm>,
@@ -64,15 +64,16 @@ pub(super) async fn export(
     State(console): State<Shared>,
     QueryParams(params): QueryParams<ExportParams>,
 ) -> Result<Response, Problem> {
-    let room = params.room.map(|room| validation::room("room", &room)).transpose()?;
+    let room = find_room(&console, params.room).await?;
     let form = params.form.unwrap_or(ExportForm::Json);
-    if form == ExportForm::Replay && room.is_none() {
-        return Err(Problem::query("room", "room is missing; a replay script is made from one room"));
+    if form != ExportForm::Json && room.is_none() {
+        return Err(Problem::query("room", "room is missing; a replay script, Markdown and HTML are made from one room"));
     }
+    let headers = headers_of(form, room.as_ref());
     let lines = match (params.guild, params.person) {
         (None, None) => console.backend()?.records.export(ExportQuery { room, form }).await?,
         (Some(guild), Some(person)) => {
-            if room.is_some() || form == ExportForm::Replay {
+            if room.is_some() || form != ExportForm::Json {
                 return Err(Problem::query(
                     "person",
                     "a person's messages are exported from a whole guild, as json; leave out room and as",
@@ -94,7 +95,22 @@ pub(super) async fn export(
         Ok(line) => stream::iter([Ok(line + "\n")]).left_stream(),
         Err(refused) => abort(refused).right_stream(),
     }));
-    Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+    Ok((headers, body).into_response())
+}
+
+/// The headers of an export. What is for people is saved as a file, and not shown as a page of this server.
+fn headers_of(form: ExportForm, room: Option<&RoomId>) -> HeaderMap {
+    let (media_type, extension) = match form {
+        ExportForm::Json | ExportForm::Replay => ("application/x-ndjson", None),
+        ExportForm::Markdown => ("text/markdown; charset=utf-8", Some("md")),
+        ExportForm::Html => ("text/html; charset=utf-8", Some("html")),
+    };
+    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
+    if let Some((room, extension)) = room.zip(extension) {
+        let name = format!("attachment; filename=\"{}.{extension}\"", room.as_str().replace(':', "-"));
+        headers.extend(HeaderValue::from_str(&name).ok().map(|name| (CONTENT_DISPOSITION, name)));
+    }
+    headers
 }
 
 /// Ends a stream with the problem as its last line, and an error that cuts the connection.
@@ -145,6 +161,30 @@ fn while_connected(backed_up: &BackedUp, file: Box<dyn Send + Sync>, mut closing
     });
     let body = Body::from_stream(stream::once(async { line }).chain(end).map(Ok::<_, Infallible>));
     ([(CONTENT_TYPE, "application/x-ndjson")], body).into_response()
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ForgetParams {
+    #[schemars(required, length(min = 1, max = 64))]
+    guild: Option<String>,
+    #[schemars(required, length(min = 1, max = 64))]
+    person: Option<String>,
+    /// Also count what companions answered.
+    answers: Option<bool>,
+}
+
+/// `GET /api/forget?guild=&person=&answers=`
+pub(super) async fn forgettable(
+    State(console): State<Shared>,
+    QueryParams(params): QueryParams<ForgetParams>,
+) -> Result<Answer<Forgotten>, Problem> {
+    let guild = params.guild.ok_or_else(|| Problem::query("guild", "guild is missing; a person belongs to a guild"))?;
+    let person = params.person.ok_or_else(|| Problem::query("person", "person is missing; name who is to be forgotten"))?;
+    validation::opaque_id("guild", &guild, 64)?;
+    let person = validation::name("person", &person)?;
+    let forget = Forget { guild: guild.into(), person, answers: params.answers.unwrap_or_default() };
+    Ok(Answer(console.backend()?.maintenance.forgettable(&forget).await?))
 }
 
 /// `POST /api/forget`

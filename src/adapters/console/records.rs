@@ -11,16 +11,16 @@ use super::language::Preferred;
 use super::messages::{MAX_ID_CHARS, limit};
 use super::openapi::PlainId;
 use super::problem::Problem;
+use super::rooms::find_room;
 use super::validation;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyAt, WhyQuery};
-use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionsParams {
-    #[schemars(with = "Option<RoomId>")]
+    /// Its id, its title, or a part of them that no other room has, without regard to case.
     room: Option<String>,
     #[schemars(with = "Option<PlainId>")]
     companion: Option<String>,
@@ -40,7 +40,7 @@ pub(super) async fn decisions(
         return Err(Problem::query("after", "after needs room, because events are numbered per room"));
     }
     let query = DecisionQuery {
-        room: params.room.map(|room| validation::room("room", &room)).transpose()?,
+        room: find_room(&console, params.room).await?,
         companion: companion(params.companion)?,
         after: params.after.map(Seq),
         limit: limit(params.limit)?,
@@ -51,7 +51,8 @@ pub(super) async fn decisions(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhyParams {
-    #[schemars(with = "RoomId", required)]
+    /// Its id, its title, or a part of them that no other room has, without regard to case.
+    #[schemars(required)]
     room: Option<String>,
     /// An id, a name or an alias. Without it, all companions are described briefly.
     companion: Option<String>,
@@ -68,7 +69,8 @@ pub(super) async fn why(
     Preferred(language): Preferred,
     QueryParams(params): QueryParams<WhyParams>,
 ) -> Result<Answer<Why>, Problem> {
-    let room = params.room.ok_or_else(|| Problem::query("room", "room is missing; give the room of the decision or message"))?;
+    let room = find_room(&console, params.room).await?;
+    let room = room.ok_or_else(|| Problem::query("room", "room is missing; give the room of the decision or message"))?;
     let at = match (params.at, params.message) {
         (Some(_), Some(_)) => {
             return Err(Problem::query("message", "message and at cannot be used together; leave out one of them"));
@@ -81,7 +83,7 @@ pub(super) async fn why(
         (None, None) => None,
     };
     let companion = params.companion.map(|name| validation::name("companion", &name)).transpose()?;
-    let query = WhyQuery { room: validation::room("room", &room)?, companion, at, language };
+    let query = WhyQuery { room, companion, at, language };
     Ok(Answer(console.backend()?.records.why(query).await?))
 }
 

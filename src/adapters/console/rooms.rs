@@ -10,8 +10,14 @@ use super::Shared;
 use super::body::{Json, RoomPath};
 use super::problem::Problem;
 use super::validation;
-use crate::ports::backend::room::{Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomPatch, RoomPlan, Rooms};
+use crate::domain::id::GuildId;
+use crate::ports::backend::room::{
+    Companions, Deletion, Invited, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomId, RoomPatch, RoomPlan, Rooms,
+};
 use crate::ports::backend::state::RoomState;
+
+/// The longest title of a room, which a channel of another platform can have.
+const MAX_ROOM_CHARS: usize = 200;
 
 /// `GET /api/rooms`
 pub(super) async fn list(State(console): State<Shared>) -> Result<Answer<Rooms>, Problem> {
@@ -23,13 +29,23 @@ pub(super) async fn get(State(console): State<Shared>, RoomPath(room): RoomPath)
     Ok(Answer(console.backend()?.rooms.get(&room).await?))
 }
 
+/// `POST /api/rooms`
+pub(super) async fn create(
+    State(console): State<Shared>,
+    Json(mut new): Json<NewRoom>,
+) -> Result<(StatusCode, Answer<Room>), Problem> {
+    new.title = validation::name("title", &new.title)?;
+    check_members(&new.guild, &mut new.companions)?;
+    Ok((StatusCode::CREATED, Answer(console.backend()?.rooms.create(new).await?)))
+}
+
 /// `PUT /api/rooms/{room}`
 pub(super) async fn put(
     State(console): State<Shared>,
     RoomPath(room): RoomPath,
     Json(mut plan): Json<RoomPlan>,
 ) -> Result<(StatusCode, Answer<Room>), Problem> {
-    check_plan(&mut plan)?;
+    check_members(&plan.guild, &mut plan.companions)?;
     let (room, is_new) = console.backend()?.rooms.put(&room, plan).await?;
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Answer(room)))
 }
@@ -49,9 +65,21 @@ pub(super) async fn patch(
 }
 
 /// `DELETE /api/rooms/{room}`
-pub(super) async fn delete(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
-    console.backend()?.rooms.delete(&room).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub(super) async fn delete(
+    State(console): State<Shared>,
+    RoomPath(room): RoomPath,
+) -> Result<(StatusCode, Answer<Deletion>), Problem> {
+    Ok((StatusCode::ACCEPTED, Answer(console.backend()?.rooms.delete(&room).await?)))
+}
+
+/// `GET /api/rooms/{room}/deletion`
+pub(super) async fn deletion(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<Deletion>, Problem> {
+    Ok(Answer(console.backend()?.rooms.deletion(&room).await?))
+}
+
+/// `POST /api/rooms/{room}/undelete`
+pub(super) async fn undelete(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<Room>, Problem> {
+    Ok(Answer(console.backend()?.rooms.undelete(&room).await?))
 }
 
 /// `POST /api/rooms/{room}/clear`
@@ -70,11 +98,18 @@ pub(super) async fn companions(State(console): State<Shared>) -> Result<Answer<C
     Ok(Answer(console.backend()?.rooms.companions().await?))
 }
 
-fn check_plan(plan: &mut RoomPlan) -> Result<(), Problem> {
-    validation::opaque_id("guild", plan.guild.as_str(), 64)?;
-    check_count("companions", plan.companions.len())?;
+/// The room that a query names.
+pub(super) async fn find_room(console: &Shared, name: Option<String>) -> Result<Option<RoomId>, Problem> {
+    let Some(name) = name else { return Ok(None) };
+    validation::opaque_id("room", &name, MAX_ROOM_CHARS)?;
+    Ok(Some(console.backend()?.rooms.find(&name).await?))
+}
+
+fn check_members(guild: &GuildId, companions: &mut [Invited]) -> Result<(), Problem> {
+    validation::opaque_id("guild", guild.as_str(), 64)?;
+    check_count("companions", companions.len())?;
     let mut seen = BTreeSet::new();
-    for (index, invited) in plan.companions.iter_mut().enumerate() {
+    for (index, invited) in companions.iter_mut().enumerate() {
         let field = format!("companions[{index}]");
         validation::companion_id(&field, invited.id.as_str())?;
         check_names(&field, invited)?;

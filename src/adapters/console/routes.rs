@@ -36,10 +36,19 @@ pub(super) fn api() -> Api {
         .producing::<Map<String, Value>>("application/json")
         .get("/api/overview", overview::get, "Return what a page shows when it is opened", &[200], &[])
         .get("/api/rooms", rooms::list, "List all rooms", &[200], &[])
+        .post("/api/rooms", rooms::create, "Create a room with an id that is made from its title", &[201], &[409])
         .get("/api/rooms/{room}", rooms::get, "Return one room", &[200], &[404])
         .put("/api/rooms/{room}", rooms::put, "Create a room, or change its companions", &[200, 201], &[409])
         .patch("/api/rooms/{room}", rooms::patch, "Rename or pause a room, and override settings in it", &[200], &[404, 409])
-        .delete("/api/rooms/{room}", rooms::delete, "Delete a room with its history", &[204], &[404])
+        .delete(
+            "/api/rooms/{room}",
+            rooms::delete,
+            "Hide a room, and delete it with its history after 10 seconds",
+            &[202],
+            &[404],
+        )
+        .get("/api/rooms/{room}/deletion", rooms::deletion, "Say what deleting a room deletes, and when", &[200], &[404])
+        .post("/api/rooms/{room}/undelete", rooms::undelete, "Bring a room back that is not deleted yet", &[200], &[404, 409])
         .post("/api/rooms/{room}/messages", messages::say, "Say something as a person", &[202], &[404, 409])
         .patch("/api/rooms/{room}/messages/{seq}", messages::edit, "Replace the text of a message", &[202], &[404, 409])
         .delete("/api/rooms/{room}/messages/{seq}", messages::delete, "Delete a message", &[202], &[404, 409])
@@ -82,10 +91,13 @@ pub(super) fn api() -> Api {
         .delete("/api/models", models::disconnect, "Use the models of the settings again", &[200], &[])
         .post("/api/models/names", models::names, "Ask a server for its models", &[200], &[])
         .post("/api/models/try", models::try_out, "Have models make one decision and one statement", &[200], &[])
-        .get("/api/export", keeping::export, "Return events, one JSON object per line", &[200], &[404, 413])
+        .get("/api/export", keeping::export, "Return events, one JSON object per line, or a room for people", &[200], &[404, 413])
         .producing::<String>("application/x-ndjson")
+        .producing::<String>("text/markdown")
+        .producing::<String>("text/html")
         .post("/api/backup", keeping::backup, "Write a consistent copy of the store on the server's machine", &[200], &[409])
         .producing::<BackedUp>("application/json")
+        .get("/api/forget", keeping::forgettable, "Count what forgetting a person would delete", &[200], &[404])
         .post("/api/forget", keeping::forget, "Remove what a person said in a guild", &[200], &[404])
         .get("/api/live", live::live, "Watch a room or all rooms (WebSocket)", &[101], &[404, 426])
         .get("/api/rooms/{room}/voice", voice::describe, "Describe the voice of a room", &[200], &[404])

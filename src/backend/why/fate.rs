@@ -98,7 +98,8 @@ impl Scene<'_> {
         };
         let room = &self.room;
         Err(Refused::NotFound(format!(
-            "in room {room}, whose last event is {}, {id:?} {what}; GET /api/rooms/{room}/history lists its messages",
+            "in room {}, whose last event is {}, {id:?} {what}; GET /api/rooms/{room}/history lists its messages",
+            self.room_name(),
             head.last
         )))
     }

@@ -19,7 +19,6 @@ use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::domain::text::spaced;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Person};
-use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Backend, DAMAGED};
 use crate::server::offline;
 use crate::settings::Loaded;
@@ -33,17 +32,17 @@ pub(super) fn run(
     form: Form,
     (out, as_json): (Option<&Path>, bool),
 ) -> Result<(), Failure> {
-    let room = room.map(|room| RoomId::parse(&room).ok_or_else(|| no_room_id(&room))).transpose()?;
-    let form = if form == Form::Replay { ExportForm::Replay } else { ExportForm::Json };
+    let form = ExportForm::from(form);
     if let Some((guild, person)) = &guild_and_person {
         check_id("--guild", guild)?;
         check_id("--person", person)?;
     }
     let person = guild_and_person.map(|(guild, id)| Person { guild: guild.as_str().into(), id: id.into() });
-    let query = person.map_or(Query::Events(ExportQuery { room, form }), Query::Messages);
+    let query = person.map_or(Query::Events { room, form }, Query::Messages);
     let access = access::find(&loaded, server)?;
     let mut sink = Sink::open(out, &loaded.settings.storage.path)?;
     sink.copy = (form == ExportForm::Replay).then(Vec::new);
+    sink.is_json = matches!(form, ExportForm::Json | ExportForm::Replay);
     let outcome = match access {
         Access::Server(client) => block_on(from_server(&client, &query, &mut sink)),
         Access::Store => {
@@ -77,16 +76,21 @@ pub(super) fn run(
 /// What is exported.
 enum Query {
     /// The stored events of one room, or of all rooms.
-    Events(ExportQuery),
+    Events { room: Option<String>, form: ExportForm },
     /// The messages of one person in one guild.
     Messages(Person),
 }
 
 async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<(), Failure> {
     let parameters = match query {
-        Query::Events(ExportQuery { room, form }) => {
-            let form = ("as", if *form == ExportForm::Replay { "replay" } else { "json" });
-            [form].into_iter().chain(room.as_ref().map(|room| ("room", room.as_str()))).collect()
+        Query::Events { room, form } => {
+            let form = match form {
+                ExportForm::Json => "json",
+                ExportForm::Replay => "replay",
+                ExportForm::Markdown => "markdown",
+                ExportForm::Html => "html",
+            };
+            [("as", form)].into_iter().chain(room.as_ref().map(|room| ("room", room.as_str()))).collect()
         }
         Query::Messages(Person { guild, id }) => vec![("guild", guild.as_str()), ("person", &**id)],
     };
@@ -111,7 +115,13 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
 
 async fn from_store(backend: &Backend, query: Query, sink: &mut Sink) -> Result<(), Failure> {
     let mut lines = match query {
-        Query::Events(query) => backend.records.export(query).await?,
+        Query::Events { room, form } => {
+            let room = match room {
+                Some(room) => Some(backend.rooms.find(&room).await?),
+                None => None,
+            };
+            backend.records.export(ExportQuery { room, form }).await?
+        }
         Query::Messages(person) => backend.records.export_person(person).await?,
     };
     while let Some(line) = lines.next().await {
@@ -144,12 +154,6 @@ fn notes(script: &[u8]) -> Vec<String> {
     serde_json::from_slice::<Notes>(script).unwrap_or_default().notes
 }
 
-fn no_room_id(room: &str) -> Failure {
-    Failure::Usage(format!(
-        "--room {room:?} is not a room id: give 1 to 64 letters, digits, _ or -, or a channel's id like discord:1234"
-    ))
-}
-
 /// The destination of the lines.
 struct Sink {
     out: Box<dyn Write>,
@@ -157,6 +161,8 @@ struct Sink {
     file: Option<(PathBuf, Part)>,
     /// A copy of everything written, if it is parsed at the end.
     copy: Option<Vec<u8>>,
+    /// Whether what is written is JSON, not text for people.
+    is_json: bool,
     lines: u64,
     bytes: u64,
     reader_is_gone: bool,
@@ -179,7 +185,7 @@ impl Sink {
     }
 
     fn to(out: impl Write + 'static, file: Option<(PathBuf, Part)>) -> Self {
-        Self { out: Box::new(out), file, copy: None, lines: 0, bytes: 0, reader_is_gone: false }
+        Self { out: Box::new(out), file, copy: None, is_json: true, lines: 0, bytes: 0, reader_is_gone: false }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
@@ -188,7 +194,11 @@ impl Sink {
         }
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.bytes += bytes.len() as u64;
-        let written = if self.file.is_some() { self.out.write_all(bytes) } else { self.out.write_all(&shown(bytes)) };
+        let written = if self.file.is_some() {
+            self.out.write_all(bytes)
+        } else {
+            self.out.write_all(shown(bytes, self.is_json).as_bytes())
+        };
         written.map_err(|error| self.failed(&error))
     }
 
@@ -212,9 +222,10 @@ impl Sink {
     }
 }
 
-/// JSON with the same value that cannot control a terminal. In a file the original stays.
-fn shown(json: &[u8]) -> Vec<u8> {
-    visible::json(&String::from_utf8_lossy(json)).into_bytes()
+/// JSON with the same value, or text, that cannot control a terminal. In a file the original stays.
+fn shown(written: &[u8], is_json: bool) -> String {
+    let written = String::from_utf8_lossy(written);
+    if is_json { visible::json(&written) } else { visible::lines(&written) }
 }
 
 fn about(path: &Path, error: &io::Error) -> Failure {

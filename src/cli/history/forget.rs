@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{check_id, in_file_until};
 use crate::cli::access::{self, Access};
@@ -23,7 +23,15 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
     check_id("--guild", guild)?;
     check_id("--person", person)?;
     let access = access::find(&loaded, server)?;
-    if !yes && !confirmed(&question(forget))? {
+    let counted = match &access {
+        Access::Server(client) if !yes => {
+            let answers = answers.to_string();
+            let query = [("guild", guild), ("person", &**person), ("answers", &*answers)];
+            Some(block_on(client.object(client.request(Method::GET, "/api/forget", &query)))?)
+        }
+        _ => None,
+    };
+    if !yes && !confirmed(&question(forget, counted.as_ref()))? {
         return Err(Failure::Failed("nothing was changed".into()));
     }
     let forgotten = match access {
@@ -38,15 +46,9 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
             json!(offline::ask(loaded, async |backend: &Backend| backend.maintenance.forget(forget.clone()).await)??)
         }
     };
-    let counted = |what: &str, one: &str, many: &str| match forgotten[what].as_u64() {
-        Some(1) => format!("1 {one}"),
-        _ => format!("{} {many}", forgotten[what]),
-    };
     let sentence = format!(
-        "deleted: {}, {}, {}; backups that you made still contain them, those of the server for up to a day, and the file on disk contains them until {}{}",
-        counted("messages", "message", "messages"),
-        counted("decisions", "decision", "decisions"),
-        counted("summaries", "summary", "summaries"),
+        "deleted: {}; backups that you made still contain them, those of the server for up to a day, and the file on disk contains them until {}{}",
+        amounts(&forgotten),
         in_file_until(forgotten["in_file_until"].as_str()),
         if *answers {
             ""
@@ -57,15 +59,27 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
     report(json, &forgotten, &sentence)
 }
 
+/// How many of each kind.
+fn amounts(forgotten: &Value) -> String {
+    let counted = |what: &str, one: &str, many: &str| match forgotten[what].as_u64() {
+        Some(1) => format!("1 {one}"),
+        _ => format!("{} {many}", forgotten[what]),
+    };
+    [("messages", "message"), ("decisions", "decision"), ("summaries", "summary")]
+        .map(|(many, one)| counted(many, one, many))
+        .join(", ")
+}
+
 /// Says what will be deleted, and what becomes impossible afterwards.
-fn question(forget: &Forget) -> String {
+fn question(forget: &Forget, counted: Option<&Value>) -> String {
     let Forget { guild, person, answers } = forget;
     let (guild, person) = (visible::line(guild.as_str()), visible::line(person));
+    let counted = counted.map(|counted| format!(": {}", amounts(counted))).unwrap_or_default();
     if *answers {
-        return format!("Everything that {person} said in {guild}, and what companions answered, will be deleted.");
+        return format!("Everything that {person} said in {guild}, and what companions answered, will be deleted{counted}.");
     }
     format!(
-        "Everything that {person} said in {guild} will be deleted. What companions answered stays, and cannot be found any more \
+        "Everything that {person} said in {guild} will be deleted{counted}. What companions answered stays, and cannot be found any more \
          afterwards: delete it now, with --answers, or not at all."
     )
 }
@@ -90,8 +104,10 @@ mod tests {
 
     #[test]
     fn the_question_warns_that_answers_cannot_be_found_afterwards() {
-        let question = |answers| question(&Forget { guild: "home".into(), person: "Ana".into(), answers });
+        let counted = json!({ "messages": 1, "decisions": 2, "summaries": 0 });
+        let question = |answers| question(&Forget { guild: "home".into(), person: "Ana".into(), answers }, Some(&counted));
 
+        assert!(question(false).contains("will be deleted: 1 message, 2 decisions, 0 summaries. What companions answered stays"));
         assert!(question(false).contains("--answers, or not at all"));
         assert!(!question(true).contains("--answers"));
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::Why;
 use crate::cli::visible::line as escaped;
 use crate::ports::backend::decisions::{self, Brief, DecisionRecord, Outcome, StoryLine, WaitingFor};
+use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 
 /// The width of a line, in columns, when the terminal's width is not known.
@@ -19,9 +20,11 @@ pub(super) fn width(columns: Option<&str>, terminal: Option<usize>) -> usize {
 
 pub(super) fn render(explanation: &decisions::Why, options: &Why, is_from_server: bool, width: usize) -> String {
     let mut page = Page { text: String::new(), width, day: String::new() };
+    // Servers of before do not say it.
+    let room = if explanation.room.is_empty() { options.room.as_str() } else { &*explanation.room };
     match &explanation.companion {
-        Some(companion) => one_companion(&mut page, explanation, companion.as_str(), &options.room),
-        None => all_companions(&mut page, explanation, options),
+        Some(companion) => one_companion(&mut page, explanation, companion.as_str(), room),
+        None => all_companions(&mut page, explanation, options, room),
     }
     if !is_from_server {
         page.gap();
@@ -62,8 +65,7 @@ fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str,
     }
 }
 
-fn all_companions(page: &mut Page, explanation: &decisions::Why, options: &Why) {
-    let room = &options.room;
+fn all_companions(page: &mut Page, explanation: &decisions::Why, options: &Why, room: &str) {
     match explanation.message {
         Some(seq) => page.wrap(0, &format!("Message {seq} in {room}")),
         None => page.wrap(
@@ -96,6 +98,7 @@ fn all_companions(page: &mut Page, explanation: &decisions::Why, options: &Why) 
         (None, None) => String::new(),
     };
     page.gap();
+    let room = if RoomId::parse(room).is_some() { room.to_owned() } else { format!("'{}'", room.replace('\'', "'\\''")) };
     page.wrap(0, &format!("For the whole story of one companion: tertulia why {room} {}{option}", brief.companion));
 }
 

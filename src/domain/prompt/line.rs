@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 
 use super::Said;
 use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
@@ -93,7 +92,7 @@ pub(super) fn beginnings(times: impl Iterator<Item = Moment>, zone: Option<&Time
     let beginning = |at: Moment| {
         let before = before.replace(at);
         let has_time = |zone: &&TimeZone| {
-            before.is_none_or(|before| at.since(before) >= GAP || zoned(before, zone).date() != zoned(at, zone).date())
+            before.is_none_or(|before| at.since(before) >= GAP || before.zoned(zone).date() != at.zoned(zone).date())
         };
         self::beginning(at, zone.filter(has_time))
     };
@@ -102,13 +101,5 @@ pub(super) fn beginnings(times: impl Iterator<Item = Moment>, zone: Option<&Time
 
 /// The beginning of a line, with the time in this zone.
 pub(super) fn beginning(at: Moment, zone: Option<&TimeZone>) -> String {
-    zone.map_or_else(|| "{".to_owned(), |zone| format!("{{\"at\":\"{}\",", zoned(at, zone).strftime("%Y-%m-%d %H:%M")))
-}
-
-/// A moment on the calendar of a time zone.
-pub(super) fn zoned(at: Moment, zone: &TimeZone) -> Zoned {
-    let micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
-    // A time beyond the calendar's end.
-    let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX);
-    time.to_zoned(zone.clone())
+    zone.map_or_else(|| "{".to_owned(), |zone| format!("{{\"at\":\"{}\",", at.zoned(zone).strftime("%Y-%m-%d %H:%M")))
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::data::{escape_into, plain_name, unmarked_name, weight};
-use super::line::zoned;
 use super::{Other, Said, Scene};
 use crate::domain::id::CompanionId;
 use crate::domain::message::Role;
@@ -28,7 +27,7 @@ impl Scene {
         let newest = spoken.clone().next_back().map_or(self.now, |said| said.at);
         // Clocks can go back.
         let now = self.now.max(newest);
-        let time = zoned(now, &self.zone).strftime("%A, %Y-%m-%d, %H:%M").to_string();
+        let time = now.zoned(&self.zone).strftime("%A, %Y-%m-%d, %H:%M").to_string();
         let place = if self.is_call { "You are in a voice call, where everybody hears you." } else { "You are in a group chat." };
         let mut text = format!("{place} It is {time} ({}).", self.zone_name(now));
         let mut left = room;
@@ -56,7 +55,7 @@ impl Scene {
 
     /// A moment in the words of somebody who looks back at it.
     fn when(&self, then: Moment, now: Moment) -> String {
-        let (then, now) = (zoned(then, &self.zone), zoned(now, &self.zone));
+        let (then, now) = (then.zoned(&self.zone), now.zoned(&self.zone));
         let time = then.strftime("%H:%M");
         if then.date() == now.date() {
             format!("today {time}")
@@ -71,7 +70,7 @@ impl Scene {
     fn zone_name(&self, now: Moment) -> String {
         match self.zone.iana_name() {
             Some(name) => name.to_owned(),
-            None => format!("UTC{}", zoned(now, &self.zone).strftime("%:z")),
+            None => format!("UTC{}", now.zoned(&self.zone).strftime("%:z")),
         }
     }
 }

@@ -83,6 +83,8 @@ pub enum WhyAt {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Why {
+    /// The room's title, or its id if it has none.
+    pub room: Arc<str>,
     /// The companion; absent where several are described in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionId>,

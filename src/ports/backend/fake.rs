@@ -35,7 +35,8 @@ use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, History, HistoryMessage, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::{
-    CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+    CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
+    RoomPlan, Rooms,
 };
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::state::{CompanionState, Doing, RoomState};
@@ -299,6 +300,20 @@ impl RoomService for FakeBackend {
         self.with_room(id, |room| Ok(room.view(id)))
     }
 
+    async fn find(&self, name: &str) -> Result<RoomId, Refused> {
+        let missing = || Refused::NotFound(format!("there is no room {name}"));
+        let titled = |room: &&FakeRoom| room.title.as_deref() == Some(name);
+        let by_title = self.rooms.lock().iter().find(|(_, room)| titled(room)).map(|(id, _)| id.clone());
+        by_title.or_else(|| RoomId::parse(name)).ok_or_else(missing)
+    }
+
+    async fn create(&self, new: NewRoom) -> Result<Room, Refused> {
+        let id = RoomId::of_title(&new.title, |id| self.rooms.lock().contains_key(id));
+        let NewRoom { title, guild, companions, language } = new;
+        self.put(&id, RoomPlan { guild, companions, language, must_be_new: true }).await?;
+        self.patch(&id, RoomPatch { title: Override::Set(title), ..RoomPatch::default() }).await
+    }
+
     async fn put(&self, id: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
         let mut rooms = self.rooms.lock();
         let is_new = !rooms.contains_key(id);
@@ -332,10 +347,18 @@ impl RoomService for FakeBackend {
         })
     }
 
-    async fn delete(&self, id: &RoomId) -> Result<(), Refused> {
-        self.with_room(id, |_| Ok(()))?;
+    async fn deletion(&self, id: &RoomId) -> Result<Deletion, Refused> {
+        self.with_room(id, |room| Ok(Deletion { messages: room.messages.len() as u64, deleted_at: None }))
+    }
+
+    async fn delete(&self, id: &RoomId) -> Result<Deletion, Refused> {
+        let deletion = self.deletion(id).await?;
         self.rooms.lock().remove(id);
-        Ok(())
+        Ok(Deletion { deleted_at: Some(NOON.into()), ..deletion })
+    }
+
+    async fn undelete(&self, id: &RoomId) -> Result<Room, Refused> {
+        self.with_room(id, |_| Err(Refused::Conflict(format!("room {id} is not being deleted"))))
     }
 
     async fn clear(&self, id: &RoomId) -> Result<(), Refused> {
@@ -531,7 +554,7 @@ impl RecordService for FakeBackend {
         };
         let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text, setting: None }];
         let waiting_for = self.probe().waiting_for.clone();
-        Ok(Why { story, waiting_for, ..Why::default() })
+        Ok(Why { room: query.room.as_str().into(), story, waiting_for, ..Why::default() })
     }
 
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
@@ -638,6 +661,10 @@ impl MaintenanceService for FakeBackend {
     async fn copy_for(&self, process: u32) -> Result<(BackedUp, Box<dyn Send + Sync>), Refused> {
         let file = self.probe().copy.take();
         Ok((BackedUp { to: format!("/data/verify-{process}.backup"), entries: 3 }, Box::new(file)))
+    }
+
+    async fn forgettable(&self, _: &Forget) -> Result<Forgotten, Refused> {
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: None })
     }
 
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {

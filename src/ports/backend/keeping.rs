@@ -83,7 +83,7 @@ pub struct DeadLetter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportQuery {
-    /// Only this room; required for a replay script.
+    /// Only this room; required for all forms but JSON.
     pub room: Option<RoomId>,
     pub form: ExportForm,
 }
@@ -96,6 +96,10 @@ pub enum ExportForm {
     Json,
     /// A script for `tertulia replay`.
     Replay,
+    /// The messages, for people.
+    Markdown,
+    /// The messages, for people: a page without scripts.
+    Html,
 }
 
 /// A person in a guild.

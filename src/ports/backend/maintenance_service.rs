@@ -27,6 +27,9 @@ pub trait MaintenanceService: Send + Sync + 'static {
     /// of the result, or the future, deletes the file.
     async fn copy_for(&self, process: u32) -> Result<(BackedUp, Box<dyn Send + Sync>), Refused>;
 
+    /// Counts what [`forget`](Self::forget) would delete now.
+    async fn forgettable(&self, forget: &Forget) -> Result<Forgotten, Refused>;
+
     /// Forgets a person in a guild: deletes their messages, and the decisions and summaries that came from them.
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused>;
 

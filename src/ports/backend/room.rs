@@ -50,6 +50,19 @@ impl RoomId {
         if self.is_of_console() { ChannelId::from(format!("{CONSOLE}:{}", self.0)) } else { ChannelId::from(&*self.0) }
     }
 
+    /// The id of a room with this title that is to be created: its letters in ASCII, and a number if that is taken. A title without any gives `room`.
+    pub fn of_title(title: &str, is_taken: impl Fn(&Self) -> bool) -> Self {
+        let ascii = any_ascii::any_ascii(title).to_lowercase();
+        let words = ascii.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let id = words.collect::<Vec<_>>().join("-");
+        // With a number of up to six digits it is not too long.
+        let id = id.get(..Self::MAX_CHARS - 7).unwrap_or(&id).trim_end_matches('-');
+        let id = if id.is_empty() { "room" } else { id };
+        let numbered = (2..).map(|number: u32| Self(format!("{id}-{number}").into()));
+        let mut ids = std::iter::once(Self(id.into())).chain(numbered);
+        ids.find(|id| !is_taken(id)).unwrap_or_else(|| Self(id.into()))
+    }
+
     /// A channel's room; `None` if the channel's id cannot be a room's.
     pub fn of(channel: &ChannelId) -> Option<Self> {
         match channel.as_str().split_once(':') {
@@ -149,6 +162,33 @@ pub struct RoomPlan {
     /// Whether a room that exists is refused instead of changed.
     #[serde(default, rename = "new")]
     pub must_be_new: bool,
+}
+
+/// A room of the console that is to be created. Its id is made from the title.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRoom {
+    /// The name that people see: 1 to 64 characters in one line, in any script. No other room of the console has it.
+    #[schemars(length(min = 1, max = 64))]
+    pub title: Arc<str>,
+    /// The guild that it belongs to: 1 to 64 characters.
+    #[schemars(length(min = 1, max = 64))]
+    pub guild: GuildId,
+    /// Its members: at most 32, without duplicates.
+    #[schemars(length(max = MOST_IN_A_ROOM))]
+    pub companions: Vec<Invited>,
+    /// The language that is spoken in it: the name of a table of `speech.words`. Absent or null: `speech.language`.
+    #[serde(default)]
+    pub language: Override<Arc<str>>,
+}
+
+/// What deleting a room deletes, and until when that can be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Deletion {
+    /// How many messages people can read in it now.
+    pub messages: u64,
+    /// When it is deleted; null: nobody asked for that.
+    pub deleted_at: Option<Stamp>,
 }
 
 /// A desired member of a room: written `"aria"`, or `{"id": "zed", "external": true}`.
@@ -268,6 +308,21 @@ mod tests {
         assert_eq!(RoomId::of(&"discord:12".into()).map(|room| room.channel()), Some("discord:12".into()));
         for channel in ["lobby", "console:discord:12", "discord:", ":12", "discord:1:2", "console:a b"] {
             assert_eq!(RoomId::of(&channel.into()), None, "{channel}");
+        }
+    }
+
+    #[test]
+    fn a_title_in_any_script_has_an_id() {
+        let id = |title: &str| RoomId::of_title(title, |id| ["den", "den-2", "room"].contains(&id.as_str())).to_string();
+
+        assert_eq!(id("Großmutters Küche"), "grossmutters-kuche");
+        assert_eq!(id("  Den! "), "den-3");
+        assert_eq!(id("Кухня № 7"), "kukhnya-no-7");
+        assert_eq!(id("\u{1f9f6}\u{fe0f} 夜"), "yarn-ye");
+        assert_eq!(id("\u{e000}!"), "room-2");
+        for title in ["おばあちゃんの台所", "غرفة", "厨房", "ß".repeat(64).as_str(), "_", "../..", "\u{1f468}\u{200d}\u{1f469}"]
+        {
+            assert!(RoomId::parse(&id(title)).is_some_and(|id| id.is_of_console()), "{title}: {}", id(title));
         }
     }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::live::{LiveStream, Watched};
 use super::refused::Refused;
-use super::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
+use super::room::{Companions, Deletion, NewRoom, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use super::state::RoomState;
 use crate::domain::id::CompanionId;
 use crate::ports::inbound_events::ChannelRef;
@@ -18,6 +18,12 @@ pub trait RoomService: Send + Sync + 'static {
     /// A room by its id.
     async fn get(&self, room: &RoomId) -> Result<Room, Refused>;
 
+    /// The room with this id or title, or the only one that has it as a part of one of them, without regard to case. The error lists the rooms.
+    async fn find(&self, name: &str) -> Result<RoomId, Refused>;
+
+    /// Creates a console room whose id is made from its title. A title that another room has is a [`Refused::Conflict`].
+    async fn create(&self, new: NewRoom) -> Result<Room, Refused>;
+
     /// Creates a console room, or changes its members. The flag is true when the room is new. A room that belongs to another guild, or two
     /// companions that share a name, are a [`Refused::Conflict`].
     async fn put(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused>;
@@ -25,8 +31,14 @@ pub trait RoomService: Send + Sync + 'static {
     /// Sets overrides at run time, or resets them. All of the patch applies, or nothing.
     async fn patch(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused>;
 
-    /// Deletes a room and its history.
-    async fn delete(&self, room: &RoomId) -> Result<(), Refused>;
+    /// What deleting a room would delete, or when it is deleted.
+    async fn deletion(&self, room: &RoomId) -> Result<Deletion, Refused>;
+
+    /// Silences and hides a room, and deletes it with its history ten seconds later. Repeating it changes nothing.
+    async fn delete(&self, room: &RoomId) -> Result<Deletion, Refused>;
+
+    /// Brings a room back that is not deleted yet.
+    async fn undelete(&self, room: &RoomId) -> Result<Room, Refused>;
 
     /// Cancels work in progress in a room (docs/design/gate.md G-25). The history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;

@@ -28,8 +28,8 @@ const UNKNOWN: [(&[&str], i32, &str); 15] = [
     (&["why", "lobby", "--message", "nothing"], 1, "/api/rooms/lobby/history lists its messages"),
     (&["why", "discord:1234", "aria"], 1, "there is no room discord:1234: add a companion to it on Discord"),
     (&["why", "lobby", "--at", "tomorrow"], 2, "write 2026-05-01T22:14:05Z"),
-    (&["why", "the lobby"], 2, "is not a room id"),
-    (&["why", "discord:12:34"], 2, "a channel's id like discord:1234"),
+    (&["why", "the lobby"], 1, "there is no room the lobby"),
+    (&["why", "discord:12:34"], 1, "there is no room discord:12:34"),
 ];
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `tertulia why`, with and without a running server, and after a kill.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::Premises;
@@ -38,6 +39,36 @@ async fn why_tells_the_same_story_with_and_without_a_server() {
                 format!("{}\n\nNo server is running here. This was read from the store.\n", online.stdout.trim_end());
             assert_eq!(offline.stdout, from_the_store);
         }
+    }
+}
+
+#[tokio::test]
+async fn why_takes_the_title_of_a_room_or_a_part_of_it_and_calls_the_room_by_it() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    let kitchen = json!({ "title": "Großmutters Küche", "guild": "home", "companions": ["aria"] });
+    let kitchen = server.done(Method::POST, "/api/rooms", Some(kitchen)).await;
+    server.exchange("grossmutters-kuche", "hey aria, how was your day?").await.0.event("message").await;
+    let titled = ["Großmutters Küche", "großmutters küche", "KÜCHE", "grossmutters-kuche"];
+
+    let mut said = Vec::new();
+    for room in titled {
+        said.push(premises.run(&["why", room, "aria"]).await.exits_with(0).stdout);
+    }
+    let unknown = premises.run(&["why", "cellar"]).await.exits_with(1);
+    let exported = premises.run(&["history", "export", "--room", "küche", "--as", "markdown"]).await.exits_with(0);
+    server.stop().await;
+    said.push(premises.run(&["why", "küche", "aria"]).await.exits_with(0).stdout);
+    let offline = premises.run(&["history", "export", "--room", "küche", "--as", "markdown"]).await.exits_with(0);
+
+    assert_eq!(kitchen["id"], "grossmutters-kuche");
+    for said in said {
+        assert!(said.starts_with("Aria in Großmutters Küche, decision "), "{said}");
+    }
+    assert!(unknown.stderr.contains("there are Großmutters Küche (grossmutters-kuche), lobby"), "{unknown:?}");
+    for exported in [exported.stdout, offline.stdout] {
+        assert!(exported.starts_with("# Großmutters Küche\n\nExported on "), "{exported}");
+        assert!(exported.contains("\n> hey aria, how was your day?  \n") && exported.contains("**Aria** · "), "{exported}");
     }
 }
 

@@ -70,8 +70,13 @@ function first(path) {
 
 export const listRooms = () => first('/api/rooms');
 export const putRoom = (room, setup) => call('PUT', roomPath(room), setup);
+export const createRoom = setup => call('POST', '/api/rooms', setup);
 export const patchRoom = (room, change) => call('PATCH', roomPath(room), change);
+// How many messages would be deleted with a room.
+export const deletion = room => call('GET', roomPath(room, '/deletion'));
+// Hides a room, and deletes it a little later, at `deleted_at`.
 export const deleteRoom = room => call('DELETE', roomPath(room));
+export const undeleteRoom = room => call('POST', roomPath(room, '/undelete'), {});
 export const clearRoom = room => call('POST', roomPath(room, '/clear'), {});
 export const postMessage = (room, message) => call('POST', roomPath(room, '/messages'), message);
 export const editMessage = (room, seq, text) => call('PATCH', roomPath(room, `/messages/${seq}`), { text });
@@ -104,7 +109,11 @@ export const voiceUrl = fields => `${location.protocol === 'https:' ? 'wss' : 'w
 export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => null, problem => (problem.status === 426 ? null : problem));
 export const stopReply = (room, companion) => call('POST', roomPath(room, `/replies/${encodeURIComponent(companion)}/stop`), {});
 export const usage = (guild, from) => call('GET', `/api/usage${query({ guild, from })}`);
-export const exportUrl = room => `/api/export${query({ room })}`;
+// `form` is `json`, `markdown` or `html`.
+export const exportUrl = (room, form) => `/api/export${query({ room, as: form })}`;
+// How much `forget` would delete.
+export const forgettable = (guild, person) => call('GET', `/api/forget${query({ guild, person })}`);
+export const forget = (guild, person, answers) => call('POST', '/api/forget', { guild, person, answers });
 export const companions = () => first('/api/companions');
 export const readiness = () => first('/readyz');
 export const models = () => first('/api/models');

@@ -17,13 +17,26 @@ export function dialog(title, ...content) {
   return box;
 }
 
+let isAsking = false;
+
+// Asks one thing at a time, also while what is asked is not known yet: the second click of a double click asks nothing.
+export async function once(ask) {
+  if (isAsking) return false;
+  isAsking = true;
+  try {
+    return await ask();
+  } finally {
+    isAsking = false;
+  }
+}
+
 // Asks before something is done that cannot be undone. Resolves to whether it shall be done.
 export function confirmed(title, question, label) {
   return new Promise(resolve => {
     let isSure = false;
     const yes = el('button', { class: 'quiet-button danger', disabled: true, onclick: () => ((isSure = true), box.close()) }, label);
     const no = el('button', { class: 'solid', onclick: () => box.close() }, t('base.keep'));
-    const box = dialog(title, el('p', { dir: 'auto' }, question), el('p', { class: 'actions' }, no, yes));
+    const box = dialog(title, [question].flat().map(part => el('p', { dir: 'auto' }, part)), el('p', { class: 'actions' }, no, yes));
     box.addEventListener('close', () => resolve(isSure));
     no.focus();
     setTimeout(() => (yes.disabled = false), DOUBLE_CLICK_MS);

@@ -111,7 +111,7 @@ const view = {
 let tone = tonesOf(view.room);
 
 const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
-const speaker = people({ changed: () => (composer.draw(), change(['companions'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
+const speaker = people({ changed: () => (composer.draw(), change(['companions'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
 const steady = act => talkView.steady(act);
 const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
@@ -164,8 +164,17 @@ const missed = unread({
   },
 });
 let leaving = null; // the room that is deleted in this window
-const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id) });
-const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), find: () => search.open(), showProblem });
+function offerUndo(room, deletion) {
+  const act = () =>
+    api
+      .undeleteRoom(room.id)
+      .then(readRooms)
+      .then(() => open(room.id))
+      .catch(showProblem);
+  notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
+}
+const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo });
+const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), showProblem });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), sayConnection()) });
 // A room that is not processed sends no events, so its state is requested.
@@ -348,11 +357,12 @@ async function goToMessage(seq) {
 
 async function readRooms() {
   const answer = await api.listRooms();
-  allRooms = answer.rooms ?? [];
   const now = current?.room.id;
+  const shown = allRooms.find(room => room.id === now);
+  allRooms = answer.rooms ?? [];
   const exists = id => allRooms.some(room => room.id === id);
   // What is typed for a room must not end up in another one.
-  if (current && !exists(now) && leaving !== now) return showDeleted();
+  if (current && !exists(now) && leaving !== now) return showDeleted(shown);
   if (current?.room.isDeleted) return open(now, true);
   if (!exists(now)) {
     leaving = null;
@@ -386,7 +396,7 @@ async function readRooms() {
 }
 
 // The room shown was deleted elsewhere. It stays on the screen, with what was typed for it, until another one is opened.
-function showDeleted() {
+function showDeleted(shown) {
   const { room } = current;
   list.set(allRooms, null);
   if (room.isDeleted) return;
@@ -395,7 +405,7 @@ function showDeleted() {
   showConnection('room_deleted', null);
   showTitle();
   composer.draw();
-  notice.show(t('rooms.deleted', { room: room.id }), 'problem');
+  notice.show(t('rooms.deleted', { room: shown ? titleOf(shown) : room.id }), 'problem');
   change(['talk', 'companions']);
 }
 

@@ -23,13 +23,14 @@ export function notices() {
   }
 
   return {
-    show(text, kind = 'plain') {
+    // `action` is what can still be done, for so long: `label`, `act`, `ms`.
+    show(text, kind = 'plain', action = null) {
       const duplicate = [...root.children].find(other => other.dataset.text === text);
       duplicate?.remove();
-      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => node.remove() }, '✕'));
+      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), action ? el('button', { class: 'quiet-button', onclick: () => (node.remove(), action.act()) }, action.label) : null, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => node.remove() }, '✕'));
       root.append(node);
       while (root.children.length > MOST) root.firstChild.remove();
-      setTimeout(() => node.remove(), SHOWN_MS);
+      setTimeout(() => node.remove(), action?.ms ?? SHOWN_MS);
     },
     announce(text) {
       // Several companions may do the same at once.

@@ -1,5 +1,7 @@
 // The person who speaks in this window. Several windows can speak as several people.
 
+import * as api from './api.js';
+import { confirmed, once } from './dialogs.js';
 import { byId, el, name } from './dom.js';
 import { store, storeForAll, load, loadForAll } from './storage.js';
 import { pieces, t } from './texts.js';
@@ -19,8 +21,9 @@ export function nameProblem(person, rooms, roomId) {
   return namesake ? t('people.namesake', { name: namesake.name }) : null;
 }
 
-// `problemWith(name)` returns why a name is refused, or null.
-export function people({ changed, problemWith, showProblem }) {
+// `problemWith(name)` returns why a name is refused, or null; `guild()` is the guild of the room shown; `forgotten(count)` is called when so many messages
+// of the person were deleted.
+export function people({ changed, problemWith, showProblem, guild, forgotten }) {
   const root = byId('people');
   let me = load('me') ?? loadForAll('people', [])[0] ?? FIRST_NAME;
   // Another window can change the shared list of names; this window keeps its own name.
@@ -43,6 +46,19 @@ export function people({ changed, problemWith, showProblem }) {
     return true;
   }
 
+  async function forget() {
+    try {
+      const person = me;
+      const { messages: count } = await api.forgettable(guild(), person);
+      const answers = el('input', { type: 'checkbox', id: 'forget-answers' });
+      const question = [t('people.forget_question', { name: person, count }), el('label', { for: 'forget-answers' }, answers, ' ', t('people.forget_answers'))];
+      if (!(await confirmed(t('people.forget'), question, t('base.delete')))) return;
+      forgotten((await api.forget(guild(), person, answers.checked)).messages);
+    } catch (problem) {
+      showProblem(problem.status === 404 ? new Error(t('people.nothing', { name: me })) : problem);
+    }
+  }
+
   function draw() {
     const others = [...new Set([...loadForAll('people', []), FIRST_NAME, 'Ben'])].filter(other => other !== me).slice(0, MOST_NAMES);
     const input = el('input', { id: 'me', value: me, maxlength: LONGEST_NAME, autocomplete: 'off', spellcheck: 'false', dir: 'auto' });
@@ -57,6 +73,7 @@ export function people({ changed, problemWith, showProblem }) {
     root.replaceChildren(
       el('div', { class: 'me' }, el('label', { for: 'me' }, t('people.you')), input),
       el('ul', { class: 'others' }, others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces('people.speak_as', { name: name(other) }))))),
+      el('button', { class: 'quiet-button deletes', title: t('people.forget_about'), onclick: () => once(forget) }, t('people.forget')),
     );
   }
 

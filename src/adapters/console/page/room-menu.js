@@ -51,9 +51,20 @@ async function showUsage(room) {
   }
 }
 
+function showExport(room) {
+  const forms = [
+    ['html', 'html', 'export.html', 'export.html_about'],
+    ['markdown', 'md', 'export.markdown', 'export.markdown_about'],
+    ['json', 'ndjson', 'export.json', 'export.json_about'],
+  ];
+  const link = ([form, extension, label, about]) =>
+    el('a', { class: 'menu-item', href: api.exportUrl(room.id, form), download: `${room.id.replaceAll(':', '-')}.${extension}`, onclick: () => box.close() }, t(label), el('span', { class: 'muted' }, t(about)));
+  const box = dialog(t('export.title', { room: titleOf(room) }), forms.map(link));
+}
+
 // `room()` is the room shown as the server lists it; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with null if it
-// was not; `find()` opens the search.
-export function roomMenu({ room, changed, leave, find, showProblem }) {
+// was not, `deleted(room, deletion)` afterwards; `find()` opens the search.
+export function roomMenu({ room, changed, leave, deleted, find, showProblem }) {
   const button = byId('more');
   const panel = byId('room-menu');
   const actions = byId('room-menu-actions');
@@ -88,7 +99,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
     act();
   };
 
-  const deletion = shown => item(deletionLabel(shown), closing(() => deletesRoom(shown, leave).then(isDeleted => isDeleted && changed()).catch(showProblem)), null, { class: 'menu-item danger' });
+  const deletion = shown => item(deletionLabel(shown), closing(() => deletesRoom(shown, leave, deleted).then(isDeleted => isDeleted && changed()).catch(showProblem)), null, { class: 'menu-item danger' });
 
   let drawnFor;
   function draw() {
@@ -99,7 +110,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
       ? [
           item(t('rooms.find'), closing(find), t('rooms.find_about')),
           pencil.hidden ? null : item(t('rooms.rename'), closing(rename), t('rooms.rename_about')),
-          el('a', { class: 'menu-item', href: api.exportUrl(shown.id), download: `${shown.id.replaceAll(':', '-')}.ndjson`, onclick: closing(() => {}) }, t('rooms.export'), el('span', { class: 'muted' }, t('rooms.export_about'))),
+          item(t('rooms.export'), closing(() => showExport(shown)), t('rooms.export_about')),
           item(t('rooms.usage'), closing(() => showUsage(shown)), t('rooms.usage_about')),
           item('Discord', closing(showDiscord), t('discord.about')),
           item(t('rooms.cancel_replies'), closing(() => api.clearRoom(shown.id).catch(showProblem)), t('rooms.cancel_replies_about')),

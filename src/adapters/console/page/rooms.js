@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { serverNow } from './clock.js';
 import { companionPicker } from './companion-picker.js';
-import { confirmed } from './dialogs.js';
+import { confirmed, once } from './dialogs.js';
 import { byId, el, name } from './dom.js';
 import { areMany, listed, platformName, titleOf, titleParts } from './platforms.js';
 import { t } from './texts.js';
@@ -11,25 +11,31 @@ import { inFigures } from './unread.js';
 import * as words from './words.js';
 
 const MORE = 50;
-const ROOM_NAME = /^[A-Za-z0-9_-]{1,64}$/u;
+
+const folded = title => title.normalize('NFKC').toLowerCase().trim();
 
 export const deletionLabel = room => t(platformName(room.id) ? 'rooms.delete_history' : 'rooms.delete');
 
-// Deletes a room, if the person is sure. `leave(id)` is called before, and with null if it fails.
-export async function deletesRoom(room, leave) {
-  const question = t(platformName(room.id) ? 'rooms.delete_history_question' : 'rooms.delete_question', { room: titleOf(room) });
-  if (!(await confirmed(deletionLabel(room), question, t('base.delete')))) return false;
+// Deletes a room, if the person is sure. `leave(id)` is called before, and with null if it fails; `deleted(room, deletion)` is called afterwards.
+export async function deletesRoom(room, leave, deleted) {
+  const isSure = await once(async () => {
+    const { messages: count } = await api.deletion(room.id);
+    const question = t(platformName(room.id) ? 'rooms.delete_history_question' : 'rooms.delete_question', { room: titleOf(room), count });
+    return confirmed(deletionLabel(room), question, t('base.delete'));
+  });
+  if (!isSure) return false;
   leave(room.id);
-  await api.deleteRoom(room.id).catch(problem => {
+  const deletion = await api.deleteRoom(room.id).catch(problem => {
     leave(null);
     throw problem;
   });
+  deleted(room, deletion);
   return true;
 }
 
 // `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
-// null if it was not.
-export function rooms({ open, unreadIn, showProblem, changed, leave }) {
+// null if it was not; `deleted(room, deletion)` is called afterwards.
+export function rooms({ open, unreadIn, showProblem, changed, leave, deleted }) {
   const listNode = byId('rooms');
   const filter = byId('room-filter');
   const newNode = byId('new-room');
@@ -81,36 +87,31 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
 
   function newForm(companions) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
-    const id = el('input', { id: 'new-room-id', required: true, maxlength: '64', autocomplete: 'off', spellcheck: 'false', placeholder: t('rooms.name_example') });
+    const title = el('input', { id: 'new-room-title', required: true, maxlength: '64', autocomplete: 'off', dir: 'auto', placeholder: t('rooms.name_example') });
     // All companions are chosen at first, because there is most to see when several are in a room.
     const picker = companionPicker(companions, companions);
     const form = el(
       'form',
       { class: 'small-form' },
-      el('label', { for: 'new-room-id' }, t('rooms.name')),
-      id,
+      el('label', { for: 'new-room-title' }, t('rooms.name')),
+      title,
       picker.node,
       problem,
       el('div', { class: 'row' }, el('button', { class: 'solid' }, t('rooms.create')), el('button', { type: 'button', class: 'quiet-button', onclick: drawNew }, t('base.cancel'))),
     );
     form.addEventListener('submit', async event => {
       event.preventDefault();
-      const newId = id.value.trim().toLowerCase().replace(/\s+/gu, '-');
-      if (!ROOM_NAME.test(newId)) {
-        problem.textContent = t('rooms.name_problem');
-        return;
-      }
       try {
         // The room goes to the guild of the open room, unless that guild belongs to another platform.
         const guild = all.find(room => room.id === current && !platformName(room.id))?.guild ?? 'home';
-        await api.putRoom(newId, { guild, companions: picker.chosen(), new: true });
+        const { id } = await api.createRoom({ title: title.value, guild, companions: picker.chosen() });
         drawNew();
         await changed();
-        open(newId);
+        open(id);
         byId('message').focus();
       } catch (refusal) {
-        const exists = refusal.status === 409 && all.some(room => room.id === newId);
-        problem.replaceChildren(`${words.upper(refusal.message)} `, exists ? el('button', { type: 'button', class: 'quiet-button', onclick: () => (drawNew(), open(newId)) }, t('rooms.open', { room: newId })) : '');
+        const same = refusal.status === 409 && all.find(room => folded(titleOf(room)) === folded(title.value));
+        problem.replaceChildren(`${words.upper(refusal.message)} `, same ? el('button', { type: 'button', class: 'quiet-button', onclick: () => (drawNew(), open(same.id)) }, t('rooms.open', { room: titleOf(same) })) : '');
       }
     });
     form.addEventListener('keydown', event => {
@@ -121,7 +122,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
       }
     });
     newNode.replaceChildren(form);
-    id.focus();
+    title.focus();
   }
 
   function drawNew() {
@@ -194,7 +195,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave }) {
         {
           class: 'quiet-button deletes',
           onclick: attempt(async () => {
-            if (await deletesRoom(room, leave)) current = null;
+            if (await deletesRoom(room, leave, deleted)) current = null;
           }),
         },
         deletionLabel(room),

@@ -26,9 +26,60 @@ async fn a_room_is_created_changed_listed_and_deleted() {
     assert_eq!(made, (201, study("ben", "Ben")));
     assert_eq!(again, (200, study("aria", "Aria")));
     assert_eq!(listed.1["rooms"].as_array().unwrap().len(), 2);
-    assert_eq!(deleted.0, 204);
+    assert_eq!(deleted, (202, json!({ "messages": 0, "deleted_at": "2026-05-01T12:00:00.000Z" })));
     assert_eq!(gone.0, 404);
     assert_eq!(gone.1["detail"], "there is no room study, PUT /api/rooms/study creates it");
+}
+
+#[tokio::test]
+async fn a_room_is_created_by_its_title_and_found_by_it() {
+    let world = World::new().await;
+    let create = async |new: Value| world.post("/api/rooms", new).await;
+
+    let (status, kitchen) = create(json!({ "title": " Großmutters Küche ", "guild": "home", "companions": ["ben"] })).await;
+    let untitled = create(json!({ "guild": "home", "companions": [] })).await;
+    let blank = create(json!({ "title": "\u{200b}", "guild": "home", "companions": [] })).await;
+    let twice = create(json!({ "title": "x", "guild": "home", "companions": ["ben", "ben"] })).await;
+    let found = world.get("/api/why?room=Gro%C3%9Fmutters+K%C3%BCche").await;
+    let unknown = world.get("/api/why?room=a+b").await;
+
+    assert_eq!((status, &kitchen["id"], &kitchen["title"]), (201, &json!("grossmutters-kuche"), &json!("Großmutters Küche")));
+    let field = |(status, problem): (u16, Value)| (status, problem["field"].as_str().unwrap_or_default().to_owned());
+    assert_eq!(
+        [untitled, blank, twice].map(field).map(|(status, field)| (status, field)),
+        [(422, "title".to_owned()), (422, "title".to_owned()), (422, "companions[1]".to_owned()),]
+    );
+    assert_eq!((found.0, unknown.0), (200, 404));
+}
+
+#[tokio::test]
+async fn a_deletion_is_counted_before_and_cannot_be_undone_where_there_is_none() {
+    let world = World::new().await;
+    world.post("/api/rooms/lobby/messages", json!({ "from": "Ana", "text": "hi" })).await;
+
+    let counted = world.get("/api/rooms/lobby/deletion").await;
+    let undone = world.ask(Method::POST, "/api/rooms/lobby/undelete").await;
+    let person = world.get("/api/forget?guild=home&person=Ana&answers=true").await;
+    let nobody = world.get("/api/forget?guild=home").await;
+
+    assert_eq!(counted, (200, json!({ "messages": 1, "deleted_at": null })));
+    assert_eq!(undone.0, 409);
+    assert_eq!(person, (200, json!({ "messages": 2, "decisions": 1, "summaries": 0, "in_file_until": null })));
+    assert_eq!((nobody.0, &nobody.1["field"]), (400, &json!("person")));
+}
+
+#[tokio::test]
+async fn an_export_for_people_is_a_file_and_never_a_page_of_the_server() {
+    let world = World::new().await;
+
+    for (form, media_type, name) in
+        [("markdown", "text/markdown; charset=utf-8", "lobby.md"), ("html", "text/html; charset=utf-8", "lobby.html")]
+    {
+        let response = world.request(Method::GET, &format!("/api/export?room=lobby&as={form}")).send().await.unwrap();
+
+        assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &media_type.parse().unwrap()));
+        assert_eq!(response.headers()["content-disposition"], format!("attachment; filename=\"{name}\""));
+    }
 }
 
 #[tokio::test]
@@ -292,6 +343,7 @@ async fn an_invalid_query_is_refused_with_the_name_of_the_parameter() {
         ("/api/why?room=lobby&at=noon", "at"),
         ("/api/why?room=lobby&at=12&message=3", "message"),
         ("/api/export?as=replay", "room"),
+        ("/api/export?as=html", "room"),
         ("/api/export?as=pdf", "as"),
         ("/api/export?person=Ana", "guild"),
         ("/api/export?guild=home", "person"),
@@ -391,7 +443,7 @@ async fn decisions_and_their_stories_are_returned() {
     assert_eq!(decisions, (200, json!({ "decisions": [decision] })));
     assert_eq!(none.1, json!({ "decisions": [] }));
     let line = json!({ "at": "2026-05-01T12:00:00.000Z", "seq": null, "event": "message", "text": "nothing yet" });
-    assert_eq!(now, (200, json!({ "story": [line], "decision": null, "waiting_for": null, "prompt": null })));
+    assert_eq!(now, (200, json!({ "room": "lobby", "story": [line], "decision": null, "waiting_for": null, "prompt": null })));
     assert_eq!(event.1["story"][0]["text"], "event 12");
     assert_eq!(message.1["story"][0]["text"], "message m-17 of Mira Vale");
     assert_eq!(moment.1["story"][0]["text"], "moment 1777636800000000");
@@ -552,7 +604,7 @@ async fn an_unsupported_method_is_refused_with_the_allowed_ones() {
     let response = world.request(Method::DELETE, "/api/rooms").send().await.unwrap();
 
     assert_eq!(response.status(), 405);
-    assert_eq!(response.headers()["allow"], "GET,HEAD");
+    assert_eq!(response.headers()["allow"], "GET,HEAD,POST");
     assert_eq!(response.headers()["content-type"], "application/problem+json");
 }
 
@@ -610,5 +662,5 @@ async fn a_channel_of_another_platform_is_found_by_its_whole_id_with_and_without
         assert_eq!((status, &problem["field"]), (422, &json!("room")), "{path}");
         assert!(problem["detail"].as_str().unwrap().contains("discord:1234"), "{problem}");
     }
-    assert_eq!(world.ask(Method::DELETE, "/api/rooms/discord%3A10").await.0, 204);
+    assert_eq!(world.ask(Method::DELETE, "/api/rooms/discord%3A10").await.0, 202);
 }

@@ -26,9 +26,9 @@ async fn the_bot_leaves_with_the_last_companion_and_comes_back_with_one() {
 }
 
 #[tokio::test]
-async fn the_bot_leaves_the_call_of_a_room_that_is_deleted() {
+async fn the_bot_leaves_the_call_of_a_room_that_is_deleted_and_returns_with_the_room() {
     let scene = Scene::new().await;
-    let Scene { home, kim, harbour, server, .. } = &scene;
+    let Scene { home, harbour, server, .. } = &scene;
     let ana = scene.call(home.ana, *harbour).await;
 
     server.done(Method::DELETE, &format!("/api/rooms/discord:{harbour}"), None).await;
@@ -36,6 +36,6 @@ async fn the_bot_leaves_the_call_of_a_room_that_is_deleted() {
     home.discord.wait_for("the bot to leave", |state| !state.world.voice_states.contains_key(&(home.guild, home.bot))).await;
 
     home.discord.hang_up(home.guild, ana).await;
-    scene.bring_aria(*kim, *harbour).await;
+    server.done(Method::POST, &format!("/api/rooms/discord:{harbour}/undelete"), None).await;
     scene.call(home.ana, *harbour).await;
 }

@@ -1,0 +1,264 @@
+//! A room's messages as a document for people, in Markdown or HTML, piece by piece.
+//!
+//! Messages keep the Markdown that they are written in. In Markdown each is a quotation, which ends whatever it opens: code, a list, a heading.
+//! What could reach beyond it, HTML and definitions of links, is escaped. In HTML everything is escaped, and nothing can run or be loaded.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use crate::domain::id::Seq;
+use crate::domain::message::{Message, Modality};
+use crate::domain::moment::Moment;
+use crate::domain::text::{one_line, shortened};
+use crate::journal::redaction::is_redacted;
+
+/// How much of a message is quoted in an answer to it, in characters.
+const MAX_QUOTED: usize = 80;
+
+const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
+h2{font-size:1.1rem;border-bottom:1px solid #ccc;margin-top:2rem;break-after:avoid}\
+article{margin:.8rem 0;break-inside:avoid}article p{margin:0}.about,footer{color:#666;font-size:.85rem}\
+.text{white-space:pre-wrap;overflow-wrap:anywhere}@media print{body{margin:0;max-width:none}}";
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Markup {
+    Markdown,
+    Html,
+}
+
+/// A document that is being written.
+pub(crate) struct Transcript {
+    markup: Markup,
+    zone: TimeZone,
+    day: Option<Date>,
+    /// The last message that was written.
+    last: Option<Seq>,
+}
+
+/// A message of the document.
+pub(crate) struct Entry<'a> {
+    pub(crate) seq: Seq,
+    pub(crate) at: Moment,
+    pub(crate) message: &'a Message,
+    pub(crate) is_edited: bool,
+    /// The message that it answers. Without one it was deleted.
+    pub(crate) answers: Option<(Seq, Option<&'a Message>)>,
+}
+
+impl Transcript {
+    pub(crate) fn new(markup: Markup, zone: TimeZone) -> Self {
+        Self { markup, zone, day: None, last: None }
+    }
+
+    /// The beginning of the document.
+    pub(crate) fn head(&self, title: &str, now: Moment) -> String {
+        let about = format!("Exported on {}.", now.zoned(&self.zone).strftime("%-d %B %Y at %H:%M. Times: %:Q"));
+        let title = self.words(&one_line(title, usize::MAX));
+        match self.markup {
+            Markup::Markdown => format!("# {title}\n\n{about}\n"),
+            Markup::Html => format!(
+                "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
+                 content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+                 <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1 dir=\"auto\">{title}</h1>\n<p class=\"about\">{about}</p>"
+            ),
+        }
+    }
+
+    /// A message, below the day if that begins with it.
+    pub(crate) fn entry(&mut self, entry: &Entry<'_>) -> String {
+        let time = entry.at.zoned(&self.zone);
+        let mut written = String::new();
+        if self.day.replace(time.date()) != Some(time.date()) {
+            let day = time.strftime("%A, %-d %B %Y");
+            written = match self.markup {
+                Markup::Markdown => format!("## {day}\n\n"),
+                Markup::Html => format!("<h2>{day}</h2>\n"),
+            };
+        }
+        let message = entry.message;
+        let is_deleted = is_redacted(message);
+        let about = self.about(entry, is_deleted);
+        let before = self.last.replace(entry.seq);
+        let answers =
+            entry.answers.filter(|(answered, _)| before != Some(*answered)).map(|(_, answered)| self.answered(answered));
+        let name = self.words(if is_deleted { "A deleted message" } else { &message.from.name });
+        let text: Arc<str> = if is_deleted { "".into() } else { message.text.clone() };
+        let _ = match self.markup {
+            Markup::Markdown => write!(
+                written,
+                "**{name}** · {}{about}\n{}{}",
+                time.strftime("%H:%M"),
+                answers.map(|answers| format!("> *{answers}*\n>\n")).unwrap_or_default(),
+                quotation(&text)
+            ),
+            Markup::Html => write!(
+                written,
+                "<article id=\"m{}\"><p><b dir=\"auto\">{name}</b> <span class=\"about\"><time datetime=\"{}\">{}</time>{about}</span></p>{}\
+                 <div class=\"text\" dir=\"auto\">{}</div></article>",
+                entry.seq,
+                time.strftime("%Y-%m-%dT%H:%M:%S%:z"),
+                time.strftime("%H:%M"),
+                answers.map(|answers| format!("<p class=\"about\" dir=\"auto\">{answers}</p>")).unwrap_or_default(),
+                html(&text)
+            ),
+        };
+        written
+    }
+
+    /// The end of the document. `unreadable` entries are missing.
+    pub(crate) fn foot(&self, messages: usize, unreadable: usize) -> String {
+        let counted = match messages {
+            0 => "There are no messages.".to_owned(),
+            1 => "1 message.".to_owned(),
+            _ => format!("{messages} messages."),
+        };
+        let missing =
+            if unreadable == 0 { String::new() } else { format!(" Entries of the record that cannot be read: {unreadable}.") };
+        match self.markup {
+            Markup::Markdown => format!("---\n\n{}", format_args!("{counted}{missing}")),
+            Markup::Html => format!("<footer>{counted}{missing}</footer>\n</body>\n</html>"),
+        }
+    }
+
+    /// What is to be known of a message besides its words.
+    fn about(&self, entry: &Entry<'_>, is_deleted: bool) -> String {
+        let message = entry.message;
+        if is_deleted {
+            return String::new();
+        }
+        let kind = message.kind.as_deref().map(|kind| self.words(kind));
+        let marks = [
+            kind.as_deref(),
+            (message.modality == Modality::Voice).then_some("spoken"),
+            message.cut.is_some().then_some("cut off"),
+            message.truncated.then_some("incomplete"),
+            entry.is_edited.then_some("edited"),
+        ];
+        marks.into_iter().flatten().map(|mark| format!(" · {mark}")).collect()
+    }
+
+    fn answered(&self, message: Option<&Message>) -> String {
+        match message.filter(|message| !is_redacted(message)) {
+            Some(message) => {
+                let text = one_line(&message.text, usize::MAX);
+                let quoted = shortened(&text, MAX_QUOTED);
+                self.words(&format!("answers {}: {quoted}", message.from.name))
+            }
+            None => "answers a deleted message".to_owned(),
+        }
+    }
+
+    /// Words in a line, without any markup.
+    fn words(&self, text: &str) -> String {
+        match self.markup {
+            Markup::Markdown => {
+                let escaped = |char| "\\`*_[]<>&~|#".contains(char).then_some('\\').into_iter().chain([char]);
+                text.chars().flat_map(escaped).collect()
+            }
+            Markup::Html => html(text),
+        }
+    }
+}
+
+fn html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+/// A message's Markdown as a quotation. Its line breaks stay.
+fn quotation(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 16);
+    // The fence that is open: its character, and how often that stands in it.
+    let mut fence: Option<(char, usize)> = None;
+    for line in text.lines() {
+        let marks = fence_in(line);
+        quoted.push_str("> ");
+        match (fence, marks) {
+            (Some(open), Some((char, count, is_alone))) => {
+                fence = Some(open).filter(|(open, least)| *open != char || count < *least || !is_alone);
+                quoted.push_str(line);
+            }
+            (Some(_), None) => quoted.push_str(line),
+            (None, Some((char, count, _))) => {
+                fence = Some((char, count));
+                quoted.push_str(line);
+            }
+            (None, None) => {
+                without_html(line, &mut quoted);
+                if !line.trim().is_empty() {
+                    // A hard line break.
+                    quoted.push_str("  ");
+                }
+            }
+        }
+        quoted.push('\n');
+    }
+    quoted
+}
+
+/// The fence of a code block at the beginning of a line: its character, its length, and whether nothing follows, as at the end of a block.
+fn fence_in(line: &str) -> Option<(char, usize, bool)> {
+    let start = line.trim_start_matches(' ');
+    let char = start.chars().next().filter(|char| matches!(char, '`' | '~') && line.len() - start.len() < 4)?;
+    let rest = start.trim_start_matches(char);
+    let count = start.len() - rest.len();
+    (count >= 3 && !(char == '`' && rest.contains('`'))).then(|| (char, count, rest.trim().is_empty()))
+}
+
+/// A line in which nothing begins HTML or defines a link. Code between backticks stays.
+fn without_html(line: &str, written: &mut String) {
+    let indent = line.len() - line.trim_start().len();
+    let is_definition = line[indent..].starts_with('[') && line.contains("]:");
+    let mut rest = line;
+    if is_definition {
+        written.push_str(&line[..indent]);
+        written.push('\\');
+        rest = &line[indent..];
+    }
+    while let Some(at) = rest.find(['`', '<']) {
+        let (before, from) = rest.split_at(at);
+        written.push_str(before);
+        let ticks = from.len() - from.trim_start_matches('`').len();
+        let end = (ticks > 0).then(|| end_of_code(&from[ticks..], ticks)).flatten();
+        let taken = ticks + end.unwrap_or(0);
+        if ticks == 0 {
+            written.push_str("\\<");
+            rest = &from[1..];
+        } else {
+            written.push_str(&from[..taken]);
+            rest = &from[taken..];
+        }
+    }
+    written.push_str(rest);
+}
+
+/// Where code ends that began with this many backticks, after the same number of them.
+fn end_of_code(text: &str, ticks: usize) -> Option<usize> {
+    let mut at = 0;
+    while let Some(found) = text[at..].find('`') {
+        let from = &text[at + found..];
+        let count = from.len() - from.trim_start_matches('`').len();
+        at += found + count;
+        if count == ticks {
+            return Some(at);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;
