@@ -138,7 +138,7 @@ impl Step<'_, '_> {
             UsedUp::last_of(self.world.exhausted_statement_budget(self.state.position.clock).into_iter().chain([used_up]));
         // What a stop phrase ends has a decision of its own.
         let is_stopped =
-            |companion: &CompanionId| self.state.gates.get(companion).is_some_and(|gate| gate.stopped_by == Some(seq));
+            |companion: &CompanionId| self.state.gates.get(companion).is_some_and(|gate| gate.cancelled.contains(&seq));
         for companion in declined_by.iter().filter(|companion| !is_stopped(companion)).cloned().collect::<Vec<_>>() {
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);

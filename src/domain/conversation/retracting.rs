@@ -34,9 +34,6 @@ impl Conversation {
 
     fn ask_about_the_rest(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
         let (message, considered) = asked;
-        let Some(gate) = self.gates.get(companion) else { return };
-        // What an earlier phrase cancelled is no reason to ask.
-        let stopped_by = gate.stopped_by.unwrap_or_default();
         let newest = self.buffer(companion).rfind(|entry| entry.seq <= considered).map(|entry| entry.seq);
         let rest = |trigger, message| Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let rest = if decided.trigger != Trigger::DirectAddress {
@@ -45,15 +42,14 @@ impl Conversation {
             Some(rest(Trigger::DirectAddress, message))
         } else {
             // The message that addressed it was retracted. An earlier address had merged with that one.
-            let earlier = self.newest_address(companion, |seq| seq > stopped_by && seq <= considered);
+            let earlier = self.newest_address(companion, |seq| seq <= considered);
             earlier.or_else(|| newest.map(|newest| rest(Trigger::Lull, newest)))
         };
-        let later = self.newest_address(companion, |seq| seq > stopped_by && seq > considered);
-        let Some(gate) = self.gates.get_mut(companion) else { return };
-        if gate.waiting.take_if(|waiting| decided.messages.contains(&waiting.message)).is_some() {
-            gate.waiting = later;
+        let is_retracted = |waiting: Waiting| decided.messages.contains(&waiting.message);
+        if self.gates.get(companion).and_then(|gate| gate.waiting).is_some_and(is_retracted) {
+            self.wait_for_address(companion, |seq| seq > considered);
         }
-        if let Some(rest) = rest {
+        if let (Some(rest), Some(gate)) = (rest, self.gates.get_mut(companion)) {
             gate.fire(rest);
         }
     }
