@@ -331,7 +331,9 @@ impl Traces {
 
     /// The floor is free, and held votes get it or lose it. The others were dropped before.
     fn held_selected(&mut self, selected: &CompanionId, others: &[Outvoted], now: Moment, records: &mut Vec<TraceRecord>) {
-        for OpenTurn { turn, votes, .. } in self.turns.values_mut().map(|open| &mut **open) {
+        // One that was asked again while its round was open may have a vote there, too, which does not count any more.
+        let closed = self.turns.values_mut().filter(|open| open.round.is_none());
+        for OpenTurn { turn, votes, .. } in closed.map(|open| &mut **open) {
             let takes_part =
                 |companion: &CompanionId| companion == selected || others.iter().any(|other| other.companion == *companion);
             for vote in votes.extract_if(.., |(decided, ..)| decided.companions.iter().any(takes_part)) {
