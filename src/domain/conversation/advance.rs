@@ -115,7 +115,9 @@ impl Step<'_, '_> {
     /// message alone, and nothing else changes for them.
     fn refuse_address(&mut self, seq: Seq, message: &Message, said_at: Option<Moment>) -> Option<UsedUp> {
         let address = &message.address;
-        if address.companions.is_empty() || message.from.role == Role::Companion || message.is_event() {
+        // Of a message that was redacted before it was handled, nobody knows the author.
+        let is_counted = !address.companions.is_empty() && message.from.role != Role::Companion && !message.from.id.is_empty();
+        if !is_counted || message.is_event() {
             return None;
         }
         let now = self.state.position.clock;

@@ -71,11 +71,7 @@ impl Step<'_, '_> {
         let asked = gate.evaluation.map(|asked| (asked.trigger, asked.upto, Some(asked.ticket), asked.turn));
         let wanted = || gate.wish.as_ref().map(|wish| (wish.trigger, wish.upto, None, wish.turn));
         let (trigger, considered, ticket, turn) = asked.or_else(wanted)?;
-        let is_own = |entry: &&Entry| {
-            let from = &entry.message.from;
-            let is_words = from.role == Role::Person && !entry.message.is_event();
-            is_words && from.id == message.from.id && !entry.message.address.is_elsewhere(companion)
-        };
+        let is_own = |entry: &&Entry| entry.message.is_by_author_of(message) && !entry.message.address.is_elsewhere(companion);
         let before = self.state.buffer(companion).filter(|entry| entry.seq < seq);
         let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
         let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
