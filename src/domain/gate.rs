@@ -11,6 +11,7 @@ use super::closing::Stage;
 use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
+use super::turn::one_or_many;
 use super::vote::is_usual;
 use crate::domain::policy::interjection::Interjection;
 
@@ -173,9 +174,10 @@ pub struct Gate {
     pub back_off: Option<BackOff>,
     /// The newest message that an unanswered question was about.
     pub tried: Seq,
-    /// The newest stop phrase that stopped the companion. It asks nobody, so it is no address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stopped_by: Option<Seq>,
+    /// Unsettled messages that are no addresses: stop phrases that stopped the companion, and what they cancelled. Older versions kept only the
+    /// newest phrase.
+    #[serde(default, alias = "stopped_by", deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub cancelled: Vec<Seq>,
     /// Whether an operator paused the companion.
     pub paused: bool,
     #[serde(default)]
@@ -256,6 +258,7 @@ impl Gate {
     /// Settles everything up to this event.
     pub(super) fn settle(&mut self, upto: Seq) {
         self.cursor = self.cursor.max(upto);
+        self.cancelled.retain(|seq| *seq > self.cursor);
         // A long silence is about no unsettled message.
         self.waiting = self.waiting.filter(|waiting| waiting.trigger == Trigger::Silence || waiting.message > self.cursor);
     }

@@ -210,6 +210,12 @@ impl Message {
         }
     }
 
+    /// Whether a person wrote it who also wrote `other`. Nobody has written an event, and nobody knows who wrote a redacted message.
+    pub fn is_by_author_of(&self, other: &Self) -> bool {
+        let is_known = !self.from.id.is_empty() && !self.is_event();
+        is_known && self.from.role == Role::Person && self.from.id == other.from.id
+    }
+
     /// Whether `companion` is the author.
     pub fn is_by(&self, companion: &CompanionId) -> bool {
         self.from.role == Role::Companion && &*self.from.id == companion.as_str()

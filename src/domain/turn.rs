@@ -296,15 +296,15 @@ impl Turns {
 }
 
 /// Reads a list, or what an older version wrote: one or none.
-fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Round>, D::Error> {
+pub(super) fn one_or_many<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum OneOrMany {
-        Many(Vec<Round>),
-        One(Option<Round>),
+    enum OneOrMany<T> {
+        Many(Vec<T>),
+        One(Option<T>),
     }
     Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::Many(rounds) => rounds,
-        OneOrMany::One(round) => round.into_iter().collect(),
+        OneOrMany::Many(many) => many,
+        OneOrMany::One(one) => one.into_iter().collect(),
     })
 }

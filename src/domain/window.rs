@@ -163,11 +163,9 @@ impl Window {
         self.entries.iter()
     }
 
-    /// Whether the author of a message also wrote one of these. Nobody has written an event.
+    /// Whether the author of a message also wrote one of these.
     pub(in crate::domain) fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
-        let entries = answered.iter().filter_map(|seq| self.get(*seq));
-        let mut authors = entries.filter(|entry| !entry.message.is_event()).map(|entry| &entry.message.from);
-        authors.any(|author| author.role == Role::Person && author.id == message.from.id)
+        answered.iter().filter_map(|seq| self.get(*seq)).any(|entry| entry.message.is_by_author_of(message))
     }
 
     /// The numbers of a companion's unsettled messages, up to `upto`.

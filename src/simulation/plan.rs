@@ -399,6 +399,12 @@ impl Plan {
         self.cast_later.is_some() || self.acts.iter().any(|(_, act)| matches!(act, Act::SetCompanions(_)))
     }
 
+    /// How far the clock is set back, at most.
+    pub(super) fn set_back(&self) -> Duration {
+        let set_back = self.acts.iter().map(|(_, act)| if let Act::SetClock(secs) = act { (-secs).max(0) } else { 0 });
+        Duration::from_secs(set_back.sum::<i64>().unsigned_abs())
+    }
+
     /// Whether a message that kills its handler is sent in a guild.
     pub(super) fn is_poisoned(&self, guild: &str) -> bool {
         let is_deadly = |say: &acts::Say| say.is_deadly && self.guilds[self.rooms[say.room].guild].id == guild;

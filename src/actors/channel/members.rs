@@ -1,6 +1,8 @@
 //! Journals who joined, left, or was paused or unpaused, where the conversation differs from the memberships.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::time::Duration;
 
 use super::channel_context::ChannelContext;
 use crate::actors::inbound::Inbound;
@@ -11,6 +13,9 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::Event;
 use crate::domain::id::CompanionId;
 use crate::telemetry::plain::Plain;
+
+/// The pause before a change that could not be journaled is journaled again.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Journals what is missing, in a task of its own. It comes back to the channel as inbound events.
 pub(super) fn reconcile(conversation: &Conversation, channel: &ChannelContext) {
@@ -28,18 +33,18 @@ pub(super) fn reconcile(conversation: &Conversation, channel: &ChannelContext) {
         return;
     }
     let inbound = Inbound::new(ActorContext::clone(&channel.context));
-    let (channel_key, actor) = (channel.key.clone(), channel.actor.clone());
+    let channel = channel.clone();
     let change = memberships.begin_change(id);
     tokio::spawn(async move {
         for event in events {
-            if let Err(error) = inbound.accept(&channel_key, event, None).await {
-                tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "the channel's members could not be journaled");
-                return;
+            if let Err(error) = inbound.accept(&channel.key, event, None).await {
+                drop(change);
+                return reconcile_later(&channel, &error);
             }
         }
         drop(change);
         // Changes made meanwhile were skipped, so the channel reconciles again. A channel that has stopped does so when it restarts.
-        let _ = actor.cast(ChannelMessage::MembershipChanged);
+        let _ = channel.actor.cast(ChannelMessage::MembershipChanged);
     });
 }
 
@@ -70,12 +75,19 @@ fn missing_events(
 /// Applies the membership changes of the parent channel to this thread: they are journaled and stored together, so that the next change
 /// is compared with the journaled members. `changes::update_thread` notifies the channel when it is done.
 fn follow_parent(channel: &ChannelContext) {
-    let (context, thread) = (channel.context.clone(), channel.key.channel.clone());
+    let channel = channel.clone();
     tokio::spawn(async move {
-        if let Err(error) = changes::update_thread(&context, &thread).await {
-            tracing::warn!(channel = %Plain(thread.as_str()), %error, "the thread's members could not be journaled");
+        if let Err(error) = changes::update_thread(&channel.context, &channel.key.channel).await {
+            reconcile_later(&channel, &error);
         }
     });
+}
+
+/// A writer that is being restarted is back soon, and nothing else makes the channel reconcile again while it runs.
+fn reconcile_later(channel: &ChannelContext, error: &dyn Display) {
+    tracing::warn!(channel = %Plain(channel.key.channel.as_str()), %error, "the channel's members could not be journaled; this is tried again");
+    // A channel that has stopped reconciles when it restarts.
+    drop(channel.actor.send_after(RETRY_PAUSE, || ChannelMessage::MembershipChanged));
 }
 
 #[cfg(test)]

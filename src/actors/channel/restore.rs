@@ -139,11 +139,12 @@ impl State {
         let mut caught_up = Vec::new();
         for recorded in unhandled {
             caught_up.extend(self.catch_up(recorded, skip.contains(&recorded.seq)));
+            // The predecessor may have handled what nothing follows from.
+            if !caught_up.iter().any(|output| matches!(output, Output::Made(_))) {
+                self.traces.forget_ended(&self.conversation, now);
+            }
         }
         self.clock.set(self.conversation.clock());
-        if !caught_up.iter().any(|output| matches!(output, Output::Made(_))) {
-            self.traces.forget_ended(&self.conversation, now);
-        }
         let open_actions = open_actions(&self.conversation);
         // What follows from the record is decided at once, so no single event is in flight. The one that killed the predecessor may kill again.
         let suspect = Some(self.in_flight.suspect()).filter(|seq| !skip.contains(seq));

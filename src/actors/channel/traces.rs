@@ -88,7 +88,13 @@ impl Traces {
                 open.round = Some(Round::new(now));
                 open.start_call();
             }
-            Event::Evaluated(evaluated) => records.extend(self.asked(evaluated, at)),
+            Event::Evaluated(evaluated) => {
+                // It is asked again. What it wanted before does not count any more.
+                let is_its = |vote: &mut Vote| vote.0.companions.contains(&evaluated.companion);
+                let before = self.turns.values_mut().flat_map(|open| open.votes.extract_if(.., is_its));
+                records.extend(before.map(|vote| TraceRecord::vote(vote, None, &[])));
+                records.extend(self.asked(evaluated, at));
+            }
             Event::Decided(decided) => self.decided(decided, at, records),
             Event::Unanswered { companion, ticket, error, .. } => {
                 let call = self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(Trigger::Lull, at));
@@ -329,12 +335,11 @@ impl Traces {
         records.push(TraceRecord::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
     }
 
-    /// The floor is free, and held votes get it or lose it. The others were dropped before.
+    /// The floor is free, and held votes get it, lose it, or were dropped before.
     fn held_selected(&mut self, selected: &CompanionId, others: &[Outvoted], now: Moment, records: &mut Vec<TraceRecord>) {
-        for OpenTurn { turn, votes, .. } in self.turns.values_mut().map(|open| &mut **open) {
-            let takes_part =
-                |companion: &CompanionId| companion == selected || others.iter().any(|other| other.companion == *companion);
-            for vote in votes.extract_if(.., |(decided, ..)| decided.companions.iter().any(takes_part)) {
+        let closed = self.turns.values_mut().filter(|open| open.round.is_none());
+        for OpenTurn { turn, votes, .. } in closed.map(|open| &mut **open) {
+            for vote in votes.drain(..) {
                 if vote.0.companions.contains(selected) {
                     turn.wait_time.waited(vote.2, now);
                 }

@@ -115,7 +115,9 @@ impl Step<'_, '_> {
     /// message alone, and nothing else changes for them.
     fn refuse_address(&mut self, seq: Seq, message: &Message, said_at: Option<Moment>) -> Option<UsedUp> {
         let address = &message.address;
-        if address.companions.is_empty() || message.from.role == Role::Companion || message.is_event() {
+        // Of a message that was redacted before it was handled, nobody knows the author.
+        let is_counted = !address.companions.is_empty() && message.from.role != Role::Companion && !message.from.id.is_empty();
+        if !is_counted || message.is_event() {
             return None;
         }
         let now = self.state.position.clock;
@@ -138,7 +140,7 @@ impl Step<'_, '_> {
             UsedUp::last_of(self.world.exhausted_statement_budget(self.state.position.clock).into_iter().chain([used_up]));
         // What a stop phrase ends has a decision of its own.
         let is_stopped =
-            |companion: &CompanionId| self.state.gates.get(companion).is_some_and(|gate| gate.stopped_by == Some(seq));
+            |companion: &CompanionId| self.state.gates.get(companion).is_some_and(|gate| gate.cancelled.contains(&seq));
         for companion in declined_by.iter().filter(|companion| !is_stopped(companion)).cloned().collect::<Vec<_>>() {
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);

@@ -136,10 +136,7 @@ impl Conversation {
 
     /// A companion need not acknowledge an event any more. If it was addressed as well, it is asked about that.
     pub(super) fn forget_event_of(&mut self, companion: &CompanionId) {
-        let call = self.newest_address(companion, |_| true);
-        if let Some(gate) = self.gates.get_mut(companion) {
-            gate.waiting = call;
-        }
+        self.wait_for_address(companion, |_| true);
     }
 
     /// Events were deleted, or the companion left that had to acknowledge them: the newest one that is left and nobody has settled is

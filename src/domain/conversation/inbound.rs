@@ -72,7 +72,7 @@ impl Conversation {
             }
             if is_stopped || stopped.is_some() && !message.address.includes(companion) {
                 // It counts and ends the quiet, and nobody is asked about it.
-                gate.stopped_by = gate.stopped_by.max(is_stopped.then_some(seq));
+                gate.cancelled.extend(is_stopped.then_some(seq));
                 cancel_lull(companion, gate, notes);
                 gate.message_counter += 1;
                 continue;
@@ -144,20 +144,25 @@ impl Conversation {
                 continue;
             }
             let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
-            let address = self.newest_address(companion, |seq| asked_upto.is_none_or(|upto| seq > upto));
-            if let Some(gate) = self.gates.get_mut(companion) {
-                gate.waiting = address;
-            }
+            self.wait_for_address(companion, |seq| asked_upto.is_none_or(|upto| seq > upto));
         }
         self.settle_declined(&declined_by, refused);
     }
 
+    /// Nothing waits for a companion but the newest of these unsettled messages that addresses it.
+    pub(super) fn wait_for_address(&mut self, companion: &CompanionId, counts: impl Fn(Seq) -> bool) {
+        let address = self.newest_address(companion, counts);
+        if let Some(gate) = self.gates.get_mut(companion) {
+            gate.waiting = address;
+        }
+    }
+
     /// The trigger of the newest of these unsettled messages that addresses a companion.
     pub(super) fn newest_address(&self, companion: &CompanionId, counts: impl Fn(Seq) -> bool) -> Option<Waiting> {
-        let stopped_by = self.gates.get(companion).and_then(|gate| gate.stopped_by);
+        let gate = self.gates.get(companion)?;
         let is_address = |entry: &&Entry| {
             entry.message.from.role != Role::Companion
-                && stopped_by != Some(entry.seq)
+                && !gate.cancelled.contains(&entry.seq)
                 && !entry.message.is_event()
                 && entry.message.address.includes(companion)
                 && counts(entry.seq)

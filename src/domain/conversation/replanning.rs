@@ -59,19 +59,19 @@ impl Conversation {
     /// The triggers that lost a floor that was cancelled do not follow. Later ones did not lose it.
     fn drop_losers(&mut self, companion: &CompanionId, Selection { others, selected_at, .. }: Selection, answered: &[Seq]) {
         let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
-        if let Some(gate) = self.gates.get_mut(companion)
-            && gate.waiting.take_if(is_answered).is_some()
-        {
-            // An address that had merged with it takes its place, unless an earlier phrase had cancelled that.
-            let stopped_by = gate.stopped_by.unwrap_or_default();
-            let address = self.newest_address(companion, |seq| seq > stopped_by && !answered.contains(&seq));
-            if let Some(gate) = self.gates.get_mut(companion) {
-                gate.waiting = address;
+        if let Some(gate) = self.gates.get_mut(companion) {
+            // What a reply answers has settled. What a selected companion would have answered has not.
+            gate.cancelled.extend(answered.iter().filter(|seq| **seq > gate.cursor));
+            if gate.waiting.take_if(is_answered).is_some() {
+                // An address that had merged with it takes its place, unless a phrase had cancelled that.
+                self.wait_for_address(companion, |_| true);
             }
         }
-        for other in others {
-            if let Some(gate) = self.gates.get_mut(&other.companion) {
-                gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting));
+        for Candidate { companion: other, .. } in others {
+            let Some(gate) = self.gates.get_mut(&other) else { continue };
+            if gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting)).is_some() {
+                // An event, which is stronger, may have merged with an address that came after the selection.
+                self.wait_for_address(&other, |seq| seq > selected_at);
             }
         }
     }
@@ -99,7 +99,7 @@ impl Conversation {
             let address =
                 self.newest_address(companion, |seq| seq < message).filter(|waiting| !answered.contains(&waiting.message));
             for (other, gate) in self.gates.iter_mut() {
-                gate.stopped_by = gate.stopped_by.max((other == companion).then_some(message));
+                gate.cancelled.extend((other == companion).then_some(message));
                 let is_addressed = self.window.get(message).is_some_and(|entry| entry.message.address.includes(other));
                 if (other == companion || !is_addressed) && gate.waiting.take_if(|waiting| waiting.message == message).is_some() {
                     gate.waiting = address.filter(|_| other == companion);

@@ -34,9 +34,6 @@ impl Conversation {
 
     fn ask_about_the_rest(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
         let (message, considered) = asked;
-        let Some(gate) = self.gates.get(companion) else { return };
-        // What an earlier phrase cancelled is no reason to ask.
-        let stopped_by = gate.stopped_by.unwrap_or_default();
         let newest = self.buffer(companion).rfind(|entry| entry.seq <= considered).map(|entry| entry.seq);
         let rest = |trigger, message| Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let rest = if decided.trigger != Trigger::DirectAddress {
@@ -45,15 +42,14 @@ impl Conversation {
             Some(rest(Trigger::DirectAddress, message))
         } else {
             // The message that addressed it was retracted. An earlier address had merged with that one.
-            let earlier = self.newest_address(companion, |seq| seq > stopped_by && seq <= considered);
+            let earlier = self.newest_address(companion, |seq| seq <= considered);
             earlier.or_else(|| newest.map(|newest| rest(Trigger::Lull, newest)))
         };
-        let later = self.newest_address(companion, |seq| seq > stopped_by && seq > considered);
-        let Some(gate) = self.gates.get_mut(companion) else { return };
-        if gate.waiting.take_if(|waiting| decided.messages.contains(&waiting.message)).is_some() {
-            gate.waiting = later;
+        let is_retracted = |waiting: Waiting| decided.messages.contains(&waiting.message);
+        if self.gates.get(companion).and_then(|gate| gate.waiting).is_some_and(is_retracted) {
+            self.wait_for_address(companion, |seq| seq > considered);
         }
-        if let Some(rest) = rest {
+        if let (Some(rest), Some(gate)) = (rest, self.gates.get_mut(companion)) {
             gate.fire(rest);
         }
     }
@@ -75,11 +71,7 @@ impl Step<'_, '_> {
         let asked = gate.evaluation.map(|asked| (asked.trigger, asked.upto, Some(asked.ticket), asked.turn));
         let wanted = || gate.wish.as_ref().map(|wish| (wish.trigger, wish.upto, None, wish.turn));
         let (trigger, considered, ticket, turn) = asked.or_else(wanted)?;
-        let is_own = |entry: &&Entry| {
-            let from = &entry.message.from;
-            let is_words = from.role == Role::Person && !entry.message.is_event();
-            is_words && from.id == message.from.id && !entry.message.address.is_elsewhere(companion)
-        };
+        let is_own = |entry: &&Entry| entry.message.is_by_author_of(message) && !entry.message.address.is_elsewhere(companion);
         let before = self.state.buffer(companion).filter(|entry| entry.seq < seq);
         let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
         let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);

@@ -120,7 +120,6 @@ impl Step<'_, '_> {
         self.state.voice.live = self.state.voice.call.restored(self.state.position.clock.max(now));
         self.pass_time(now);
         self.extend_deadlines();
-        self.record_reopened();
         self.settle_backchannel();
         self.resume_aloud();
         self.settle_what_became_stale();
@@ -134,6 +133,8 @@ impl Step<'_, '_> {
     /// noticed. Deadlines at `at` itself come after the inbound events of that moment.
     fn pass_time(&mut self, at: Moment) {
         self.state.position.clock = self.state.position.clock.max(at);
+        // With other settings than before the restart, the record may open companions again.
+        self.record_reopened();
         let now = self.state.position.clock;
         let ended_back_offs = self.state.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
         self.end_back_offs(&ended_back_offs);

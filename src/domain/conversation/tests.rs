@@ -16,5 +16,6 @@ mod recent_statements;
 mod regressions;
 mod room;
 mod scene;
+mod stopping;
 mod voice;
 mod witness;

@@ -252,3 +252,13 @@ fn a_snapshot_leaves_out_what_is_usual() {
     }
     assert_eq!(serde_json::from_value::<Gate>(unusual_written).unwrap(), unusual);
 }
+
+#[test]
+fn the_stop_phrase_of_an_older_snapshot_is_no_address() {
+    let mut older = serde_json::to_value(Gate::default()).unwrap();
+    older["stopped_by"] = 8.into();
+
+    let gate: Gate = serde_json::from_value(older).unwrap();
+
+    assert_eq!(gate.cancelled, [Seq(8)]);
+}

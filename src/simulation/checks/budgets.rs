@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::super::ends::{End, Watched};
 use super::super::life::Props;
 use super::super::stage::lock;
 use super::super::store::Committed;
-use crate::domain::decision::Reason;
+use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::message::Address;
@@ -58,8 +59,26 @@ pub(super) fn check(props: &Props) {
     let (mut by_gate, mut by_guild) =
         (BTreeMap::<(ChannelKey, CompanionId), Vec<Moment>>::new(), BTreeMap::<_, Vec<Moment>>::new());
     let (mut statements, mut dropped) = (BTreeMap::<_, u32>::new(), Dropped::default());
-    for Committed { channel_key, recorded, .. } in lock(&props.store.committed).iter() {
+    let (mut granted, mut restarted, ends) = (BTreeMap::new(), BTreeMap::<_, u32>::new(), props.store.ends.all());
+    for entry @ Committed { channel_key, recorded, .. } in lock(&props.store.committed).iter() {
         dropped.follow(channel_key, &recorded.event);
+        match &recorded.event {
+            Event::Decided(Decided { decision: Decision::Yes, companions, .. }) => {
+                granted.extend(
+                    companions.iter().map(|companion| ((channel_key.clone(), companion.clone()), (entry.life, entry.at))),
+                );
+            }
+            // Until a channel that was restarted has read its record, others do not know of a statement that it does not owe yet.
+            Event::ReplyOwed { companion, .. } => {
+                let is_restart = |(life, at)| {
+                    let is_end = |end: &End| end.who == Watched::Channel(channel_key.channel.clone());
+                    life != entry.life || ends.iter().any(|end| is_end(end) && (at..=entry.at).contains(&end.at))
+                };
+                let was_granted = granted.get(&(channel_key.clone(), companion.clone())).copied();
+                *restarted.entry(channel_key.guild.clone()).or_default() += u32::from(was_granted.is_some_and(is_restart));
+            }
+            _ => {}
+        }
         match &recorded.event {
             Event::Evaluated(evaluated) if evaluated.trigger != Trigger::DirectAddress => {
                 by_gate.entry((channel_key.clone(), evaluated.companion.clone())).or_default().push(recorded.at);
@@ -84,7 +103,7 @@ pub(super) fn check(props: &Props) {
         }
     }
     for (guild, statements_made) in statements {
-        if statements_made > rules.guild_statements_per_day {
+        if statements_made > rules.guild_statements_per_day + restarted.get(&guild).copied().unwrap_or_default() {
             stage.violate(format!("guild {guild}: {statements_made} statements in a day"));
         }
     }

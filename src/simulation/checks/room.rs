@@ -217,7 +217,7 @@ impl<'a> Record<'a> {
             self.since = self.since.max(now);
         }
         self.clock = self.clock.max(recorded.at);
-        let was_taken = self.is_floor_taken() || self.is_being_judged;
+        let was_awaited = self.is_floor_awaited();
         self.check_turn(recorded);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
@@ -301,7 +301,7 @@ impl<'a> Record<'a> {
         }
         self.drop_settled_held();
         self.note_acknowledgers(now);
-        if was_taken || self.is_floor_taken() || self.is_being_judged || self.may_await_last() {
+        if was_awaited || self.is_floor_awaited() {
             self.free_since = self.free_since.max(now);
         }
     }

@@ -198,3 +198,23 @@ fn a_companion_that_is_alone_is_terminal_after_its_goodbye_also_after_a_crash() 
 
     assert_eq!((stages(&scene), scene.statements), (vec![Stage::Terminal], 1));
 }
+
+#[test]
+fn a_companion_that_other_settings_open_again_after_a_restart_is_opened_before_its_silence_ends() {
+    let mut scene = Scene::new(&Setup { companions: 1, equal_timeouts: false, ..PAIR });
+    scene.say(to(&["aria"]), false, false);
+    scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::No) });
+    scene.wait(60_000_000);
+    scene.say(to(&[]), false, false);
+    assert_eq!(stages(&scene), [Stage::Terminal]);
+    let before = scene.journal.len();
+
+    // Now a message after a minute begins a new episode.
+    scene.settings.closing.episode_idle_secs = 50.0;
+    scene.restart(Duration::from_secs(200));
+
+    let made = |is_it: fn(&Event) -> bool| scene.journal[before..].iter().position(|recorded| is_it(&recorded.event));
+    let opened = made(|event| matches!(event, Event::StageChanged { cause: Cause::NewEpisode, .. }));
+    let silence = made(|event| matches!(event, Event::SilenceFired { .. }));
+    assert!(opened.is_some() && silence.is_some() && opened < silence, "{:?}", &scene.journal[before..]);
+}

@@ -146,6 +146,19 @@ fn after_a_restart_an_earlier_call_replaces_a_later_one_over_the_budget() {
 }
 
 #[test]
+fn addresses_that_were_redacted_before_they_are_handled_are_nobodys() {
+    let mut scene = Scene::new(&ALONE);
+    for _ in 0..8 {
+        scene.call("", "aria", false);
+    }
+
+    scene.restart(Duration::from_secs(1));
+
+    assert_eq!(declined(&scene, "aria"), []);
+    assert_fold_matches(&scene);
+}
+
+#[test]
 fn statements_of_one_moment_count_each() {
     // Times of a record never go back. After the clock was set back, everything is of one moment.
     let mut scene = Scene::new(&ALONE);

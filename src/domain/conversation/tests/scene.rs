@@ -739,7 +739,7 @@ fn role(bot: bool) -> Role {
     if bot { Role::Bot } else { Role::Person }
 }
 
-fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
+pub(super) fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
     let modality = if voice { Modality::Voice } else { Modality::Text };
     Message { modality, lull_endpoint: voice, address, ..samples::message(author(by, role), "words") }
 }

@@ -12,6 +12,7 @@ use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Message, Modality, Role};
+use crate::domain::moment::Moment;
 use crate::domain::voice::interruption::Verdict;
 use crate::journeys::mouth::{Ledger, Voice};
 
@@ -31,6 +32,8 @@ struct Owed {
     companion: CompanionId,
     messages: BTreeSet<Seq>,
     modality: Modality,
+    /// When it began by the channel's clock, and since when that is on record.
+    at: Moment,
     since: Duration,
     /// What was handled before it.
     upto: Seq,
@@ -46,10 +49,10 @@ impl Owed {
         companion: &CompanionId,
         messages: &[Seq],
         modality: Modality,
-        (since, upto): (Duration, Seq),
+        (at, since, upto): (Moment, Duration, Seq),
     ) -> Self {
         let (companion, messages) = (companion.clone(), messages.iter().copied().collect());
-        Self { ticket, companion, messages, modality, since, upto, words: 0, interruptions: 0, is_extended: false }
+        Self { ticket, companion, messages, modality, at, since, upto, words: 0, interruptions: 0, is_extended: false }
     }
 }
 
@@ -107,8 +110,8 @@ impl Statements<'_> {
     }
 
     /// When a reply began, and what had been handled before.
-    fn begun(&self, recorded: &Recorded) -> (Duration, Seq) {
-        (self.when(recorded.seq), recorded.handled)
+    fn begun(&self, recorded: &Recorded) -> (Moment, Duration, Seq) {
+        (recorded.at, self.when(recorded.seq), recorded.handled)
     }
 
     fn read(&mut self, recorded: &Recorded) {
@@ -246,7 +249,7 @@ impl Statements<'_> {
 
     fn fail(&mut self, recorded: &Recorded, ticket: Ticket, error: &str) {
         let owed = self.end(recorded, ticket);
-        let since = owed.as_ref().map(|owed| owed.since);
+        let (since, begun) = (owed.as_ref().map(|owed| owed.since), owed.as_ref().map(|owed| owed.at));
         let channel = &self.call.channel_key.channel;
         if *error == *INTERRUPTED {
             self.is_stopped |= since.is_some();
@@ -278,7 +281,7 @@ impl Statements<'_> {
                 let while_owed = since.is_some_and(|since| (since..=self.when(recorded.seq)).contains(&fault.at));
                 while_owed && matches!(fault.what, FaultKind::Failed { .. })
             };
-            let is_held = since.is_some_and(|since| self.when(recorded.seq) - since >= LONGEST_HOLD);
+            let is_held = begun.is_some_and(|begun| recorded.at.since(begun) >= LONGEST_HOLD);
             let is_lost = is_held && self.call.props.stage.notes().faults.iter().any(is_lost);
             let has_waited = has_waited || is_lost || self.call.props.stage.plan.acts.iter().any(is_set);
             if voices.all(|(.., voice)| *voice == Voice::Fine) && !has_waited {
@@ -297,6 +300,8 @@ impl Statements<'_> {
                 is_handled_later(recorded.seq) && owed.messages.iter().all(|seq| messages.contains(seq))
             }
             Event::Segment(segment) => segment.asks_to_stop,
+            // After a restart, a phrase that was typed ends a reply of which nothing was heard.
+            Event::Said { message, .. } => is_handled_later(recorded.seq) && message.asks_to_stop,
             _ => false,
         };
         let is_new = |recorded: &&Recorded| owed.upto < recorded.seq && recorded.seq < failed.seq;

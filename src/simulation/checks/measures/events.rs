@@ -153,6 +153,10 @@ impl<'a> Room<'a> {
             Event::Evaluated(evaluated) => {
                 let dropped = self.held.remove(&evaluated.companion);
                 dropped.into_iter().for_each(|wish| self.count_dropped_wish(entry, wish));
+                // One that is asked anew while its round is open does not want any more what it wanted before.
+                let is_its = |wish: &mut Wish<'_>| wish.1.companions.contains(&evaluated.companion);
+                let wishes = self.rounds.values_mut().flat_map(|round| round.wishes.extract_if(.., is_its)).collect::<Vec<_>>();
+                wishes.into_iter().for_each(|wish| self.count_wish(entry, wish, "none"));
             }
             Event::Decided(decided) => self.decided(entry, decided),
             Event::Unanswered { companion, trigger, error, .. } => {

@@ -198,7 +198,7 @@ impl Record<'_> {
 
     /// Something is on record. Notes since when which companions could acknowledge events at once.
     pub(super) fn note_acknowledgers(&mut self, now: Duration) {
-        let must_wait = self.is_floor_taken() || self.is_being_judged || self.may_await_last();
+        let must_wait = self.is_floor_awaited();
         let is_free = !must_wait && self.acknowledgements.deferred.is_none();
         let late: Vec<_> = self.late.iter().map(|late| late.companion.clone()).collect();
         let mut is_any_left = false;

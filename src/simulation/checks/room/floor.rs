@@ -244,11 +244,13 @@ impl Record<'_> {
     fn held_ranking(&self) -> Vec<CompanionId> {
         let called_at = |round: &str| {
             let of_round = self.held.iter().filter(|(_, held)| held.state.selected && held.state.message_id == round);
-            let addresses = of_round.filter_map(|(companion, _)| {
+            let addresses = of_round.map(|(companion, held)| {
                 let includes = |seq: &&Seq| self.received.get(seq).is_some_and(|received| received.address.includes(companion));
-                self.seats.get(companion)?.unsettled.iter().find(includes)
+                let address = self.seats.get(companion).and_then(|seat| seat.unsettled.iter().find(includes));
+                // If its address was deleted, the round tells.
+                address.copied().unwrap_or_else(|| round.parse().map_or(held.message, Seq))
             });
-            addresses.min().copied()
+            addresses.min()
         };
         let mut ranking = self.ranking(self.held.values().map(|held| &held.state));
         ranking.sort_by_key(|companion| {
@@ -261,6 +263,11 @@ impl Record<'_> {
     /// Whether nobody may be asked or selected, because the last statement that `max_turns` allows may be written late.
     pub(super) fn may_await_last(&self) -> bool {
         self.stage.plan.rules.limits_turns && !self.late.is_empty()
+    }
+
+    /// Whether held votes wait for something.
+    pub(super) fn is_floor_awaited(&self) -> bool {
+        self.is_floor_taken() || self.is_being_judged || self.may_await_last()
     }
 
     /// Held votes are dropped when their messages settle. They do not wait when the floor is free.
@@ -278,7 +285,7 @@ impl Record<'_> {
     }
 
     pub(super) fn check_held(&self, now: Duration) {
-        let is_free = !self.is_floor_taken() && !self.is_being_judged && !self.may_await_last() && self.keeps_time();
+        let is_free = !self.is_floor_awaited() && self.keeps_time();
         let Some(since) = self.held.values().map(|held| held.since.max(self.free_since)).min().filter(|_| is_free) else {
             return;
         };

@@ -238,9 +238,9 @@ impl Record<'_> {
 
     /// What a selected companion would answer before a message: everything that was said until it was selected, and what the same people said since.
     fn answered_by_selected(&self, companion: &CompanionId, before: Seq) -> Vec<Seq> {
-        let unsettled = self.seats.get(companion).map(|seat| seat.unsettled.clone()).unwrap_or_default();
-        let (asked, later): (Vec<_>, Vec<_>) =
-            unsettled.into_iter().filter(|seq| *seq < before).partition(|seq| *seq <= self.selected_at);
+        // A dead letter may have been handled before.
+        let unsettled = self.seats.get(companion).into_iter().flat_map(|seat| &seat.unsettled).chain(self.skipped).copied();
+        let (asked, later): (Vec<_>, Vec<_>) = unsettled.filter(|seq| *seq < before).partition(|seq| *seq <= self.selected_at);
         // Nobody has written an event.
         let is_written = |message: &&RoomMessage| message.role == Role::Person && !message.is_event;
         let author = |seq: &Seq| self.received.get(seq).filter(is_written).map(|message| &message.author);

@@ -123,7 +123,7 @@ impl Record<'_> {
             if !closed.others.is_empty() || closed.selected.is_some() {
                 self.violate(format_args!("votes are held although one is selected: {recorded:?}"));
             }
-            let must_wait = self.is_floor_taken() || self.is_being_judged || self.may_await_last();
+            let must_wait = self.is_floor_awaited();
             if !must_wait && !may_be_guarded && self.is_certain() {
                 self.violate(format_args!("votes are held although the floor is free: {recorded:?}"));
             }
