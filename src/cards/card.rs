@@ -25,7 +25,7 @@ pub(super) const TALKATIVENESS: &str = "talkativeness";
 /// The fields of the first version, which were not in `data`.
 pub(super) const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
 /// The keys of Pygmalion's format, which some programs still write.
-const OTHER_KEYS: [(&str, &str); 5] = [
+pub(super) const OTHER_KEYS: [(&str, &str); 5] = [
     ("name", "char_name"),
     ("description", "char_persona"),
     ("scenario", "world_scenario"),

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::card::{Card, OURS, V1_FIELDS};
+use super::card::{Card, OTHER_KEYS, OURS, V1_FIELDS};
 use super::file::KEYWORDS;
 use super::macros::Found;
 use super::persona::{Choices, persona};
@@ -34,7 +34,7 @@ pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
         insert_fields(&mut data, card);
         move_inside(&mut top, &mut data);
     }
-    if !card.as_ref().is_some_and(|card| *card.shown_name() == *companion.name) {
+    if card.as_ref().is_none_or(|card| *card.shown_name() != *companion.name) {
         data.insert("name".to_owned(), json!(companion.name));
         data.remove("nickname");
     }
@@ -53,6 +53,11 @@ pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
     insert_ours(&mut data, companion);
     for field in V1_FIELDS {
         top.insert(field.to_owned(), data[field].clone());
+    }
+    for (field, other) in OTHER_KEYS {
+        if let Some(same) = top.get_mut(other) {
+            *same = data[field].clone();
+        }
     }
     top.insert("data".to_owned(), Value::Object(data));
     with_spec(Value::Object(top), "chara_card_v3", "3.0")

@@ -93,6 +93,17 @@ fn an_edited_persona_takes_the_place_of_the_texts_that_it_was_made_of() {
 }
 
 #[test]
+fn an_edited_persona_is_written_under_every_name_that_the_card_has_for_it() {
+    let card = read_json(&json!({ "char_name": "Ann", "char_persona": "kind", "example_dialogue": "{{char}}: hi" }));
+    let edited = Companion { persona: "You are new.".into(), ..companion_of(&card) };
+
+    let written = write_json(Some(&card.original), &edited);
+
+    let told = [&written["data"]["description"], &written["description"], &written["char_persona"], &written["example_dialogue"]];
+    assert_eq!(told, ["You are new.", "You are new.", "You are new.", ""]);
+}
+
+#[test]
 fn instructions_that_were_taken_into_the_persona_are_not_doubled() {
     let card = read_json(&full());
     let choices = Choices { system_prompt: true, post_history_instructions: true, ..Choices::default() };
