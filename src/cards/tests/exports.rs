@@ -119,7 +119,7 @@ fn instructions_that_were_taken_into_the_persona_are_not_doubled() {
 fn a_png_has_both_versions_before_its_pixels_and_keeps_its_other_texts() {
     let card = read_json(&full());
     let title = text_chunk("Title", b"night");
-    let picture = small_png(&[title.clone()], &[card_chunk("chara", &json!({ "name": "stale" }))]);
+    let picture = small_png(std::slice::from_ref(&title), &[card_chunk("chara", &json!({ "name": "stale" }))]);
 
     let png = write_png(&picture, Some(&card.original), &companion_of(&card)).expect("it is a PNG");
 
