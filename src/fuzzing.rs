@@ -34,7 +34,7 @@ pub(crate) use rules::{is_bounded, is_plain_line, parts, text, texts};
 use std::path::PathBuf;
 
 use crate::adapters::{audio, console, discord, llm, speech, store};
-use crate::cli;
+use crate::{cards, cli};
 
 /// A parser of outside data, with the rules for its results.
 pub(crate) struct Target {
@@ -96,6 +96,8 @@ fn targets() -> Vec<Target> {
         Target::new("environment", settings::environment, settings::variables).costing(60).up_to(4 << 10),
         Target::new("script_json", scripts::json, scripts::in_json).costing(30).up_to(8 << 10),
         Target::new("script_toml", scripts::toml, scripts::in_toml).costing(30).up_to(8 << 10),
+        Target::new("card", cards::fuzz::card, cards::fuzz::cards).costing(8),
+        Target::new("picture", cards::fuzz::check_picture, cards::fuzz::pictures).costing(2),
         Target::new("times", times_and_words::times, times_and_words::moments),
         Target::new("log_words", times_and_words::plain, long_statements::statements),
         Target::new("arguments", cli::fuzz::arguments, cli::fuzz::command_lines).costing(16).up_to(4 << 10),

@@ -3,6 +3,7 @@
 pub mod actors;
 pub mod adapters;
 pub mod backend;
+pub mod cards;
 pub mod cli;
 pub mod domain;
 #[cfg(test)]

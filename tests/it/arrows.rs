@@ -27,6 +27,7 @@ const EVERYTHING: &[&str] = &[
     "actors",
     "adapters",
     "backend",
+    "cards",
     "cli",
     "domain",
     "http_client",
@@ -63,6 +64,23 @@ const IMPURE: &[&str] = &[
 /// A script may be read from a file.
 const IMPURE_EXCEPT_FILES: &[&str] =
     &["axum", "ractor", "rand", "reqwest", "sled", "std::net", "std::thread", "time::Instant", "time::SystemTime", "tokio"];
+/// Bytes in memory are read through the traits of `std::io`.
+const IMPURE_EXCEPT_MEMORY: &[&str] = &[
+    "axum",
+    "ractor",
+    "rand",
+    "reqwest",
+    "sled",
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "time::Instant",
+    "time::SystemTime",
+    "tokio",
+    "tracing",
+];
 /// Crates that belong to one adapter alone.
 const ADAPTER_CRATES: &[&str] = &["axum", "reqwest", "sled", "tokio_websockets"];
 
@@ -111,6 +129,13 @@ const ARROWS: &[Arrow] = &[
         to: &["domain", "journal", "ports", "settings", "texts"],
         never: IMPURE,
         advice: "a story takes events and gives facts and words: read the record and ask actors in src/backend",
+    },
+    Arrow {
+        from: "cards",
+        // The keys of a companion's file.
+        to: &["domain", "settings::companion"],
+        never: IMPURE_EXCEPT_MEMORY,
+        advice: "cards take bytes and give values: let the caller read files and fetch nothing",
     },
     Arrow {
         from: "adapters",

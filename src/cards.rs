@@ -1,0 +1,30 @@
+//! Character cards, the files in which other programs keep characters, and pictures. Bytes in, values out.
+//!
+//! A card is JSON (versions 1, 2 and 3), alone or in a text chunk of a PNG. [`read`] takes nearly everything that programs write, and counts what had to be
+//! mended. [`preview`] says what a companion gets from it, and [`draft`] is that companion. [`write_json`] and [`write_png`] make a card of a companion,
+//! and keep what only the card had. No address in a card is ever fetched.
+//!
+//! The versions are described by <https://github.com/malfoyslastname/character-card-spec-v2> and <https://github.com/kwaroran/character-card-spec-v3>.
+
+mod card;
+mod export;
+mod file;
+#[cfg(test)]
+pub(crate) mod fuzz;
+mod macros;
+mod not_a_card;
+mod persona;
+pub mod picture;
+mod png;
+mod preview;
+mod salvage;
+#[cfg(test)]
+mod tests;
+
+pub use card::{Card, Form, Traits};
+pub use export::{write_json, write_png};
+pub use file::{MAX_CARD_BYTES, MAX_JSON_BYTES, read};
+pub use not_a_card::{NotACard, NotRead};
+pub use persona::{Choices, Part, PartUse};
+pub use preview::{Greeting, GreetingKind, PictureUse, Preview, Reason, Unused, UnusedKind, draft, preview};
+pub use salvage::{Salvage, SalvageKind};

@@ -1,0 +1,299 @@
+//! The fields of a card, whichever version it has and however a program wrote them.
+
+use serde_json::{Map, Value};
+
+use super::not_a_card::{NotACard, NotRead};
+use super::salvage::{SalvageKind, Salvages};
+use crate::domain::named::named;
+use crate::domain::text;
+use crate::settings::companion::{Interjection, MAX_ALIASES, MAX_NAME_CHARS, MAX_TRAIT_BYTES};
+
+named! {
+    /// The versions of cards.
+    #[derive(schemars::JsonSchema)]
+    pub enum Form {
+        V1 = "v1",
+        V2 = "v2",
+        V3 = "v3",
+    }
+}
+
+/// The key of our own values in `extensions`.
+pub(super) const OURS: &str = "tertulia";
+/// The key in `extensions` with which SillyTavern says how much a character talks in groups: from 0 to 1, usually written as a text.
+pub(super) const TALKATIVENESS: &str = "talkativeness";
+/// The fields of the first version, which were not in `data`.
+pub(super) const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
+/// The keys of Pygmalion's format, which some programs still write.
+pub(super) const OTHER_KEYS: [(&str, &str); 5] = [
+    ("name", "char_name"),
+    ("description", "char_persona"),
+    ("scenario", "world_scenario"),
+    ("first_mes", "char_greeting"),
+    ("mes_example", "example_dialogue"),
+];
+/// All keys of `data` that are read.
+pub(super) const READ_KEYS: [&str; 17] = [
+    "name",
+    "description",
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+    "creator_notes",
+    "system_prompt",
+    "post_history_instructions",
+    "alternate_greetings",
+    "group_only_greetings",
+    "nickname",
+    "tags",
+    "creator",
+    "character_version",
+    "character_book",
+    "extensions",
+];
+
+/// A character card.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    pub form: Form,
+    /// As the card says it. It may be empty.
+    pub name: String,
+    /// What the character is called in prompts instead of its name. Usually empty.
+    pub nickname: String,
+    pub description: String,
+    pub personality: String,
+    pub scenario: String,
+    pub first_mes: String,
+    pub mes_example: String,
+    /// For people who choose a card. It must never reach a prompt.
+    pub creator_notes: String,
+    pub system_prompt: String,
+    pub post_history_instructions: String,
+    pub alternate_greetings: Vec<String>,
+    pub group_only_greetings: Vec<String>,
+    pub tags: Vec<String>,
+    pub creator: String,
+    pub character_version: String,
+    /// The entries of its lore, if it has a book.
+    pub book_entries: Option<usize>,
+    /// What we, or SillyTavern, keep beside the fields that every program knows.
+    pub traits: Traits,
+    /// The card as it was written, which an export needs ([`super::write_json`]).
+    pub original: Value,
+    /// The PNG around it, without its texts. It is not checked: [`super::picture::check`].
+    pub picture: Option<Vec<u8>>,
+    /// Further files in the PNG beside the card. They are not kept.
+    pub embedded_assets: usize,
+    pub(super) salvages: Salvages,
+}
+
+/// Keys of a companion that cards do not know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    pub aliases: Vec<String>,
+    pub chattiness: Option<String>,
+    pub tone: Option<String>,
+    pub interjection: Option<Interjection>,
+}
+
+impl Card {
+    /// The card in a JSON object.
+    pub(super) fn of(object: Map<String, Value>, salvages: Salvages) -> Result<Self, NotACard> {
+        let data = object.get("data").and_then(Value::as_object);
+        let form = match object.get("spec").and_then(Value::as_str) {
+            Some("chara_card_v3") => Form::V3,
+            _ if data.is_some() => Form::V2,
+            _ => Form::V1,
+        };
+        let mut fields = Fields { data: data.unwrap_or(&object), beside: data.map(|_| &object), salvages };
+        if !V1_FIELDS.iter().any(|key| fields.find(key).is_some_and(|(value, _)| !is_empty(value))) {
+            let is_lorebook = object.contains_key("entries") || data.is_some_and(|data| data.contains_key("entries"));
+            return Err(NotACard::Other { what: if is_lorebook { NotRead::Lorebook } else { NotRead::OtherJson } });
+        }
+        let mut card = Self {
+            form,
+            name: fields.text("name"),
+            nickname: fields.text("nickname"),
+            description: fields.text("description"),
+            personality: fields.text("personality"),
+            scenario: fields.text("scenario"),
+            first_mes: fields.text("first_mes"),
+            mes_example: fields.text("mes_example"),
+            creator_notes: fields.text("creator_notes"),
+            system_prompt: fields.text("system_prompt"),
+            post_history_instructions: fields.text("post_history_instructions"),
+            alternate_greetings: fields.list("alternate_greetings"),
+            group_only_greetings: fields.list("group_only_greetings"),
+            tags: fields.list("tags"),
+            creator: fields.text("creator"),
+            character_version: fields.text("character_version"),
+            book_entries: fields.book(),
+            traits: fields.traits(),
+            original: Value::Null,
+            picture: None,
+            embedded_assets: 0,
+            salvages: fields.salvages,
+        };
+        if card.shown_name().is_empty() {
+            card.salvages.field(SalvageKind::NoName, "name");
+        } else if card.shown_name() != card.written_name() {
+            card.salvages.field(SalvageKind::ChangedName, "name");
+        }
+        card.original = Value::Object(object);
+        Ok(card)
+    }
+
+    fn written_name(&self) -> &str {
+        let nickname = self.nickname.trim();
+        if nickname.is_empty() { self.name.trim() } else { nickname }
+    }
+
+    /// What the character is called: its nickname, else its name, as a companion can have it. Empty if there is none.
+    pub fn shown_name(&self) -> String {
+        proper_name(self.written_name())
+    }
+}
+
+/// A name as companions can have it: one line of visible characters, not too long, and without the brackets of macros. Empty if nothing is left.
+pub(super) fn proper_name(written: &str) -> String {
+    let mut name = text::one_line(&written.replace(['{', '}', '<', '>'], ""), MAX_NAME_CHARS - 1);
+    // A joiner at the place of the cut is hidden only now.
+    while text::first_hidden(&name).is_some() {
+        name = text::seen(&name).collect();
+    }
+    if text::is_blank(&name) { String::new() } else { name.trim().to_owned() }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Reads fields of any type as what they should be.
+struct Fields<'a> {
+    data: &'a Map<String, Value>,
+    /// What is around `data`.
+    beside: Option<&'a Map<String, Value>>,
+    salvages: Salvages,
+}
+
+impl<'a> Fields<'a> {
+    /// The value of a field, wherever it is, and what is odd about the place.
+    fn find(&self, key: &str) -> Option<(&'a Value, Option<SalvageKind>)> {
+        let inside = self.data.get(key);
+        let other_key = OTHER_KEYS.iter().find(|(field, _)| *field == key).map(|(_, other)| *other);
+        let beside = self.beside.and_then(|beside| beside.get(key));
+        let other = other_key.and_then(|other| self.data.get(other));
+        let places = [(inside, None), (beside, Some(SalvageKind::BesideData)), (other, Some(SalvageKind::OtherKey))];
+        let mut found = places.into_iter().filter_map(|(value, oddity)| Some((value?, oddity)));
+        found.find(|(value, _)| !is_empty(value)).or_else(|| Some((inside?, None)))
+    }
+
+    fn value(&mut self, key: &'static str) -> Option<&'a Value> {
+        let (value, oddity) = self.find(key)?;
+        if let Some(oddity) = oddity {
+            self.salvages.field(oddity, key);
+        }
+        Some(value)
+    }
+
+    fn text(&mut self, key: &'static str) -> String {
+        match self.value(key) {
+            Some(value) => self.as_text(key, value),
+            None => String::new(),
+        }
+    }
+
+    fn as_text(&mut self, key: &'static str, value: &Value) -> String {
+        let mut salvaged = |kind| self.salvages.field(kind, key);
+        match value {
+            Value::String(text) => text.clone(),
+            Value::Null => {
+                salvaged(SalvageKind::Null);
+                String::new()
+            }
+            Value::Bool(_) | Value::Number(_) => {
+                salvaged(SalvageKind::NumberForText);
+                value.to_string()
+            }
+            Value::Array(items) if items.iter().all(Value::is_string) => {
+                salvaged(SalvageKind::ListForText);
+                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+            }
+            Value::Array(_) | Value::Object(_) => {
+                salvaged(SalvageKind::ListForText);
+                value.to_string()
+            }
+        }
+    }
+
+    /// A list of texts. Empty ones are left out.
+    fn list(&mut self, key: &'static str) -> Vec<String> {
+        let items: Vec<&Value> = match self.value(key) {
+            None => return Vec::new(),
+            Some(Value::Array(items)) => items.iter().collect(),
+            Some(Value::Null) => {
+                self.salvages.field(SalvageKind::Null, key);
+                return Vec::new();
+            }
+            Some(other) => {
+                self.salvages.field(SalvageKind::TextForList, key);
+                other.as_object().map_or_else(|| vec![other], |fields| fields.values().collect())
+            }
+        };
+        let texts: Vec<String> = items.into_iter().map(|item| self.as_text(key, item)).collect();
+        let (said, empty): (Vec<String>, Vec<String>) = texts.into_iter().partition(|text| !text.trim().is_empty());
+        for _ in empty {
+            self.salvages.field(SalvageKind::EmptyEntry, key);
+        }
+        said
+    }
+
+    fn book(&mut self) -> Option<usize> {
+        match self.value("character_book")? {
+            Value::Null => {
+                self.salvages.field(SalvageKind::Null, "character_book");
+                None
+            }
+            book => match book.get("entries") {
+                Some(Value::Array(entries)) => Some(entries.len()),
+                Some(Value::Object(entries)) => Some(entries.len()),
+                _ => Some(0),
+            },
+        }
+    }
+
+    fn traits(&mut self) -> Traits {
+        let Some(extensions) = self.value("extensions") else { return Traits::default() };
+        let ours = extensions.get(OURS).unwrap_or(&Value::Null);
+        let text = |key| ours.get(key).and_then(Value::as_str).map(|text| text::first_bytes(text, MAX_TRAIT_BYTES).to_owned());
+        let aliases = ours.get("aliases").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let aliases = aliases.iter().filter_map(Value::as_str).map(proper_name).filter(|alias| !alias.is_empty());
+        let level = ours.get("interjection").and_then(|level| serde_json::from_value(level.clone()).ok());
+        Traits {
+            aliases: aliases.take(MAX_ALIASES).collect(),
+            chattiness: text("chattiness"),
+            tone: text("tone"),
+            interjection: level.or_else(|| extensions.get(TALKATIVENESS).and_then(talkative)),
+        }
+    }
+}
+
+/// What SillyTavern's talkativeness is here.
+fn talkative(value: &Value) -> Option<Interjection> {
+    let share = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    Some(match share {
+        ..0.2 => Interjection::VeryQuiet,
+        0.2..0.4 => Interjection::Quiet,
+        0.4..=0.6 => Interjection::Average,
+        0.6..=0.8 => Interjection::Eager,
+        0.8.. => Interjection::VeryEager,
+        _ => return None,
+    })
+}

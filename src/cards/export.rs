@@ -1,0 +1,159 @@
+//! Makes a card of a companion. What only its old card had stays in it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::card::{Card, OTHER_KEYS, OURS, V1_FIELDS};
+use super::file::KEYWORDS;
+use super::macros::Found;
+use super::persona::{Choices, persona};
+use super::picture::NotAPicture;
+use super::png;
+use super::preview::called;
+use super::salvage::Salvages;
+use crate::settings::companion::Companion;
+
+/// The fields of `data` that hold our part of an edited persona's text, all of which is the new description.
+const EDITED: [&str; 4] = ["description", "personality", "scenario", "mes_example"];
+
+/// A card of the third version, which programs for the first and the second can read as well.
+///
+/// `original` is the card that the companion came from ([`Card::original`]). Its keys and extensions stay. While the persona is what the card gives, its
+/// texts stay as well; an edited persona becomes the description, and takes the place of personality, scenario and examples.
+pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
+    let object = original.and_then(Value::as_object).cloned().unwrap_or_default();
+    let card = Card::of(object.clone(), Salvages::default()).ok();
+    let mut top = object;
+    let mut data = match top.remove("data") {
+        Some(Value::Object(data)) => data,
+        // A card of the first version has everything beside.
+        _ => Map::new(),
+    };
+    if let Some(card) = &card {
+        insert_fields(&mut data, card);
+        move_inside(&mut top, &mut data);
+    }
+    if card.as_ref().is_none_or(|card| *card.shown_name() != *companion.name) {
+        data.insert("name".to_owned(), json!(companion.name));
+        data.remove("nickname");
+    }
+    if !card.is_some_and(|card| gives(&card, companion)) {
+        for field in EDITED {
+            data.insert(field.to_owned(), json!(""));
+        }
+        data.insert("description".to_owned(), json!(companion.persona.trim()));
+    }
+    for field in ["first_mes", "creator_notes", "system_prompt", "post_history_instructions", "creator", "character_version"] {
+        data.entry(field).or_insert_with(|| json!(""));
+    }
+    for field in ["alternate_greetings", "group_only_greetings", "tags"] {
+        data.entry(field).or_insert_with(|| json!([]));
+    }
+    insert_ours(&mut data, companion);
+    for field in V1_FIELDS {
+        top.insert(field.to_owned(), data[field].clone());
+    }
+    for (field, other) in OTHER_KEYS {
+        if let Some(same) = top.get_mut(other) {
+            *same = data[field].clone();
+        }
+    }
+    top.insert("data".to_owned(), Value::Object(data));
+    with_spec(Value::Object(top), "chara_card_v3", "3.0")
+}
+
+/// A PNG with the card of [`write_json`] in it, once for the third version and once for the second. Other texts of the picture stay.
+///
+/// # Errors
+/// The picture is not a PNG.
+pub fn write_png(picture: &[u8], original: Option<&Value>, companion: &Companion) -> Result<Vec<u8>, NotAPicture> {
+    if !png::is_png(picture) || png::size(picture).is_none() {
+        return Err(NotAPicture::Unknown);
+    }
+    let third = write_json(original, companion);
+    let second = with_spec(third.clone(), "chara_card_v2", "2.0");
+    let [third, second] = [third, second].map(|card| STANDARD.encode(card.to_string()));
+    let [ccv3, chara] = KEYWORDS;
+    // Programs that take the first text they know should find the second version.
+    Ok(png::with_texts(picture, &[(chara, second.as_bytes()), (ccv3, third.as_bytes())]))
+}
+
+fn with_spec(mut card: Value, spec: &str, version: &str) -> Value {
+    card["spec"] = json!(spec);
+    card["spec_version"] = json!(version);
+    card
+}
+
+/// Writes the fields as they were understood. A field that says nothing and was not there stays absent.
+fn insert_fields(data: &mut Map<String, Value>, card: &Card) {
+    let texts = [
+        ("name", &card.name),
+        ("nickname", &card.nickname),
+        ("description", &card.description),
+        ("personality", &card.personality),
+        ("scenario", &card.scenario),
+        ("first_mes", &card.first_mes),
+        ("mes_example", &card.mes_example),
+        ("creator_notes", &card.creator_notes),
+        ("system_prompt", &card.system_prompt),
+        ("post_history_instructions", &card.post_history_instructions),
+        ("creator", &card.creator),
+        ("character_version", &card.character_version),
+    ];
+    for (field, text) in texts {
+        if !text.is_empty() || data.contains_key(field) || V1_FIELDS.contains(&field) {
+            data.insert(field.to_owned(), json!(text));
+        }
+    }
+    let lists = [
+        ("alternate_greetings", &card.alternate_greetings),
+        ("group_only_greetings", &card.group_only_greetings),
+        ("tags", &card.tags),
+    ];
+    for (field, list) in lists {
+        if !list.is_empty() || data.contains_key(field) {
+            data.insert(field.to_owned(), json!(list));
+        }
+    }
+    // Programs that know books refuse one that is null.
+    if data.get("character_book").is_some_and(Value::is_null) {
+        data.remove("character_book");
+    }
+}
+
+/// Moves what belongs into `data` there, unless something is there already.
+fn move_inside(top: &mut Map<String, Value>, data: &mut Map<String, Value>) {
+    for field in ["character_book", "extensions", "assets"] {
+        let is_absent = data.get(field).is_none_or(|inside| inside.as_object().is_some_and(Map::is_empty));
+        if is_absent && let Some(beside) = top.remove(field).filter(|beside| !beside.is_null()) {
+            data.insert(field.to_owned(), beside);
+        }
+    }
+}
+
+/// Whether the companion's persona is what the card gives, with any of the choices.
+fn gives(card: &Card, companion: &Companion) -> bool {
+    let given = |system_prompt, post_history_instructions| {
+        let choices = Choices { name: None, system_prompt, post_history_instructions };
+        persona(card, called(&companion.name), &choices, &mut Found::default()).text == companion.persona.trim()
+    };
+    [(false, false), (true, false), (false, true), (true, true)].into_iter().any(|(system, post)| given(system, post))
+}
+
+fn insert_ours(data: &mut Map<String, Value>, companion: &Companion) {
+    let mut ours = json!({
+        "aliases": companion.aliases,
+        "chattiness": companion.chattiness,
+        "interjection": companion.interjection,
+    });
+    if let Some(tone) = &companion.tone {
+        ours["tone"] = json!(tone);
+    }
+    let extensions = data.entry("extensions").or_insert_with(|| json!({}));
+    match extensions {
+        Value::Object(extensions) => _ = extensions.insert(OURS.to_owned(), ours),
+        // A list or a text is no place for a key. What it says is kept.
+        other => *other = json!({ OURS: ours, "other": other.take() }),
+    }
+}

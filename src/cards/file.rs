@@ -1,0 +1,157 @@
+//! Finds the JSON of a card in a file.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use serde_json::{Map, Value};
+
+use super::card::Card;
+use super::not_a_card::{NotACard, NotRead};
+use super::picture::Kind;
+use super::png::{self, Chunk};
+use super::salvage::{SalvageKind, Salvages};
+
+/// The largest file of a card, in bytes. Cards with pictures of a megabyte or two are usual.
+pub const MAX_CARD_BYTES: usize = 8 << 20;
+/// The longest JSON of a card, in bytes.
+pub const MAX_JSON_BYTES: usize = 4 << 20;
+/// The chunks with one keyword that are read. Some programs add a new one and leave the old one in.
+const MAX_CANDIDATES: usize = 4;
+/// The keywords of cards in a PNG, the better one first.
+pub(super) const KEYWORDS: [&str; 2] = ["ccv3", "chara"];
+
+/// Begins the keywords of further files in a PNG.
+const ASSET: &str = "chara-ext-asset_";
+
+/// Takes base64 without padding, and without minding the last bits.
+const LOOSE: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Reads a character card: JSON, or a PNG with JSON in it.
+///
+/// # Errors
+/// What the file is instead, and what to do.
+pub fn read(bytes: &[u8]) -> Result<Card, NotACard> {
+    if bytes.len() > MAX_CARD_BYTES {
+        return Err(NotACard::TooLarge { bytes: bytes.len(), most: MAX_CARD_BYTES });
+    }
+    if png::is_png(bytes) {
+        return from_png(bytes);
+    }
+    let other = |what| Err(NotACard::Other { what });
+    match (Kind::of(bytes), bytes) {
+        (Some(Kind::Jpeg), _) => other(NotRead::Jpeg),
+        (Some(Kind::WebP), _) => other(NotRead::WebP),
+        (_, [b'G', b'I', b'F', b'8', ..]) => other(NotRead::Gif),
+        (_, [b'P', b'K', 3 | 5, 4 | 6, ..]) => other(NotRead::Archive),
+        _ => from_text(bytes),
+    }
+}
+
+fn from_text(bytes: &[u8]) -> Result<Card, NotACard> {
+    if bytes.len() > MAX_JSON_BYTES {
+        return Err(NotACard::TextTooLong { most: MAX_JSON_BYTES });
+    }
+    let mut salvages = Salvages::default();
+    let text = utf8(bytes, &mut salvages);
+    match text.trim_start().chars().next() {
+        None => Err(NotACard::Empty),
+        Some('{') => Card::of(json(&text).map_err(|what| NotACard::NotJson { what })?, salvages),
+        Some('[') => Err(NotACard::Other { what: NotRead::OtherJson }),
+        Some(_) => Err(NotACard::Other { what: NotRead::Other }),
+    }
+}
+
+/// The best chunk wins: `ccv3` before `chara`, and the first of several that can be read.
+fn from_png(png: &[u8]) -> Result<Card, NotACard> {
+    let mut salvages = Salvages::default();
+    let chunks: Vec<Chunk<'_>> = png::chunks(png).filter(Chunk::is_text).collect();
+    let mut failure = None;
+    for keyword in KEYWORDS {
+        let named = chunks.iter().filter(|chunk| chunk.keyword().as_deref() == Some(keyword));
+        for chunk in named.take(MAX_CANDIDATES) {
+            let mut inside = salvages.clone();
+            let card = from_chunk(chunk, &mut inside).and_then(|object| {
+                if !png::has_end(png) {
+                    inside.file(SalvageKind::CutOff);
+                }
+                Card::of(object, inside)
+            });
+            match card {
+                Ok(card) => {
+                    let is_asset = |chunk: &&Chunk<'_>| chunk.keyword().is_some_and(|keyword| keyword.starts_with(ASSET));
+                    let embedded_assets = chunks.iter().filter(is_asset).count();
+                    return Ok(Card { picture: Some(png::without_texts(png)), embedded_assets, ..card });
+                }
+                Err(error) => {
+                    salvages.file(SalvageKind::UnreadableChunk);
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+    }
+    let absent = if png::has_end(png) { NotACard::NoCharacter } else { NotACard::CutOff };
+    Err(failure.unwrap_or(absent))
+}
+
+fn from_chunk(chunk: &Chunk<'_>, salvages: &mut Salvages) -> Result<Map<String, Value>, NotACard> {
+    // base64 takes four characters for three bytes, and some more for line breaks.
+    let text = chunk.text(MAX_JSON_BYTES * 3 / 2).ok_or(NotACard::TextTooLong { most: MAX_JSON_BYTES })?;
+    let decoded = match decoded(&text, salvages) {
+        Some(decoded) => Cow::Owned(decoded),
+        None if text.trim_ascii_start().starts_with(b"{") => {
+            salvages.file(SalvageKind::PlainJson);
+            text
+        }
+        None if !chunk.is_whole => return Err(NotACard::CutOff),
+        None => return Err(NotACard::Unreadable { what: "it is not base64".to_owned() }),
+    };
+    if decoded.len() > MAX_JSON_BYTES {
+        return Err(NotACard::TextTooLong { most: MAX_JSON_BYTES });
+    }
+    if chunk.is_whole && !chunk.checksum_is_right {
+        salvages.file(SalvageKind::WrongChecksum);
+    }
+    let text = utf8(&decoded, salvages);
+    json(&text).map_err(|what| if chunk.is_whole { NotACard::Unreadable { what } } else { NotACard::CutOff })
+}
+
+fn decoded(text: &[u8], salvages: &mut Salvages) -> Option<Vec<u8>> {
+    if let Ok(decoded) = STANDARD.decode(text) {
+        return Some(decoded);
+    }
+    let plain = text.iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != 0).map(|byte| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => *other,
+    });
+    let decoded = LOOSE.decode(plain.collect::<Vec<u8>>()).ok()?;
+    salvages.file(SalvageKind::LooseBase64);
+    Some(decoded)
+}
+
+/// A text without its byte order mark. What is not UTF-8 is read as Latin-1, as texts in a PNG once were.
+fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
+    let without_mark = bytes.strip_prefix(b"\xef\xbb\xbf");
+    if without_mark.is_some() {
+        salvages.file(SalvageKind::ByteOrderMark);
+    }
+    let bytes = without_mark.unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            salvages.file(SalvageKind::NotUtf8);
+            Cow::Owned(bytes.iter().copied().map(char::from).collect())
+        }
+    }
+}
+
+/// The object in a text. JSON that is nested too deeply is refused by the parser.
+fn json(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text.trim_end_matches(['\0', ' ', '\n', '\r', '\t'])).map_err(|error| error.to_string())
+}

@@ -1,0 +1,80 @@
+//! Fuzz targets for cards and pictures: whatever they contain, they are refused in one line, or what is made of them is bounded and survives an export.
+
+use serde_json::json;
+
+use super::tests::{card_chunk, companion, full, small_png, text_chunk, zlib};
+use super::{Card, Choices, draft, picture, preview, read, write_json};
+use crate::domain::text;
+use crate::fuzzing::{is_bounded, is_plain_line};
+use crate::settings::companion::MAX_PERSONA_BYTES;
+
+pub(crate) fn cards() -> Vec<Vec<u8>> {
+    let first = json!({ "name": "Ann", "description": "{{char}} {{random:a,b}} <START>", "first_mes": "<!-- a -->{{user}}", "talkativeness": "0.1" });
+    let second = json!({ "spec": "chara_card_v2", "data": first, "character_book": null, "alternate_greetings": "x" });
+    let compressed = zlib(second.to_string().as_bytes());
+    vec![
+        full().to_string().into_bytes(),
+        first.to_string().into_bytes(),
+        second.to_string().into_bytes(),
+        small_png(&[card_chunk("ccv3", &full())], &[text_chunk("chara", b"!")]),
+        small_png(&[], &[text_chunk("chara", second.to_string().as_bytes())]),
+        small_png(&[(*b"zTXt", [b"chara\0\0", &compressed[..]].concat())], &[]),
+        small_png(&[(*b"iTXt", [b"ccv3\0\x01\0\0\0", &compressed[..]].concat())], &[]),
+    ]
+}
+
+pub(crate) fn card(bytes: &[u8]) {
+    let card = match read(bytes) {
+        Ok(card) => card,
+        Err(error) => {
+            assert!(is_bounded(&error.to_string(), 400) && is_plain_line(&error.to_string()), "{error}");
+            return;
+        }
+    };
+    for is_chosen in [false, true] {
+        let choices = Choices { name: None, system_prompt: is_chosen, post_history_instructions: is_chosen };
+        told(&card, &choices);
+        survives(&card, &choices);
+    }
+}
+
+fn told(card: &Card, choices: &Choices) {
+    let preview = preview(card, choices);
+    let file = draft(card, choices);
+    assert_eq!(file.persona.as_deref(), Some(&*preview.persona), "the preview shows another persona");
+    assert!(preview.persona.len() <= MAX_PERSONA_BYTES);
+    assert!(preview.parts.iter().all(|part| part.used <= part.bytes));
+    for shown in preview.greetings.iter().map(|greeting| &greeting.text).chain([&preview.persona]) {
+        assert_eq!(text::first_hidden(shown), None, "a person cannot see all of {shown:?}");
+    }
+    assert!(preview.unused.iter().flat_map(|unused| &unused.names).all(|name| is_plain_line(name) && is_bounded(name, 41)));
+}
+
+/// A draft is a companion without problems, and is the same after an export and an import.
+fn survives(card: &Card, choices: &Choices) {
+    let made = companion(draft(card, choices));
+    let written = write_json(Some(&card.original), &made);
+    let again = read(written.to_string().as_bytes()).expect("our own card");
+    assert_eq!(companion(draft(&again, choices)), made, "an export changes a companion");
+    assert_eq!(write_json(Some(&written), &made), written, "a second export changes the card");
+}
+
+pub(crate) fn pictures() -> Vec<Vec<u8>> {
+    let files: [&[u8]; 4] = [
+        include_bytes!("tests/pictures/baseline.jpg"),
+        include_bytes!("tests/pictures/progressive.jpg"),
+        include_bytes!("tests/pictures/lossy.webp"),
+        include_bytes!("tests/pictures/lossless.webp"),
+    ];
+    files.map(<[u8]>::to_vec).into_iter().chain([small_png(&[], &[]), small_png(&[card_chunk("chara", &full())], &[])]).collect()
+}
+
+pub(crate) fn check_picture(bytes: &[u8]) {
+    match picture::check(bytes) {
+        Ok(checked) => {
+            assert_eq!(Some(checked.kind), picture::Kind::of(bytes));
+            assert!((1..=picture::MAX_SIDE).contains(&checked.width) && (1..=picture::MAX_SIDE).contains(&checked.height));
+        }
+        Err(error) => assert!(is_bounded(&error.to_string(), 200) && is_plain_line(&error.to_string()), "{error}"),
+    }
+}

@@ -1,0 +1,194 @@
+//! Replaces the macros in the texts of cards, such as `{{char}}`, and leaves out what is not for a prompt.
+
+use std::collections::BTreeSet;
+
+use crate::domain::text;
+
+/// The longest text that is made of one field, in bytes.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+/// How deep macros may stand in each other.
+const MAX_DEPTH: usize = 16;
+/// How often a text is read.
+const MAX_ROUNDS: usize = 4;
+/// How many names of unknown macros are kept, and how long they are at most.
+const MAX_UNKNOWN: usize = 16;
+const MAX_UNKNOWN_CHARS: usize = 32;
+
+/// The people of a card.
+#[derive(Clone, Copy)]
+pub(super) struct People<'a> {
+    pub(super) character: &'a str,
+    pub(super) user: &'a str,
+}
+
+/// What was found in texts besides the macros that every program knows.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The names of macros that were left out, because only the program of the card's author has a value for them.
+    pub(super) unknown: BTreeSet<String>,
+    /// Comments that were left out.
+    pub(super) comments: usize,
+    /// Choices and dice, of which the first choice was taken.
+    pub(super) chances: usize,
+    /// Texts with characters that nobody sees. They were left out.
+    pub(super) hidden: usize,
+}
+
+/// A text of at most [`MAX_TEXT_BYTES`] with its macros replaced, without comments, `<START>` and characters that nobody sees.
+///
+/// What is left out may leave another macro behind, so the result is read again. It would be expanded once more when an exported card is imported.
+pub(super) fn expanded(source: &str, people: People<'_>, found: &mut Found) -> String {
+    let mut text = cleaned(source, found);
+    for _ in 0..MAX_ROUNDS {
+        let next = expanded_once(&text, people, found);
+        if next == text {
+            return text;
+        }
+        text = next;
+    }
+    while text.contains("{{") {
+        text = text.replace("{{", "{");
+    }
+    text
+}
+
+/// `<user>` stands for the user, except where it is a tag that `</user>` closes.
+fn expanded_once(source: &str, people: People<'_>, found: &mut Found) -> String {
+    let mut out = String::new();
+    let mut open = Vec::new();
+    let mut rest = source;
+    let mut may_have_comments = true;
+    let user_is_tag = contains(source, "</user>");
+    while let Some(first) = rest.chars().next() {
+        if out.len() > MAX_TEXT_BYTES {
+            out.truncate(text::first_bytes(&out, MAX_TEXT_BYTES).len());
+            break;
+        }
+        if rest.starts_with("{{") && !rest.starts_with("{{{") && open.len() < MAX_DEPTH {
+            open.push(out.len());
+            out.push_str("{{");
+            rest = &rest[2..];
+        } else if rest.starts_with("}}")
+            && let Some(begin) = open.pop()
+        {
+            let inner = out.split_off(begin);
+            let value = value(&inner[2..], people, found);
+            push(&mut out, &value, people);
+            rest = &rest[2..];
+        } else if may_have_comments && rest.starts_with("<!--") {
+            match rest.find("-->") {
+                Some(end) => {
+                    found.comments += 1;
+                    rest = &rest[end + 3..];
+                }
+                None => may_have_comments = false,
+            }
+        } else if let Some((tag, value)) = tag(rest, people, user_is_tag) {
+            push(&mut out, value, people);
+            rest = &rest[tag..];
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// The parts of a text between `<START>`s.
+pub(super) fn dialogues(text: &str) -> Vec<&str> {
+    const START: &str = "<start>";
+    let small = text.to_ascii_lowercase();
+    let mut begin = 0;
+    let mut parts = Vec::new();
+    for (at, _) in small.match_indices(START) {
+        parts.push(&text[begin..at]);
+        begin = at + START.len();
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// The length and the value of a tag at the beginning of a text.
+fn tag<'a>(text: &str, people: People<'a>, user_is_tag: bool) -> Option<(usize, &'a str)> {
+    let starts = |tag: &str| text.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag));
+    match () {
+        () if !text.starts_with('<') => None,
+        () if starts("<char>") => Some((6, people.character)),
+        () if starts("<bot>") => Some((5, people.character)),
+        () if starts("<user>") && !user_is_tag => Some((6, people.user)),
+        () if starts("<start>") => Some((7, "")),
+        () => None,
+    }
+}
+
+fn contains(text: &str, tag: &str) -> bool {
+    text.as_bytes().windows(tag.len()).any(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
+}
+
+/// The value of a macro, from what is between its braces.
+fn value(inner: &str, people: People<'_>, found: &mut Found) -> String {
+    let trimmed = inner.trim();
+    let small = trimmed.to_ascii_lowercase();
+    let (name, values) = trimmed.split_once(':').unwrap_or((trimmed, ""));
+    match (&*small, &*name.trim().to_ascii_lowercase()) {
+        ("char" | "bot", _) => people.character.to_owned(),
+        ("user", _) => people.user.to_owned(),
+        ("newline", _) => "\n".to_owned(),
+        // What a program would say itself in place of `{{original}}` stands in every prompt here.
+        ("original" | "trim" | "noop" | "", _) => String::new(),
+        (_, "comment" | "hidden_key") => {
+            found.comments += 1;
+            String::new()
+        }
+        (comment, _) if comment.starts_with("//") => {
+            found.comments += 1;
+            String::new()
+        }
+        (_, "random" | "pick") => {
+            found.chances += 1;
+            first_choice(values)
+        }
+        _ => {
+            if found.unknown.len() < MAX_UNKNOWN {
+                let name = name.split_whitespace().next().unwrap_or_default();
+                found.unknown.insert(text::one_line(name, MAX_UNKNOWN_CHARS));
+            }
+            String::new()
+        }
+    }
+}
+
+/// The first of `A,B,C`, where `\,` is a comma, or of `A::B::C`.
+fn first_choice(values: &str) -> String {
+    let values = values.trim_start_matches(':');
+    if let Some((first, _)) = values.split_once("::") {
+        return first.trim().to_owned();
+    }
+    let end = values.match_indices(',').map(|(at, _)| at).find(|at| !values[..*at].ends_with('\\'));
+    values[..end.unwrap_or(values.len())].replace("\\,", ",").trim().to_owned()
+}
+
+/// Adds a value. A sentence begins with a capital letter.
+fn push(out: &mut String, value: &str, people: People<'_>) {
+    let begins = || {
+        let plain = out.trim_end_matches(['*', '_', '"', '“']);
+        let words = out.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '"' | '“' | '”'));
+        plain.ends_with('\n') || words.is_empty() || words.ends_with(['.', '!', '?'])
+    };
+    let mut chars = value.chars();
+    match chars.next() {
+        Some(first) if value == people.user && begins() => {
+            out.extend(first.to_uppercase());
+            out.push_str(chars.as_str());
+        }
+        _ => out.push_str(value),
+    }
+}
+
+/// A text with plain line ends, without control characters and without those that nobody sees, which could say something else than what is shown.
+pub(super) fn cleaned(text: &str, found: &mut Found) -> String {
+    let plain = text.replace("\r\n", "\n").replace('\r', "\n");
+    let seen: String = text::seen(&plain).filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    found.hidden += usize::from(seen.len() < plain.len());
+    seen.trim().to_owned()
+}

@@ -1,0 +1,140 @@
+//! Makes a persona of the texts of a card. If they are too long, examples go first.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::card::Card;
+use super::macros::{Found, People, dialogues, expanded};
+use crate::domain::named::named;
+use crate::domain::text;
+use crate::settings::companion::MAX_PERSONA_BYTES;
+
+/// Who a card's user is: in a room, nobody in particular.
+pub(super) const USER_IN_PERSONA: &str = "whoever you talk to";
+/// Who a card's user is in a greeting, which everybody in the room reads.
+pub(super) const USER_IN_GREETING: &str = "everyone";
+/// Between two dialogues.
+const BETWEEN: &str = "\n---\n";
+/// Between two parts.
+const GAP: &str = "\n\n";
+const CUT: &str = "…";
+
+/// What a person chooses before a card becomes a companion.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Choices {
+    /// Another name than the card's.
+    pub name: Option<String>,
+    /// Whether the card's system prompt is a part of the persona.
+    pub system_prompt: bool,
+    /// Whether the card's instructions for after the conversation are a part of the persona.
+    pub post_history_instructions: bool,
+}
+
+named! {
+    /// The parts of a persona, in their order.
+    #[derive(JsonSchema)]
+    pub enum Part {
+        Description = "description",
+        Personality = "personality",
+        Scenario = "scenario",
+        Examples = "mes_example",
+        SystemPrompt = "system_prompt",
+        PostHistoryInstructions = "post_history_instructions",
+    }
+}
+
+/// How much of a part is in the persona.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PartUse {
+    pub part: Part,
+    /// Its length, in bytes.
+    pub bytes: usize,
+    /// What of it is in the persona, in bytes: all, less because the persona would be too long, or none.
+    pub used: usize,
+}
+
+pub(super) struct Persona {
+    pub(super) text: String,
+    pub(super) parts: Vec<PartUse>,
+}
+
+/// A part with the words before it.
+struct Section {
+    part: Part,
+    heading: String,
+    text: String,
+    bytes: usize,
+}
+
+impl Section {
+    fn new(part: Part, heading: String, text: String) -> Self {
+        Self { part, heading, bytes: text.len(), text }
+    }
+
+    /// What it takes in the persona.
+    fn cost(&self) -> usize {
+        if self.text.is_empty() { 0 } else { self.heading.len() + self.text.len() + GAP.len() }
+    }
+
+    /// Takes less by so many bytes, if it can. Words stay whole. Returns what is still too much.
+    fn shorten(&mut self, over: usize) -> usize {
+        let before = self.cost();
+        let room = self.text.len().saturating_sub(over + CUT.len());
+        let begin = text::first_bytes(&self.text, room);
+        let begin = begin.rfind(char::is_whitespace).map_or(begin, |end| &begin[..end]).trim_end();
+        self.text = if begin.is_empty() { String::new() } else { [begin, CUT].concat() };
+        over.saturating_sub(before - self.cost())
+    }
+}
+
+pub(super) fn persona(card: &Card, name: &str, choices: &Choices, found: &mut Found) -> Persona {
+    let people = People { character: name, user: USER_IN_PERSONA };
+    let mut section = |part, heading: String, text: &str, is_chosen: bool| {
+        let text = if is_chosen { expanded(text, people, found) } else { String::new() };
+        Section::new(part, heading, text)
+    };
+    let mut sections = [
+        section(Part::Description, String::new(), &card.description, true),
+        section(Part::Personality, "Personality: ".to_owned(), &card.personality, true),
+        section(Part::Scenario, "Scenario: ".to_owned(), &card.scenario, true),
+        section(Part::SystemPrompt, String::new(), &card.system_prompt, choices.system_prompt),
+        section(Part::PostHistoryInstructions, String::new(), &card.post_history_instructions, choices.post_history_instructions),
+    ];
+    let examples: Vec<String> =
+        dialogues(&card.mes_example).into_iter().map(|dialogue| expanded(dialogue, people, found)).collect();
+    let examples: Vec<&str> = examples.iter().map(|example| &**example).filter(|example| !example.is_empty()).collect();
+
+    let mut over = sections.iter().map(Section::cost).sum::<usize>().saturating_sub(MAX_PERSONA_BYTES);
+    for part in [2, 1, 4, 3, 0] {
+        if over > 0 {
+            over = sections[part].shorten(over);
+        }
+    }
+    let heading = format!("How {name} talks, for example:\n");
+    let room = MAX_PERSONA_BYTES.saturating_sub(sections.iter().map(Section::cost).sum::<usize>() + heading.len() + GAP.len());
+    let mut taken = Section::new(Part::Examples, heading, fitting(&examples, room));
+    taken.bytes = examples.join(BETWEEN).len();
+
+    let [description, personality, scenario, system_prompt, post_history_instructions] = sections;
+    let sections = [description, personality, scenario, taken, system_prompt, post_history_instructions];
+    let parts = sections.iter().filter(|section| section.bytes > 0);
+    let parts = parts.map(|section| PartUse { part: section.part, bytes: section.bytes, used: section.text.len() }).collect();
+    let texts: Vec<String> =
+        sections.iter().filter(|section| !section.text.is_empty()).map(|s| s.heading.clone() + &s.text).collect();
+    Persona { text: texts.join(GAP), parts }
+}
+
+/// The first of some dialogues that fit.
+fn fitting(examples: &[&str], room: usize) -> String {
+    let mut taken = String::new();
+    for example in examples {
+        let between = if taken.is_empty() { "" } else { BETWEEN };
+        if taken.len() + between.len() + example.len() > room {
+            break;
+        }
+        taken.push_str(between);
+        taken.push_str(example);
+    }
+    taken
+}

@@ -1,0 +1,132 @@
+//! Checks that bytes are one whole picture, of a kind that browsers show, and not larger than it should be.
+
+use std::io::Cursor;
+
+use image_webp::WebPDecoder;
+use schemars::JsonSchema;
+use serde::Serialize;
+use thiserror::Error;
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::options::DecoderOptions;
+
+use super::png;
+use crate::domain::named::named;
+
+/// The largest picture, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+/// The longest side, in pixels.
+pub const MAX_SIDE: u32 = 4_096;
+/// The most pixels. Decoding takes up to 16 bytes for each, and all of it is released before [`check`] returns.
+pub const MAX_PIXELS: u64 = 8 << 20;
+/// The most scans of a JPEG. Progressive ones have about ten.
+const MAX_SCANS: usize = 100;
+
+named! {
+    /// The formats of pictures.
+    #[derive(JsonSchema)]
+    pub enum Kind {
+        Png = "png",
+        Jpeg = "jpeg",
+        WebP = "webp",
+    }
+}
+
+impl Kind {
+    /// What its first bytes say.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            _ if png::is_png(bytes) => Some(Self::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
+            _ => None,
+        }
+    }
+
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::WebP => "image/webp",
+        }
+    }
+}
+
+/// A picture that was decoded to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Picture {
+    pub kind: Kind,
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
+}
+
+/// Why bytes are no picture for a companion. The page words it by `code` and the values.
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, JsonSchema)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum NotAPicture {
+    #[error("the picture has {bytes} bytes, at most {most} are allowed: make it smaller, or save it as JPEG or WebP")]
+    TooLarge { bytes: usize, most: usize },
+    #[error("this is not a picture: give a PNG, a JPEG or a WebP")]
+    Unknown,
+    #[error(
+        "the picture has {width} × {height} pixels: at most {MAX_SIDE} on a side and {MAX_PIXELS} in all are allowed; make it smaller"
+    )]
+    TooManyPixels { width: u32, height: u32 },
+    #[error("the picture ({kind}) is damaged or not whole: save it again")]
+    Damaged { kind: Kind },
+}
+
+/// Decodes a picture to its end. Of an animation, the first frame is decoded.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(bytes: &[u8]) -> Result<Picture, NotAPicture> {
+    if bytes.len() > MAX_BYTES {
+        return Err(NotAPicture::TooLarge { bytes: bytes.len(), most: MAX_BYTES });
+    }
+    let kind = Kind::of(bytes).ok_or(NotAPicture::Unknown)?;
+    let damaged = || NotAPicture::Damaged { kind };
+    let picture = |(width, height): (u32, u32)| match (width, height) {
+        (0, _) | (_, 0) => Err(damaged()),
+        _ if width.max(height) > MAX_SIDE || u64::from(width) * u64::from(height) > MAX_PIXELS => {
+            Err(NotAPicture::TooManyPixels { width, height })
+        }
+        _ => Ok(Picture { kind, width, height }),
+    };
+    match kind {
+        Kind::Png => {
+            let picture = picture(png::size(bytes).ok_or_else(damaged)?)?;
+            png::is_intact(bytes).then_some(picture).ok_or_else(damaged)
+        }
+        Kind::Jpeg => {
+            let options = DecoderOptions::new_safe().set_strict_mode(true).set_max_width(usize::MAX).set_max_height(usize::MAX);
+            let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+            decoder.decode_headers().map_err(|_| damaged())?;
+            let info = decoder.info().ok_or_else(damaged)?;
+            let picture = picture((info.width.into(), info.height.into()))?;
+            (has_end_after_scans(bytes) && decoder.decode().is_ok()).then_some(picture).ok_or_else(damaged)
+        }
+        Kind::WebP => {
+            // The decoder takes what is cut off in its last chunk as well.
+            let length = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+            if usize::try_from(length).is_ok_and(|length| length > bytes.len() - 8) {
+                return Err(damaged());
+            }
+            let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(|_| damaged())?;
+            let picture = picture(decoder.dimensions())?;
+            decoder.set_memory_limit(MAX_BYTES);
+            let mut pixels = vec![0; decoder.output_buffer_size().ok_or_else(damaged)?];
+            decoder.read_image(&mut pixels).map(|()| picture).map_err(|_| damaged())
+        }
+    }
+}
+
+/// Whether a JPEG ends after its last scan, and has no more of them than pictures need. The decoder takes what lacks its end as well, and decodes any
+/// number of scans, each of which may be a few bytes for all pixels.
+fn has_end_after_scans(jpeg: &[u8]) -> bool {
+    let is = |marker: u8| move |bytes: &[u8]| bytes == [0xff, marker];
+    let (scan, end) = (jpeg.windows(2).rposition(is(0xda)), jpeg.windows(2).rposition(is(0xd9)));
+    end > scan && jpeg.windows(2).filter(|bytes| is(0xda)(bytes)).count() <= MAX_SCANS
+}

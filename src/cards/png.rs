@@ -1,0 +1,255 @@
+//! The chunks of a PNG: read also where it is damaged, checked as a picture, and written with other texts.
+//!
+//! The format is described by <https://www.w3.org/TR/png-3/>.
+
+use std::borrow::Cow;
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+const TEXTS: [&[u8; 4]; 3] = [b"tEXt", b"zTXt", b"iTXt"];
+
+pub(super) fn is_png(bytes: &[u8]) -> bool {
+    bytes.starts_with(SIGNATURE)
+}
+
+/// One chunk of a PNG.
+#[derive(Clone, Copy)]
+pub(super) struct Chunk<'a> {
+    pub(super) kind: [u8; 4],
+    pub(super) data: &'a [u8],
+    /// Whether the file goes on to the end of the chunk.
+    pub(super) is_whole: bool,
+    pub(super) checksum_is_right: bool,
+    /// From its length to its checksum.
+    all: &'a [u8],
+}
+
+/// The chunks of a PNG up to its end, or to where it is cut off.
+pub(super) fn chunks(png: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
+    let mut rest = png.strip_prefix(SIGNATURE).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let (kind, after) = after.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+        let data = &after[..length.min(after.len())];
+        let checksum = after.get(length..).and_then(|after| after.first_chunk::<4>());
+        let is_right = |checksum: &[u8; 4]| {
+            let mut hasher = crc32fast::Hasher::new();
+            hasher.update(kind);
+            hasher.update(data);
+            hasher.finalize() == u32::from_be_bytes(*checksum)
+        };
+        let all = &rest[..rest.len().min(length.saturating_add(12))];
+        rest = if kind == b"IEND" { &[] } else { &rest[all.len()..] };
+        Some(Chunk { kind: *kind, data, is_whole: checksum.is_some(), checksum_is_right: checksum.is_some_and(is_right), all })
+    })
+}
+
+/// Whether a PNG has its last chunk.
+pub(super) fn has_end(png: &[u8]) -> bool {
+    chunks(png).any(|chunk| &chunk.kind == b"IEND")
+}
+
+impl<'a> Chunk<'a> {
+    pub(super) fn is_text(&self) -> bool {
+        TEXTS.contains(&&self.kind)
+    }
+
+    /// The keyword of a text chunk, in small letters.
+    pub(super) fn keyword(&self) -> Option<String> {
+        let end = self.data.iter().take(80).position(|byte| *byte == 0)?;
+        self.is_text().then(|| String::from_utf8_lossy(&self.data[..end]).to_ascii_lowercase())
+    }
+
+    /// The text of a text chunk, of at most so many bytes. `None`: it cannot be decompressed, or is longer.
+    pub(super) fn text(&self, most: usize) -> Option<Cow<'a, [u8]>> {
+        let after_nul = |bytes: &'a [u8]| bytes.iter().position(|byte| *byte == 0).map(|nul| &bytes[nul + 1..]);
+        let value = after_nul(self.data)?;
+        let (text, is_compressed) = match &self.kind {
+            b"tEXt" => (value, false),
+            b"zTXt" => (value.get(1..)?, true),
+            _ => (after_nul(after_nul(value.get(2..)?)?)?, value.first() == Some(&1)),
+        };
+        match is_compressed {
+            true => inflated(text, most).map(Cow::Owned),
+            false => (text.len() <= most).then_some(Cow::Borrowed(text)),
+        }
+    }
+}
+
+/// What a zlib stream has in it, as far as it can be read. `None`: more than `most` bytes.
+fn inflated(compressed: &[u8], most: usize) -> Option<Vec<u8>> {
+    let mut stream = Decompress::new(true);
+    let mut text = Vec::with_capacity(compressed.len().saturating_mul(4).clamp(64, most));
+    loop {
+        let (before_in, before_out) = (stream.total_in(), text.len());
+        let consumed = usize::try_from(before_in).unwrap_or(usize::MAX).min(compressed.len());
+        let status = stream.decompress_vec(&compressed[consumed..], &mut text, FlushDecompress::None);
+        match status {
+            Ok(Status::Ok | Status::BufError) if text.len() == text.capacity() => {
+                if text.len() >= most {
+                    return None;
+                }
+                text.reserve_exact(text.len().max(64).min(most - text.len()));
+            }
+            Ok(Status::Ok) if stream.total_in() > before_in || text.len() > before_out => {}
+            _ => return (text.len() <= most).then_some(text),
+        }
+    }
+}
+
+/// A PNG without its texts and without what follows its end.
+pub(super) fn without_texts(png: &[u8]) -> Vec<u8> {
+    let kept = chunks(png).filter(|chunk| !chunk.is_text()).flat_map(|chunk| chunk.all);
+    SIGNATURE.iter().chain(kept).copied().collect()
+}
+
+/// A PNG with these texts before its pixels, where every program looks, instead of those that have the same keywords.
+pub(super) fn with_texts(png: &[u8], texts: &[(&str, &[u8])]) -> Vec<u8> {
+    let is_replaced = |chunk: &Chunk<'_>| chunk.keyword().is_some_and(|keyword| texts.iter().any(|(other, _)| *other == keyword));
+    let mut written = SIGNATURE.to_vec();
+    let mut left = Some(texts);
+    for chunk in chunks(png).filter(|chunk| !is_replaced(chunk)) {
+        if matches!(&chunk.kind, b"IDAT" | b"IEND") {
+            for (keyword, text) in left.take().unwrap_or_default() {
+                put(&mut written, b"tEXt", &[keyword.as_bytes(), b"\0", text].concat());
+            }
+        }
+        written.extend_from_slice(chunk.all);
+    }
+    written
+}
+
+pub(super) fn put(png: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
+    let begin = png.len() + 4;
+    png.extend(u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
+    png.extend_from_slice(kind);
+    png.extend_from_slice(data);
+    png.extend(crc32fast::hash(&png[begin..]).to_be_bytes());
+}
+
+/// Width and height as its header says. `None`: it has no header.
+pub(super) fn size(png: &[u8]) -> Option<(u32, u32)> {
+    let header = chunks(png).next().filter(|chunk| &chunk.kind == b"IHDR")?;
+    let (width, rest) = header.data.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*width), u32::from_be_bytes(*rest.first_chunk::<4>()?)))
+}
+
+/// Whether every critical chunk is whole and in its place, and there are as many pixels as the header says. Its pixels are decompressed in pieces,
+/// so that its size in memory does not matter.
+pub(super) fn is_intact(png: &[u8]) -> bool {
+    let mut all = chunks(png).peekable();
+    let Some(header) = all.next() else { return false };
+    let Some((width, height)) = size(png) else { return false };
+    let Ok([depth, colour, 0, 0, interlaced @ 0..=1]) = <[u8; 5]>::try_from(header.data.get(8..).unwrap_or_default()) else {
+        return false;
+    };
+    let channels = match (colour, depth) {
+        (0, 1 | 2 | 4 | 8 | 16) | (3, 1 | 2 | 4 | 8) => 1,
+        (2, 8 | 16) => 3,
+        (4, 8 | 16) => 2,
+        (6, 8 | 16) => 4,
+        _ => return false,
+    };
+    let mut rows = Rows::new(width, height, channels * u64::from(depth), interlaced == 1);
+    let mut stream = Decompress::new(true);
+    let (mut has_palette, mut pixels_are_done) = (false, false);
+    let is_sound = |chunk: &Chunk<'_>| chunk.is_whole && chunk.checksum_is_right;
+    if !is_sound(&header) {
+        return false;
+    }
+    while let Some(chunk) = all.next() {
+        let is_critical = !chunk.kind[0] & 0x20 != 0;
+        if !chunk.is_whole || is_critical && !chunk.checksum_is_right {
+            return false;
+        }
+        match &chunk.kind {
+            b"PLTE" if chunk.data.len() % 3 == 0 && (3..=768).contains(&chunk.data.len()) => has_palette = true,
+            b"IDAT" if !pixels_are_done && (has_palette || colour != 3) => {
+                if !rows.take(&mut stream, chunk.data) {
+                    return false;
+                }
+                pixels_are_done = all.peek().is_none_or(|next| &next.kind != b"IDAT");
+            }
+            b"IEND" => return pixels_are_done && rows.are_complete(),
+            _ if is_critical => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The rows of pixels that are still to come.
+struct Rows {
+    /// Of each pass over the picture: the bytes of a row with the byte of its filter, and the rows that have not begun.
+    passes: Vec<(u64, u64)>,
+    /// The bytes that the row still lacks.
+    lacking: u64,
+    has_ended: bool,
+}
+
+impl Rows {
+    fn new(width: u32, height: u32, bits: u64, is_interlaced: bool) -> Self {
+        // Where each pass of Adam7 begins, and its steps: x, y, step in x, step in y.
+        const ADAM7: [[u32; 4]; 7] =
+            [[0, 0, 8, 8], [4, 0, 8, 8], [0, 4, 4, 8], [2, 0, 4, 4], [0, 2, 2, 4], [1, 0, 2, 2], [0, 1, 1, 2]];
+        const WHOLE: [[u32; 4]; 1] = [[0, 0, 1, 1]];
+        let passes: &[[u32; 4]] = if is_interlaced { &ADAM7 } else { &WHOLE };
+        let passes = passes.iter().rev().filter_map(|[x, y, step_x, step_y]| {
+            let columns = width.saturating_sub(*x).div_ceil(*step_x);
+            let rows = height.saturating_sub(*y).div_ceil(*step_y);
+            (columns > 0 && rows > 0).then(|| (1 + (u64::from(columns) * bits).div_ceil(8), u64::from(rows)))
+        });
+        Self { passes: passes.collect(), lacking: 0, has_ended: false }
+    }
+
+    /// Takes the next piece of compressed pixels. Returns whether it can be right.
+    fn take(&mut self, stream: &mut Decompress, mut compressed: &[u8]) -> bool {
+        let mut buffer = [0; 16 << 10];
+        while !self.has_ended {
+            let (before_in, before_out) = (stream.total_in(), stream.total_out());
+            let Ok(status) = stream.decompress(compressed, &mut buffer, FlushDecompress::None) else { return false };
+            let taken = usize::try_from(stream.total_in() - before_in).unwrap_or(compressed.len());
+            let given = usize::try_from(stream.total_out() - before_out).unwrap_or(buffer.len());
+            compressed = &compressed[taken..];
+            if !self.count(&buffer[..given]) {
+                return false;
+            }
+            self.has_ended |= status == Status::StreamEnd;
+            if taken == 0 && given == 0 {
+                break;
+            }
+        }
+        true
+    }
+
+    fn count(&mut self, mut pixels: &[u8]) -> bool {
+        while let Some(&first) = pixels.first() {
+            if self.lacking == 0 {
+                let Some((row, rows)) = self.passes.last_mut() else {
+                    // Like browsers, we do not mind more than there should be, and leave it alone.
+                    self.has_ended = true;
+                    return true;
+                };
+                self.lacking = *row;
+                *rows -= 1;
+                if *rows == 0 {
+                    self.passes.pop();
+                }
+                // The filter of the row.
+                if first > 4 {
+                    return false;
+                }
+            }
+            let taken = usize::try_from(self.lacking).unwrap_or(usize::MAX).min(pixels.len());
+            self.lacking -= u64::try_from(taken).unwrap_or_default();
+            pixels = &pixels[taken..];
+        }
+        true
+    }
+
+    fn are_complete(&self) -> bool {
+        self.has_ended && self.lacking == 0 && self.passes.is_empty()
+    }
+}

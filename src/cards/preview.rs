@@ -1,0 +1,273 @@
+//! Says what a companion gets from a card, what it does not get, and why, before a stranger's text becomes a persona.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::card::{Card, Form, OURS, READ_KEYS, TALKATIVENESS, proper_name};
+use super::macros::{Found, People, cleaned, expanded};
+use super::persona::{Choices, PartUse, Persona, USER_IN_GREETING, USER_IN_PERSONA, persona};
+use super::picture::{self, NotAPicture, Picture};
+use super::salvage::{Salvage, SalvageKind};
+use crate::domain::named::named;
+use crate::domain::policy::interjection::Interjection;
+use crate::domain::text;
+use crate::settings::companion::{CompanionFile, MAX_ALIASES};
+
+/// The greetings that are offered.
+const MAX_GREETINGS: usize = 64;
+/// The longest greeting, in bytes. Of a longer one the beginning is offered.
+const MAX_GREETING_BYTES: usize = 16 << 10;
+/// How many names of keys are told, and how long they are at most.
+const MAX_NAMES: usize = 16;
+const MAX_NAME_CHARS: usize = 40;
+
+/// What a companion gets from a card, and what it does not.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Preview {
+    pub form: Form,
+    /// Empty if the card has none: then somebody must choose it ([`Choices::name`]).
+    pub name: String,
+    pub aliases: Vec<String>,
+    pub persona: String,
+    /// How much of each part of the card the persona has.
+    pub parts: Vec<PartUse>,
+    pub tone: Option<String>,
+    pub chattiness: Option<String>,
+    pub interjection: Option<Interjection>,
+    /// Instructions of the card's author to the model. They are in the persona only if [`Choices`] say so.
+    pub system_prompt: Option<String>,
+    pub post_history_instructions: Option<String>,
+    /// For people who choose a card. In no prompt.
+    pub creator_notes: Option<String>,
+    /// What may be the first word in a room.
+    pub greetings: Vec<Greeting>,
+    pub picture: PictureUse,
+    pub unused: Vec<Unused>,
+    pub salvaged: Vec<Salvage>,
+}
+
+named! {
+    /// Where a greeting stands in its card.
+    #[derive(JsonSchema)]
+    pub enum GreetingKind {
+        First = "first_mes",
+        Alternate = "alternate_greetings",
+        /// For rooms with several companions.
+        GroupOnly = "group_only_greetings",
+    }
+}
+
+/// A greeting, with its macros replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Greeting {
+    pub kind: GreetingKind,
+    pub text: String,
+}
+
+/// What becomes of the PNG around a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum PictureUse {
+    /// The card is JSON alone.
+    None,
+    Used {
+        picture: Picture,
+    },
+    NotUsed {
+        why: NotAPicture,
+    },
+}
+
+named! {
+    /// What of a card is not used.
+    #[derive(JsonSchema)]
+    pub enum UnusedKind {
+        CreatorNotes = "creator_notes",
+        CharacterBook = "character_book",
+        /// Pictures, sounds and the like beside the card's own picture.
+        Assets = "assets",
+        /// Tags, author and version.
+        AboutTheCard = "about_the_card",
+        Extensions = "extensions",
+        OtherFields = "other_fields",
+        Greetings = "greetings",
+        Macros = "macros",
+        Comments = "comments",
+        HiddenCharacters = "hidden_characters",
+    }
+}
+
+named! {
+    /// Why it is not used.
+    #[derive(JsonSchema)]
+    pub enum Reason {
+        /// It is for people, not for models.
+        ForPeople = "for_people",
+        /// It is kept for an export: companions have no lore yet.
+        NoLore = "no_lore",
+        /// Addresses in a card are never fetched.
+        NeverFetched = "never_fetched",
+        /// It is in the card, and companions have one picture.
+        OnePicture = "one_picture",
+        /// It is in the PNG beside the card, and is not kept either.
+        NotKept = "not_kept",
+        /// It is for the program that wrote it, and is kept for an export.
+        OtherPrograms = "other_programs",
+        TooMany = "too_many",
+        TooLong = "too_long",
+        /// Only the program of the card's author has a value for it.
+        NoValue = "no_value",
+        /// Of a choice by chance, the first is taken.
+        FirstChoice = "first_choice",
+        /// Nobody could see it.
+        Hidden = "hidden",
+    }
+}
+
+/// Something that is not used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unused {
+    pub what: UnusedKind,
+    pub why: Reason,
+    pub count: usize,
+    /// The names of keys or macros, in one line each and not all of many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+/// What [`draft`] makes of a card with these choices.
+pub fn preview(card: &Card, choices: &Choices) -> Preview {
+    let mut found = Found::default();
+    let (file, Persona { text: persona, parts }) = made(card, choices, &mut found);
+    let name = file.name.as_deref().unwrap_or_default();
+    let mut shown = |text: &str| {
+        let people = People { character: called(name), user: USER_IN_PERSONA };
+        Some(expanded(text, people, &mut found)).filter(|text| !text.is_empty())
+    };
+    let (system_prompt, post_history_instructions) = (shown(&card.system_prompt), shown(&card.post_history_instructions));
+    let (greetings, left_out) = greetings(card, called(name), &mut found);
+    let creator_notes = Some(cleaned(text::first_bytes(&card.creator_notes, MAX_GREETING_BYTES), &mut Found::default()));
+    let mut salvaged = card.salvages.clone();
+    (0..found.hidden).for_each(|_| salvaged.file(SalvageKind::HiddenCharacters));
+    Preview {
+        form: card.form,
+        name: name.to_owned(),
+        aliases: file.aliases.iter().flatten().map(ToString::to_string).collect(),
+        persona,
+        parts,
+        tone: file.tone.as_deref().map(str::to_owned),
+        chattiness: file.chattiness.as_deref().map(str::to_owned),
+        interjection: file.interjection,
+        system_prompt,
+        post_history_instructions,
+        creator_notes: creator_notes.filter(|notes| !notes.is_empty()),
+        greetings,
+        picture: match card.picture.as_deref().map(picture::check) {
+            None => PictureUse::None,
+            Some(Ok(picture)) => PictureUse::Used { picture },
+            Some(Err(why)) => PictureUse::NotUsed { why },
+        },
+        unused: unused(card, left_out, &found),
+        salvaged: salvaged.list(),
+    }
+}
+
+/// The companion that a card makes, with the keys of a companion's file. What the card does not say is left to the defaults. A card without a name
+/// gives none.
+pub fn draft(card: &Card, choices: &Choices) -> CompanionFile {
+    made(card, choices, &mut Found::default()).0
+}
+
+fn made(card: &Card, choices: &Choices, found: &mut Found) -> (CompanionFile, Persona) {
+    let name = choices.name.as_deref().map(proper_name).filter(|name| !name.is_empty()).unwrap_or_else(|| card.shown_name());
+    let persona = persona(card, called(&name), choices, found);
+    let mut known = BTreeSet::from([name.clone()]);
+    let others = std::iter::once(proper_name(&card.name)).chain(card.traits.aliases.iter().cloned());
+    let aliases = others.filter(|alias| !alias.is_empty() && known.insert(alias.clone())).take(MAX_ALIASES);
+    let mut words = |text: &Option<String>| {
+        let text = text.as_deref().map(|text| cleaned(text, found))?;
+        (!text.is_empty()).then(|| text.into())
+    };
+    let file = CompanionFile {
+        aliases: Some(aliases.map(Into::into).collect()),
+        persona: Some(persona.text.as_str().into()),
+        chattiness: words(&card.traits.chattiness),
+        tone: words(&card.traits.tone),
+        interjection: card.traits.interjection,
+        name: (!name.is_empty()).then(|| name.into()),
+        ..CompanionFile::default()
+    };
+    (file, persona)
+}
+
+/// What a character is called in its own texts.
+pub(super) fn called(name: &str) -> &str {
+    if name.is_empty() { "the character" } else { name }
+}
+
+/// The greetings, and how many are too many and too long.
+fn greetings(card: &Card, name: &str, found: &mut Found) -> (Vec<Greeting>, [usize; 2]) {
+    let people = People { character: name, user: USER_IN_GREETING };
+    let first = std::iter::once((GreetingKind::First, &card.first_mes));
+    let others = card.alternate_greetings.iter().map(|text| (GreetingKind::Alternate, text));
+    let group = card.group_only_greetings.iter().map(|text| (GreetingKind::GroupOnly, text));
+    let all: Vec<_> = first.chain(others).chain(group).filter(|(_, text)| !text.trim().is_empty()).collect();
+    let mut too_long = 0;
+    let offered = all.iter().take(MAX_GREETINGS).map(|(kind, text)| {
+        let mut text = expanded(text, people, found);
+        if text.len() > MAX_GREETING_BYTES {
+            too_long += 1;
+            text = [text::first_bytes(&text, MAX_GREETING_BYTES - 3), "…"].concat();
+        }
+        Greeting { kind: *kind, text }
+    });
+    let offered = offered.filter(|greeting| !greeting.text.is_empty()).collect();
+    (offered, [all.len().saturating_sub(MAX_GREETINGS), too_long])
+}
+
+fn unused(card: &Card, [too_many, too_long]: [usize; 2], found: &Found) -> Vec<Unused> {
+    let empty = Map::new();
+    let top = card.original.as_object().unwrap_or(&empty);
+    let data = top.get("data").and_then(Value::as_object);
+    let extensions = data.unwrap_or(top).get("extensions").and_then(Value::as_object);
+    let is_used = |key: &str| key == OURS || key == TALKATIVENESS && card.traits.interjection.is_some();
+    let extensions = extensions.into_iter().flat_map(Map::keys).filter(|key| !is_used(key));
+    let is_other =
+        |key: &&String| !READ_KEYS.contains(&key.as_str()) && !["spec", "spec_version", "data", "assets"].contains(&key.as_str());
+    let others = data.into_iter().chain([top]).flat_map(Map::keys).filter(is_other);
+    let assets = data.unwrap_or(top).get("assets").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let address = |asset: &Value| asset.get("uri").and_then(Value::as_str).unwrap_or_default().trim().to_ascii_lowercase();
+    // `ccdefault:` is the PNG itself.
+    let assets: Vec<String> = assets.iter().map(address).filter(|uri| !uri.starts_with("ccdefault:")).collect();
+    let remote = assets.iter().filter(|uri| uri.contains("://") && !uri.starts_with("embeded:")).count();
+    let about = [!card.tags.is_empty(), !card.creator.is_empty(), !card.character_version.is_empty()];
+
+    let counted = |what, why, count: usize| Unused { what, why, count, names: Vec::new() };
+    let mut all = vec![
+        counted(UnusedKind::CreatorNotes, Reason::ForPeople, usize::from(!card.creator_notes.trim().is_empty())),
+        counted(UnusedKind::CharacterBook, Reason::NoLore, card.book_entries.map_or(0, |entries| entries.max(1))),
+        counted(UnusedKind::Assets, Reason::NeverFetched, remote),
+        counted(UnusedKind::Assets, Reason::OnePicture, assets.len() - remote),
+        counted(UnusedKind::Assets, Reason::NotKept, card.embedded_assets),
+        counted(UnusedKind::AboutTheCard, Reason::ForPeople, about.into_iter().filter(|is_there| *is_there).count()),
+        with_names(UnusedKind::Extensions, Reason::OtherPrograms, extensions),
+        with_names(UnusedKind::OtherFields, Reason::OtherPrograms, others),
+        counted(UnusedKind::Greetings, Reason::TooMany, too_many),
+        counted(UnusedKind::Greetings, Reason::TooLong, too_long),
+        with_names(UnusedKind::Macros, Reason::NoValue, found.unknown.iter()),
+        counted(UnusedKind::Macros, Reason::FirstChoice, found.chances),
+        counted(UnusedKind::Comments, Reason::ForPeople, found.comments),
+        counted(UnusedKind::HiddenCharacters, Reason::Hidden, found.hidden),
+    ];
+    all.retain(|unused| unused.count > 0);
+    all
+}
+
+fn with_names<'a>(what: UnusedKind, why: Reason, names: impl Iterator<Item = &'a String>) -> Unused {
+    let names: BTreeSet<&String> = names.collect();
+    let told = names.iter().take(MAX_NAMES).map(|name| text::one_line(name, MAX_NAME_CHARS));
+    Unused { what, why, count: names.len(), names: told.collect() }
+}
