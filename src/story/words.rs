@@ -172,7 +172,7 @@ pub(crate) fn listed(names: &[String], language: Language) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),
-        [most @ .., last] => language.say("base.and", &[("before", &most.join(", ")), ("last", last)]),
+        [most @ .., last] => language.say("why.and", &[("before", &most.join(", ")), ("last", last)]),
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Ledger {
     sent_again: usize,
     readings: usize,
     pub forgotten: usize,
+    /// How many rooms were made to be deleted. Each has a name of its own, because a deleted one keeps it for ten seconds.
+    pub rooms: usize,
     pub faults: Faults,
 }
 

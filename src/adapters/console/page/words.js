@@ -17,7 +17,7 @@ export const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 export const spaced = code => String(code ?? '').replaceAll('_', ' ');
 const coded = (section, code) => (has(section + code) ? t(section + code) : spaced(code));
 
-export const verdict = code => (has(`verdicts.${code}`) ? `verdicts.${code}` : 'verdicts.other');
+export const verdict = code => (has(`verdicts.${code}`) ? `verdicts.${code}` : 'verdicts.unknown');
 export const missing = code => coded('missing.', code);
 export const trigger = code => coded('triggers.', code);
 export const reason = code => coded('reasons.', code);
