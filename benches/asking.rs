@@ -78,7 +78,7 @@ async fn main() -> anyhow::Result<()> {
             (context.clone(), backend::backend(context, store), reports)
         };
         let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
-        load_rooms(&context, &[]).await?;
+        load_rooms(&context, &[], false).await?;
         root.cast(RootMessage::WakePending)?;
         let (mut took, mut late) = (Vec::new(), 0);
         for number in 0..rooms {

@@ -128,7 +128,7 @@ impl World {
         folder: Option<tempfile::TempDir>,
     ) -> anyhow::Result<Self> {
         let (root, _) = Actor::spawn(None, Root, context.clone()).await?;
-        load_rooms(&context, &[]).await?;
+        load_rooms(&context, &[], false).await?;
         root.cast(RootMessage::WakePending)?;
         for (id, guild) in BUSY {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] }))?;

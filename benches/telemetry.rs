@@ -153,7 +153,7 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let store = Arc::new(MemoryStore::new());
     let context = context(store.clone(), recorder)?;
     let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
-    load_rooms(&context, &[]).await?;
+    load_rooms(&context, &[], false).await?;
     root.cast(RootMessage::WakePending)?;
     let backend = backend::backend(context, store);
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria"] }))?;

@@ -66,7 +66,7 @@ impl World {
             context.clock = clock;
         }
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await?;
-        load_rooms(&context, &[]).await?;
+        load_rooms(&context, &[], false).await?;
         root.cast(RootMessage::WakePending)?;
         let backend = backend::backend(context.clone(), store);
         Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })

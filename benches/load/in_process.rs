@@ -83,7 +83,7 @@ impl InProcess {
             companions,
         });
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await?;
-        load_rooms(&context, &[]).await?;
+        load_rooms(&context, &[], false).await?;
         root.cast(RootMessage::WakePending)?;
         Ok(Self {
             backend: backend::backend(context.clone(), store),

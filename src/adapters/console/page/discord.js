@@ -14,22 +14,22 @@ const partOf = ready => ready?.parts?.find(({ part }) => part === 'discord');
 export function missing(ready) {
   const part = partOf(ready);
   if (!part || part.ready) return null;
-  return part.since ? t('discord.missing_since', { since: words.time(part.since) }) : t('discord.missing');
+  return part.since ? t('on_discord.missing_since', { since: words.time(part.since) }) : t('on_discord.missing');
 }
 
 function state(part) {
   if (!part) {
-    const portal = el('a', { href: PORTAL, target: '_blank', rel: 'noopener noreferrer' }, t('discord.portal'));
-    return [el('p', null, t('discord.none')), el('ol', null, el('li', null, pieces('discord.make', { portal })), el('li', null, pieces('discord.set', { variable: el('code', null, 'TERTULIA__DISCORD__TOKEN') })), el('li', null, t('discord.invite_later')))];
+    const portal = el('a', { href: PORTAL, target: '_blank', rel: 'noopener noreferrer' }, t('on_discord.portal'));
+    return [el('p', null, t('on_discord.none')), el('ol', null, el('li', null, pieces('on_discord.make', { portal })), el('li', null, pieces('on_discord.set', { variable: el('code', null, 'TERTULIA__DISCORD__TOKEN') })), el('li', null, t('on_discord.invite_later')))];
   }
   const { ready, since, detail, servers = [], invitation } = part;
   return [
-    el('p', { class: ready ? null : 'danger' }, ready ? t('discord.connected') : since ? t('discord.lost_since', { since: words.moment(since) }) : t('discord.lost')),
+    el('p', { class: ready ? null : 'danger' }, ready ? t('on_discord.connected') : since ? t('on_discord.lost_since', { since: words.moment(since) }) : t('on_discord.lost')),
     ready ? null : el('p', { class: 'muted', dir: 'auto' }, plain(detail)),
-    el('h3', null, t('discord.servers')),
-    servers.length ? el('ul', null, servers.map(server => el('li', null, name(server)))) : el('p', null, t('discord.no_servers')),
-    invitation ? el('p', null, el('a', { href: invitation, target: '_blank', rel: 'noopener noreferrer' }, t('discord.invite'))) : null,
-    el('p', { class: 'muted' }, pieces('discord.join', { command: el('code', null, '/tertulia join') })),
+    el('h3', null, t('on_discord.servers')),
+    servers.length ? el('ul', null, servers.map(server => el('li', null, name(server)))) : el('p', null, t('on_discord.no_servers')),
+    invitation ? el('p', null, el('a', { href: invitation, target: '_blank', rel: 'noopener noreferrer' }, t('on_discord.invite'))) : null,
+    el('p', { class: 'muted' }, pieces('on_discord.join', { command: el('code', null, '/tertulia join') })),
   ];
 }
 

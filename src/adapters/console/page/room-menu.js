@@ -112,7 +112,7 @@ export function roomMenu({ room, changed, leave, deleted, find, showProblem }) {
           pencil.hidden ? null : item(t('rooms.rename'), closing(rename), t('rooms.rename_about')),
           item(t('rooms.export'), closing(() => showExport(shown)), t('rooms.export_about')),
           item(t('rooms.usage'), closing(() => showUsage(shown)), t('rooms.usage_about')),
-          item('Discord', closing(showDiscord), t('discord.about')),
+          item('Discord', closing(showDiscord), t('on_discord.about')),
           item(t('rooms.cancel_replies'), closing(() => api.clearRoom(shown.id).catch(showProblem)), t('rooms.cancel_replies_about')),
           deletion(shown),
         ]
