@@ -26,6 +26,7 @@ use tokio::sync::watch;
 
 use crate::actors::calls::shutdown;
 use crate::actors::erasure::{cleanup, retention};
+use crate::actors::membership::changes;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
@@ -262,6 +263,7 @@ async fn serve(
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // The memberships are loaded before any channel starts.
     load_rooms(&context, &rooms, has_rooms).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be set up"))?;
+    changes::resume_deletions(&context).await;
     reload::load_briefs(&context).await;
     let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {

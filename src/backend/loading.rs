@@ -78,15 +78,19 @@ pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set
             tracing::error!(%room, %guild, %shared, "this room cannot be loaded; give one of the two companions another name");
         }
     }
-    changes::resume_deletions(context).await;
     for room in rooms {
         let channel = room.channel();
         let named: BTreeSet<_> = room.companions.iter().cloned().collect();
         let membership = match context.memberships.get(&channel) {
-            Some(stored) => match reconfigured(&stored, named, are_set) {
-                Some(changed) => changed,
-                None => continue,
-            },
+            Some(stored) => {
+                if let Some(changed) = reconfigured(&stored, named, are_set) {
+                    let lock = context.memberships.lock().await;
+                    if let Err(error) = changes::update_membership(context, &lock, &channel, changed).await {
+                        tracing::error!(room = %channel, %error, "this room keeps its members: what console.rooms says cannot be done");
+                    }
+                }
+                continue;
+            }
             None if reader.room(&channel).await?.is_some() => continue,
             None => Membership {
                 companions: named.clone(),

@@ -79,7 +79,8 @@ impl ActorBackend {
         let deleting = memberships.all_deleting().into_iter().map(|(channel, at)| (channel, Some(at)));
         let others = listed.chain(deleting).filter_map(|(channel, at)| Some((RoomId::of(&channel)?, at)));
         let mut others = others.filter(|(other, _)| Some(other) != room && self.is_written_here(other));
-        match others.find(|(other, _)| folded(&self.name_of(other)) == folded(title)) {
+        let is_equal = |name: &str| folded(name) == folded(title);
+        match others.find(|(other, _)| is_equal(&self.name_of(other)) || is_equal(other.as_str())) {
             Some((other, Some(at))) => Err(Refused::Conflict(self.being_deleted(&other, at))),
             Some((other, None)) => Err(Refused::Conflict(format!(
                 "there is already a room {}; choose another name, or open that room",

@@ -1,5 +1,6 @@
 //! The rooms, their members, and changes of their settings at run time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -55,7 +56,10 @@ impl RoomService for ActorBackend {
         let NewRoom { title, guild, companions, language } = new;
         let lock = self.context.memberships.lock().await;
         self.check_title(&title, None)?;
-        let room = RoomId::of_title(&title, |room| self.context.memberships.recorded(&room.channel()).is_some());
+        let stored: BTreeSet<_> = self.reader().rooms().await?.into_iter().map(|stored| stored.room).collect();
+        let is_taken =
+            |room: &RoomId| stored.contains(&room.channel()) || self.context.memberships.recorded(&room.channel()).is_some();
+        let room = RoomId::of_title(&title, is_taken);
         let title = Some(title).filter(|title| **title != *room.as_str());
         let plan = RoomPlan { guild, companions, language, must_be_new: true };
         self.put_with(&lock, &room, plan, title).await.map(|(room, _)| room)
@@ -74,8 +78,10 @@ impl RoomService for ActorBackend {
                 platform = self.platform(room)
             )));
         }
-        if let Override::Set(title) = &patch.title {
-            self.check_title(title, Some(room))?;
+        match &patch.title {
+            Override::Set(title) => self.check_title(title, Some(room))?,
+            Override::Reset => self.check_title(room.as_str(), Some(room))?,
+            Override::Keep => {}
         }
         patch.title.apply(&mut membership.title);
         let mut paused = Some(membership.paused);
@@ -125,7 +131,13 @@ impl RoomService for ActorBackend {
         let membership = self.context.memberships.recorded(&channel).ok_or_else(|| self.no_room(room))?;
         let channel_key = ChannelKey::new(&membership.guild, &channel);
         let deleted_at = match membership.deleted_at {
-            Some(at) => at,
+            Some(at) => {
+                // Its time may be over because the store failed: then it is tried again.
+                if at <= self.context.clock.now() {
+                    changes::delete_later(&self.context, &channel, at);
+                }
+                at
+            }
             None => changes::begin_deletion(&self.context, &lock, &channel, membership).await?,
         };
         drop(lock);
@@ -141,8 +153,13 @@ impl RoomService for ActorBackend {
             let detail = "if it was deleted more than ten seconds ago, it is gone with its history, and only a backup has it";
             return Err(Refused::NotFound(format!("there is no room {room}: {detail}")));
         };
-        if membership.deleted_at.is_none() {
-            return Err(Refused::Conflict(format!("room {} is not being deleted", self.name_of(room))));
+        match membership.deleted_at {
+            None => return Err(Refused::Conflict(format!("room {} is not being deleted", self.name_of(room)))),
+            Some(at) if at <= self.context.clock.now() => {
+                let detail = "it is being deleted at this moment, and only a backup will have it";
+                return Err(Refused::Conflict(format!("room {room} cannot be brought back any more: {detail}")));
+            }
+            Some(_) => {}
         }
         changes::undo_deletion(&self.context, &lock, &channel, membership.clone()).await?;
         // Views of all rooms begin again with its state.

@@ -7,6 +7,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use super::ActorBackend;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::{GuildId, PersonId};
+use crate::domain::text::{is_invisible, is_joining};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
@@ -48,28 +49,24 @@ impl ActorBackend {
         })
     }
 
-    /// The room with this id or title, or the only one that has it as a part of one of them, without regard to case.
+    /// The room with this id or title, without regard to case.
     pub(super) fn room_named(&self, name: &str) -> Result<RoomId, Refused> {
-        let id = RoomId::parse(name);
-        if let Some(id) = &id
-            && (self.context.memberships.recorded(&id.channel()).is_some() || !self.is_written_here(id))
+        let memberships = &self.context.memberships;
+        if let Some(id) = RoomId::parse(name)
+            && (memberships.recorded(&id.channel()).is_some() || !self.is_written_here(&id))
         {
-            return self.room_of(id).map(|_| id.clone());
+            return self.room_of(&id).map(|_| id);
         }
-        let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
-        let rooms: Vec<_> = rooms.map(|room| (self.name_of(&room), room)).collect();
         let wanted = folded(name.trim());
-        let is_part = |text: &str| folded(text).contains(&wanted);
-        let equal: Vec<_> = rooms.iter().filter(|(title, _)| folded(title) == wanted).collect();
-        let parts = || rooms.iter().filter(|(title, room)| is_part(title) || is_part(room.as_str())).collect();
-        let found: Vec<_> = if equal.is_empty() { parts() } else { equal };
-        match &found[..] {
-            [(_, room)] if !wanted.is_empty() => Ok(room.clone()),
-            [] | [_] => Err(self.unknown_room(name)),
-            several => {
-                let several: Vec<_> = several.iter().take(MAX_NAMED).map(|(title, room)| with_id(title, room)).collect();
-                Err(Refused::NotFound(format!("several rooms could be {name}: {}; give the id of one", several.join(", "))))
-            }
+        let deleting = memberships.all_deleting().into_iter().map(|(channel, _)| channel);
+        let rooms = memberships.all().into_iter().map(|(channel, _)| channel).chain(deleting);
+        let mut rooms = rooms.filter_map(|channel| RoomId::of(&channel)).filter(|room| folded(&self.name_of(room)) == wanted);
+        match (rooms.next(), rooms.next()) {
+            (Some(room), None) => self.room_of(&room).map(|_| room),
+            (None, _) => Err(self.unknown_room(name)),
+            (Some(one), Some(other)) => Err(Refused::NotFound(format!(
+                "several rooms have the name {name}; give the id of one, such as {one} or {other}"
+            ))),
         }
     }
 
@@ -122,7 +119,7 @@ fn with_id(title: &str, room: &RoomId) -> String {
 
 /// A name without what people do not tell apart: its case, and how its characters are composed.
 pub(super) fn folded(name: &str) -> String {
-    name.nfkc().collect::<String>().to_lowercase()
+    name.nfkc().filter(|c| !is_invisible(*c) && !is_joining(*c)).collect::<String>().to_lowercase()
 }
 
 /// Names the most similar id, or lists the existing ones.

@@ -31,7 +31,7 @@ Examples:
   tertulia why lobby aria --at 23:40     the story of her latest decision at that time
   tertulia why lobby --at '2h ago'       the latest decision of each companion two hours ago
   tertulia why lobby --message 128       what each companion did about that message
-  tertulia why 'Großmutters Küche'       a room by its title, or by a part of that
+  tertulia why 'Großmutters Küche'       a room by its title
   tertulia why discord:1234 aria         the same for a channel on Discord
 
 All times are UTC. If a server runs on the data folder (storage.path), the command asks it, with the admin token from the settings. Otherwise it \
@@ -46,7 +46,7 @@ Exit codes:
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Why {
-    /// The room: its id, its title, or a part of them that no other room has
+    /// The room: its id or its title
     #[arg(value_name = "ROOM")]
     pub room: String,
 

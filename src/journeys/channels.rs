@@ -224,9 +224,10 @@ async fn a_deleted_channel_and_its_threads_have_no_members_any_more() {
     assert!(!open(&world, &thread("discord:20")).await);
     assert!(!open(&world, &thread("discord:21")).await);
     assert_eq!(world.present("discord:20").await, [""; 0]);
-    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria"), ("left", "aria")]));
+    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]), "it may be undone");
     assert!(matches!(admit(&world, &general(), "bruno").await, Err(Refused::Conflict(_))));
     world.pass(10.0).await;
+    assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria"), ("left", "aria")]));
     admit(&world, &general(), "bruno").await.unwrap();
     assert_eq!(world.present("discord:20").await, ["bruno"]);
 }

@@ -201,12 +201,10 @@ async fn a_room_has_one_name_in_any_script_and_is_found_by_it() {
     for refused in [same.map(drop), renamed.map(drop)] {
         assert!(matches!(refused, Err(Refused::Conflict(detail)) if detail.contains("Großmutters Küche")));
     }
-    for name in ["grossmutters-kuche", "Großmutters Küche", " großmutters küche", "küch"] {
+    for name in ["grossmutters-kuche", "Großmutters Küche", " großmutters küche"] {
         assert_eq!(found(name).await, Ok(kitchen.id.clone()), "{name}");
     }
-    assert_eq!(found("EMPF").await, Ok(room("lobby")));
-    let several = found("mutters").await.unwrap_err();
-    assert!(several.contains("Großmutters Küche (grossmutters-kuche), Grossmutters Kuche (grossmutters-kuche-2)"), "{several}");
+    assert_eq!(found("EMPFANG").await, Ok(room("lobby")));
     let unknown = found("cellar").await.unwrap_err();
     assert!(unknown.starts_with("there is no room cellar; there are Empfang (lobby), "), "{unknown}");
     assert_eq!(&*world.why("grossmutters-kuche", None, None).await.unwrap().room, "Großmutters Küche");

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::actors::calls::Speech;
 use crate::actors::companion::brief_writing;
 use crate::actors::erasure::cleanup;
-use crate::actors::membership::changes::UNDO;
+use crate::actors::membership::changes::{self, UNDO};
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey};
 use crate::actors::runtime::context::{ActorContext, Environment};
@@ -316,6 +316,7 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
         loading::load_rooms(&context, &[], false).await.unwrap();
+        changes::resume_deletions(&context).await;
         brief_writing::load(&context).await.unwrap();
         startup_log::note(&context).await;
         cleanup::clean_up(&context).await;

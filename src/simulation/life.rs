@@ -19,6 +19,7 @@ use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
 use crate::actors::erasure::cleanup;
 use crate::actors::inbound::Inbound;
+use crate::actors::membership::changes;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
@@ -165,6 +166,7 @@ impl Life {
             store,
         });
         loading::load_rooms(&context, &[], false).await.map_err(|error| error.to_string())?;
+        changes::resume_deletions(&context).await;
         startup_log::note(&context).await;
         if props.store.has_unfinished_work() {
             stage.reach("unfinished work resumed at the start");

@@ -185,7 +185,8 @@ fn quotation(text: &str) -> String {
     // The fence that is open: its character, and how often that stands in it.
     let mut fence: Option<(char, usize)> = None;
     for line in text.lines() {
-        let marks = fence_in(line);
+        // A block may end with an indented line.
+        let marks = fence_in(line, if fence.is_some() { 3 } else { 0 });
         quoted.push_str("> ");
         match (fence, marks) {
             (Some(open), Some((char, count, is_alone))) => {
@@ -210,54 +211,24 @@ fn quotation(text: &str) -> String {
     quoted
 }
 
-/// The fence of a code block at the beginning of a line: its character, its length, and whether nothing follows, as at the end of a block.
-fn fence_in(line: &str) -> Option<(char, usize, bool)> {
+/// The fence of a code block behind so many spaces at most: its character, its length, and whether nothing follows, as at the end of a block.
+fn fence_in(line: &str, indent: usize) -> Option<(char, usize, bool)> {
     let start = line.trim_start_matches(' ');
-    let char = start.chars().next().filter(|char| matches!(char, '`' | '~') && line.len() - start.len() < 4)?;
+    let char = start.chars().next().filter(|char| matches!(char, '`' | '~') && line.len() - start.len() <= indent)?;
     let rest = start.trim_start_matches(char);
     let count = start.len() - rest.len();
     (count >= 3 && !(char == '`' && rest.contains('`'))).then(|| (char, count, rest.trim().is_empty()))
 }
 
-/// A line in which nothing begins HTML or defines a link. Code between backticks stays.
+/// A line in which nothing begins HTML, defines a link, or opens code that ends elsewhere than it seems. HTML that stands in inline code is shown as
+/// `&lt;` there.
 fn without_html(line: &str, written: &mut String) {
-    let indent = line.len() - line.trim_start().len();
-    let is_definition = line[indent..].starts_with('[') && line.contains("]:");
-    let mut rest = line;
-    if is_definition {
-        written.push_str(&line[..indent]);
+    let start = line.trim_start();
+    written.push_str(&line[..line.len() - start.len()]);
+    if fence_in(start, 0).is_some() {
         written.push('\\');
-        rest = &line[indent..];
     }
-    while let Some(at) = rest.find(['`', '<']) {
-        let (before, from) = rest.split_at(at);
-        written.push_str(before);
-        let ticks = from.len() - from.trim_start_matches('`').len();
-        let end = (ticks > 0).then(|| end_of_code(&from[ticks..], ticks)).flatten();
-        let taken = ticks + end.unwrap_or(0);
-        if ticks == 0 {
-            written.push_str("\\<");
-            rest = &from[1..];
-        } else {
-            written.push_str(&from[..taken]);
-            rest = &from[taken..];
-        }
-    }
-    written.push_str(rest);
-}
-
-/// Where code ends that began with this many backticks, after the same number of them.
-fn end_of_code(text: &str, ticks: usize) -> Option<usize> {
-    let mut at = 0;
-    while let Some(found) = text[at..].find('`') {
-        let from = &text[at + found..];
-        let count = from.len() - from.trim_start_matches('`').len();
-        at += found + count;
-        if count == ticks {
-            return Some(at);
-        }
-    }
-    None
+    written.push_str(&start.replace('<', "&lt;").replace("]:", "]\\:"));
 }
 
 #[cfg(test)]

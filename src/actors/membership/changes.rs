@@ -96,21 +96,34 @@ pub async fn undo_deletion(
         .await
 }
 
+/// Threads keep their members until the room is gone.
 async fn hide_or_show(context: &ActorContext, channel: &ChannelId, membership: Membership) -> Result<(), MembershipError> {
-    store_membership(context, channel, &membership).await?;
-    let (guild, is_hidden) = (membership.guild.clone(), membership.deleted_at.is_some());
+    let channel_key = ChannelKey::new(&membership.guild, channel);
+    let put =
+        |membership| write_meta(context, channel_key.ward(), vec![Write::Put(membership::key(&channel_key), encode(membership))]);
+    if let Err(error) = put(&membership).await {
+        let before = context.memberships.recorded(channel);
+        let is_as_before = match &before {
+            Some(before) => put(before).await.is_ok(),
+            None => false,
+        };
+        // It may be on record that the room is deleted. Then it is, also in memory, and can be brought back.
+        if is_as_before || membership.deleted_at.is_none() {
+            return Err(error.into());
+        }
+    }
+    let is_hidden = membership.deleted_at.is_some();
     context.memberships.put(channel, membership)?;
     if is_hidden {
-        close(context, &ChannelKey::new(&guild, channel));
+        close(context, &channel_key);
     } else {
-        notify_guild(context, &guild, channel);
+        notify_guild(context, &channel_key.guild, channel);
     }
-    update_threads(context, channel).await;
     Ok(())
 }
 
 /// Deletes a room later, unless the deletion is undone before.
-fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment) {
+pub fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment) {
     let (context, channel) = (context.clone(), channel.clone());
     tokio::spawn(async move {
         // The clock may have been set meanwhile.
@@ -218,7 +231,7 @@ pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) 
     let mut rooms = context.memberships.threads_of(channel);
     rooms.push(channel.clone());
     for room in rooms {
-        if context.memberships.get(&room).is_some_and(|membership| membership.guild == *guild) {
+        if context.memberships.recorded(&room).is_some_and(|membership| membership.guild == *guild) {
             delete_room(context, &lock, &room).await?;
         }
     }

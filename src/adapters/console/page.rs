@@ -219,7 +219,14 @@ impl Page {
             (CACHE_CONTROL, HeaderValue::from_static(if is_fixed { "private, max-age=31536000, immutable" } else { "no-cache" })),
             (ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))),
             (CONTENT_TYPE, media_type(&file.name)),
-            (VARY, HeaderValue::from_static("accept-encoding, accept-language, cookie")),
+            (
+                VARY,
+                HeaderValue::from_static(if file.name.ends_with(".html") {
+                    "accept-encoding, accept-language, cookie"
+                } else {
+                    "accept-encoding"
+                }),
+            ),
         ];
         Ok(match (is_known, is_compressed) {
             (true, _) => (StatusCode::NOT_MODIFIED, headers).into_response(),

@@ -20,7 +20,7 @@ use crate::ports::backend::stamp;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionsParams {
-    /// Its id, its title, or a part of them that no other room has, without regard to case.
+    /// Its id or its title, without regard to case.
     room: Option<String>,
     #[schemars(with = "Option<PlainId>")]
     companion: Option<String>,
@@ -51,7 +51,7 @@ pub(super) async fn decisions(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhyParams {
-    /// Its id, its title, or a part of them that no other room has, without regard to case.
+    /// Its id or its title, without regard to case.
     #[schemars(required)]
     room: Option<String>,
     /// An id, a name or an alias. Without it, all companions are described briefly.

@@ -18,7 +18,7 @@ pub trait RoomService: Send + Sync + 'static {
     /// A room by its id.
     async fn get(&self, room: &RoomId) -> Result<Room, Refused>;
 
-    /// The room with this id or title, or the only one that has it as a part of one of them, without regard to case. The error lists the rooms.
+    /// The room with this id or title, without regard to case. The error lists the rooms.
     async fn find(&self, name: &str) -> Result<RoomId, Refused>;
 
     /// Creates a console room whose id is made from its title. A title that another room has is a [`Refused::Conflict`].

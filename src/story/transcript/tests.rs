@@ -54,10 +54,14 @@ fn a_document_has_days_times_names_marks_and_answers() {
 fn nothing_that_a_message_opens_in_markdown_reaches_beyond_it() {
     for (text, written) in [
         ("```rust\nlet a: Vec<u8>;", "> ```rust\n> let a: Vec<u8>;\n"),
-        ("```\n<b>\n~~~\n``` x\n```\n<b>", "> ```\n> <b>\n> ~~~\n> ``` x\n> ```\n> \\<b>  \n"),
-        ("a <script>x</script>", "> a \\<script>x\\</script>  \n"),
-        ("`Vec<u8>` <b> ``a`<i>`` `<u>", "> `Vec<u8>` \\<b> ``a`<i>`` `\\<u>  \n"),
-        ("[Ana]: https://example.com", "> \\[Ana]: https://example.com  \n"),
+        ("```\n<b>\n~~~\n``` x\n```\n<b>", "> ```\n> <b>\n> ~~~\n> ``` x\n> ```\n> &lt;b>  \n"),
+        ("```\n  ```\n<b>", "> ```\n>   ```\n> &lt;b>  \n"),
+        ("- a\n  ```\n<b>\n```\n<i>", "> - a  \n>   \\```  \n> &lt;b>  \n> ```\n> <i>\n"),
+        ("a <script>x</script>", "> a &lt;script>x&lt;/script>  \n"),
+        ("`Vec<u8>` \\<b> \\`<i>`", "> `Vec&lt;u8>` \\&lt;b> \\`&lt;i>`  \n"),
+        ("a `\n` <b>`", "> a `  \n> ` &lt;b>`  \n"),
+        ("> [Ana]: http://x", "> > [Ana]\\: http://x  \n"),
+        ("[Ana]: https://example.com", "> [Ana]\\: https://example.com  \n"),
         ("# big\n\n> quoted\n- one", "> # big  \n> \n> > quoted  \n> - one  \n"),
         ("```one line```", "> ```one line```  \n"),
     ] {

@@ -112,7 +112,7 @@ export const usage = (guild, from) => call('GET', `/api/usage${query({ guild, fr
 // `form` is `json`, `markdown` or `html`.
 export const exportUrl = (room, form) => `/api/export${query({ room, as: form })}`;
 // How much `forget` would delete.
-export const forgettable = (guild, person) => call('GET', `/api/forget${query({ guild, person })}`);
+export const forgettable = (guild, person, answers = false) => call('GET', `/api/forget${query({ guild, person, answers })}`);
 export const forget = (guild, person, answers) => call('POST', '/api/forget', { guild, person, answers });
 export const companions = () => first('/api/companions');
 export const readiness = () => first('/readyz');

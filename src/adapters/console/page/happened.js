@@ -39,13 +39,17 @@ export function addressed(room, all, heard) {
   return { companions: [...new Set(companions)], message: round ? messageOf(room, round.message) : heard };
 }
 
+const isNamed = (room, message, id) => message.text.toLowerCase().includes(nameOf(room, id).toLowerCase());
+
 // Which text says it best: with who spoke to whom, as far as that is known.
 function textOf({ key, companions }, room, { companions: spokenTo, message }, me) {
   const isMe = message?.role === 'user' && message.from === me;
   const you = isMe ? '_you' : '';
   if (key === 'answered.direct_address' && message) {
-    const isNamed = companions.length === 1 && message.text.toLowerCase().includes(nameOf(room, companions[0]).toLowerCase());
-    return isNamed ? `answered.name${you}` : `answered.direct_address${you}`;
+    // What was said before may have been to somebody else: another message may be the cause.
+    const answered = message.replyTo && room.seen.get(`m${message.replyTo}`);
+    if (companions.every(id => isNamed(room, message, id))) return companions.length === 1 ? `answered.name${you}` : `answered.direct_address${you}`;
+    return companions.every(id => answered?.from === id) ? `answered.direct_address${you}` : 'answered.spoken_to';
   }
   if (key === 'stayed_out.other_addressed' && message && spokenTo.length) return `stayed_out.other${you}`;
   return key === 'answered.direct_address' ? 'answered.spoken_to' : key;
@@ -56,8 +60,9 @@ export function drawHappened(view, { all, next, heard, before }) {
   const { room } = view;
   const who = ids => listed(ids.map(id => name(nameOf(room, id), { class: 'who', 'data-tone': view.tone(id) })));
   const now = addressed(room, all, heard);
-  // Others stay out also when who was spoken to has answered.
-  const isAnswer = !now.companions.length && heard?.role === 'companion' && before?.companions.includes(heard.from);
+  // Others stay out also when who was spoken to has answered, unless the answer is for somebody else.
+  const isForOthers = [...room.companions.keys()].some(id => id !== heard?.from && heard && isNamed(room, heard, id));
+  const isAnswer = !now.companions.length && heard?.role === 'companion' && before?.companions.includes(heard.from) && !isForOthers;
   const about = isAnswer ? before : now;
   const { message } = about;
   const sentences = happened(all, next).map(sentence => {

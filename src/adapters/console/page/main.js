@@ -38,6 +38,8 @@ import * as words from './words.js';
 const TICK_MS = 100;
 const CALM_TICK_MS = 1000;
 const ROOMS_POLL_MS = 20_000;
+const LOOKS_FOR_UNDO = 8;
+const LOOKS_EVERY_MS = 1500;
 
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
@@ -406,6 +408,10 @@ function showDeleted(shown) {
   showTitle();
   composer.draw();
   notice.show(t('rooms.deleted', { room: shown ? titleOf(shown) : room.id }), 'problem');
+  // What was deleted is not shown any more. While somebody may bring it back, that is looked for.
+  room.entries = [];
+  room.drafts.clear();
+  for (let looks = 1; looks <= LOOKS_FOR_UNDO; looks += 1) setTimeout(() => room.isDeleted && readRooms().catch(() => {}), looks * LOOKS_EVERY_MS);
   change(['talk', 'companions']);
 }
 

@@ -1,6 +1,6 @@
 // Notices: shown above the message field, and announced politely by screen readers.
 
-import { byId, el } from './dom.js';
+import { byId, el, say } from './dom.js';
 import { t } from './texts.js';
 
 const SHOWN_MS = 12_000;
@@ -27,10 +27,14 @@ export function notices() {
     show(text, kind = 'plain', action = null) {
       const duplicate = [...root.children].find(other => other.dataset.text === text);
       duplicate?.remove();
-      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), action ? el('button', { class: 'quiet-button', onclick: () => (node.remove(), action.act()) }, action.label) : null, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => node.remove() }, '✕'));
+      const left = () => Math.max(0, Math.ceil((ends - Date.now()) / 1000));
+      const ends = Date.now() + (action?.ms ?? SHOWN_MS);
+      const act = action && el('button', { class: 'solid', onclick: () => (node.remove(), action.act()) }, `${action.label} (${left()})`);
+      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), act, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => node.remove() }, '✕'));
       root.append(node);
       while (root.children.length > MOST) root.firstChild.remove();
-      setTimeout(() => node.remove(), action?.ms ?? SHOWN_MS);
+      setTimeout(() => node.remove(), ends - Date.now());
+      const count = act && setInterval(() => (act.isConnected ? say(act, `${action.label} (${left()})`) : clearInterval(count)), 1000);
     },
     announce(text) {
       // Several companions may do the same at once.

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { confirmed, once } from './dialogs.js';
-import { byId, el, name } from './dom.js';
+import { byId, el, name, say } from './dom.js';
 import { store, storeForAll, load, loadForAll } from './storage.js';
 import { pieces, t } from './texts.js';
 
@@ -48,12 +48,15 @@ export function people({ changed, problemWith, showProblem, guild, forgotten }) 
 
   async function forget() {
     try {
-      const person = me;
-      const { messages: count } = await api.forgettable(guild(), person);
+      const [person, where] = [me, guild()];
+      const { messages: count } = await api.forgettable(where, person);
       const answers = el('input', { type: 'checkbox', id: 'forget-answers' });
-      const question = [t('people.forget_question', { name: person, count }), el('label', { for: 'forget-answers' }, answers, ' ', t('people.forget_answers'))];
+      const says = all => t('people.forget_question', { name: person, count: all });
+      const counted = el('span', null, says(count));
+      answers.addEventListener('change', () => api.forgettable(where, person, answers.checked).then(({ messages }) => say(counted, says(messages)), showProblem));
+      const question = [counted, el('label', { for: 'forget-answers' }, answers, ' ', t('people.forget_answers'))];
       if (!(await confirmed(t('people.forget'), question, t('base.delete')))) return;
-      forgotten((await api.forget(guild(), person, answers.checked)).messages);
+      forgotten((await api.forget(where, person, answers.checked)).messages);
     } catch (problem) {
       showProblem(problem.status === 404 ? new Error(t('people.nothing', { name: me })) : problem);
     }

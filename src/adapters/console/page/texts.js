@@ -29,6 +29,6 @@ export const listed = items => conjunction.formatToParts(items.map(String)).map(
 
 // Asks the server for the page in another language, from now on.
 export function speak(language) {
-  document.cookie = `language=${language}; path=/; max-age=31536000; samesite=strict`;
+  document.cookie = `language=${language}; path=/; max-age=31536000; samesite=lax`;
   location.reload();
 }
