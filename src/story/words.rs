@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::Subject;
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Call, Decided, Event, Recorded, Segment};
+use crate::domain::event::{Decided, Event, Recorded, Segment};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Address, Author, Message, Role};
 use crate::domain::text::shortened;
@@ -205,15 +205,14 @@ pub(crate) fn decision(who: &Subject, decided: &Decided, before: &[Recorded], na
     let is_yes = decided.decision == Decision::Yes;
     let of = |yes, no, values: &[(&str, &dyn Display)]| who.tell(if is_yes { yes } else { no }, values);
     let Some(call) = &decided.call else { return decision_without_model(who, decided, before, name) };
-    let model = model(call, who.language);
     match (decided.reason, &decided.why) {
         (Reason::Unreadable, _) => {
             let answer = if call.answer.is_empty() { "…".to_owned() } else { cut(&call.answer) };
-            of("why.decided.unreadable_yes", "why.decided.unreadable_no", &[("answer", &answer), ("model", &model)])
+            of("why.decided.unreadable_yes", "why.decided.unreadable_no", &[("answer", &answer)])
         }
-        (Reason::Budget, _) => who.tell("why.decided.over_budget", &[("model", &model)]),
-        (_, Some(why)) => of("why.decided.yes_because", "why.decided.no_because", &[("reason", &cut(why)), ("model", &model)]),
-        (_, None) => of("why.decided.yes", "why.decided.no", &[("model", &model)]),
+        (Reason::Budget, _) => who.tell("why.decided.over_budget", &[]),
+        (_, Some(why)) => of("why.decided.yes_because", "why.decided.no_because", &[("reason", &cut(why))]),
+        (_, None) => of("why.decided.yes", "why.decided.no", &[]),
     }
 }
 
@@ -241,18 +240,6 @@ fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded],
         whom = who.say("why.somebody_else", &[]);
     }
     who.tell(&format!("why.reasons.{reason}"), &[("count", &count), ("whom", &whom)])
-}
-
-/// The model that was asked, how long it took, and its tokens.
-fn model(call: &Call, language: Language) -> String {
-    let provided = [("model", &call.model as &dyn Display), ("provider", &call.provider)];
-    let by = if call.provider == call.model { call.model.to_string() } else { language.say("why.decided.provider", &provided) };
-    let millis = |millis| span(Duration::from_millis(millis), language);
-    // A shorter time would be shown as 0.
-    let key = if call.wait_ms >= 50 { "why.decided.model_queued" } else { "why.decided.model" };
-    let (time, waited) = (millis(call.model_ms), millis(call.wait_ms));
-    let (read, written) = (&call.input_tokens, &call.output_tokens);
-    language.say(key, &[("model", &by), ("time", &time), ("waited", &waited), ("read", read), ("written", written)])
 }
 
 /// A segment of speech with the person who said it.

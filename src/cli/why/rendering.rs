@@ -60,8 +60,14 @@ fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str,
         let is_bookkeeping = matches!(&**reason, "closed" | "paused" | "overflow" | "stale");
         let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
         let trace = more.get("trace").and_then(|trace| trace.as_str()).map(|trace| format!(", trace {trace}"));
+        let number = |key: &str| more.get(key).and_then(serde_json::Value::as_u64);
+        let model = more.get("model").and_then(|model| model.as_str()).map(|model| {
+            let millis = number("model_ms").unwrap_or_default();
+            let [read, written] = ["input_tokens", "output_tokens"].map(|key| number(key).unwrap_or_default());
+            format!(", {model}: {millis} ms, {read} tokens read, {written} written")
+        });
         page.gap();
-        page.wrap(0, &format!("{decision} ({trigger}{reason}){}", trace.unwrap_or_default()));
+        page.wrap(0, &format!("{decision} ({trigger}{reason}){}{}", model.unwrap_or_default(), trace.unwrap_or_default()));
     }
 }
 

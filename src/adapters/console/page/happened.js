@@ -48,8 +48,7 @@ function textOf({ key, companions }, room, { companions: spokenTo, message }, me
   if (key === 'answered.direct_address' && message) {
     // What was said before may have been to somebody else: another message may be the cause.
     const answered = message.replyTo && room.seen.get(`m${message.replyTo}`);
-    if (companions.every(id => isNamed(room, message, id))) return companions.length === 1 ? `answered.name${you}` : `answered.direct_address${you}`;
-    return companions.every(id => answered?.from === id) ? `answered.direct_address${you}` : 'answered.spoken_to';
+    return companions.every(id => answered?.from === id || isNamed(room, message, id)) ? `answered.direct_address${you}` : 'answered.spoken_to';
   }
   if (key === 'stayed_out.other_addressed' && message && spokenTo.length) return `stayed_out.other${you}`;
   return key === 'answered.direct_address' ? 'answered.spoken_to' : key;
@@ -68,7 +67,7 @@ export function drawHappened(view, { all, next, heard, before }) {
   const sentences = happened(all, next).map(sentence => {
     const { companions, error } = sentence;
     const count = sentence.key === 'meters.reached' ? room.guard.maxStreak : companions.length;
-    const values = { count, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : about.companions), name: name(nameOf(room, companions[0])), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
+    const values = { count, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : about.companions), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
     return [pieces(textOf(sentence, room, about, view.me()), values), ' '];
   });
   return el('p', { class: 'happened' }, sentences);
