@@ -27,7 +27,7 @@ async fn the_story_of_a_yes_covers_the_messages_and_the_statement() {
     let events: Vec<&str> = explanation.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events, ["message", "evaluate", "decision", "respond", "statement"]);
     assert_eq!(explanation.story[0].text, "Ana said to Aria: “Ari, are you there?”");
-    assert_eq!(explanation.story[2].text, "Aria wanted to speak: “Me.”.");
+    assert_eq!(explanation.story[2].text, "Aria wanted to speak: “Me.”");
     assert_eq!(explanation.decision.unwrap().more["messages"], json!(["Ari, are you there?"]));
 }
 

@@ -43,7 +43,7 @@ test('a German browser gets the page in German, and in English once that is chos
   const sentence = page.locator('.happened', { hasText: 'Aria' }).first();
   await sentence.waitFor();
   await page.locator('.chat-message.companion:not(.draft)').waitFor();
-  assert.match((await texts(sentence))[0], /^Aria hat geantwortet, weil du „Aria“ gesagt hast\./u);
+  assert.match((await texts(sentence))[0], /^Aria hat geantwortet, weil du Aria angesprochen hast\./u);
   assert.deepEqual(await untranslated(page), []);
 
   await page.getByRole('button', { name: 'Details', pressed: false }).click();

@@ -116,7 +116,7 @@ test('a room with a name in any script is deleted after a question that counts i
   await entry.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
 
-  assert.equal(asked, `The room “${title}” and its only message are deleted. You can undo this for ten seconds.`);
+  assert.equal(asked, `The room “${title}” and its only message will be deleted. You can undo this for ten seconds.`);
   await page.locator('.room[aria-current]', { hasText: title }).waitFor();
   await page.locator('.chat-message', { hasText: 'keep me' }).waitFor();
 });
@@ -136,7 +136,7 @@ test('what a person said is counted, and forgotten after a question', async t =>
   const left = (await it.server.call('GET', `/api/rooms/${room}/history`)).messages;
   await page.getByRole('button', { name: 'Forget me' }).click();
 
-  assert.equal(asked, 'What Zoe said is deleted in all rooms: 2 messages.');
+  assert.equal(asked, 'What Zoe said will be deleted in all rooms: 2 messages.');
   assert.deepEqual(left, []);
   await page.getByText('Nothing that Zoe said is stored.').first().waitFor();
 });
