@@ -62,7 +62,7 @@ pub async fn update_membership(
 /// Silences and hides a room on record, and deletes it with its history after [`UNDO`]. Returns when that is.
 ///
 /// # Errors
-/// [`MembershipError::Metadata`]: the room is as it was, or its record cannot be read.
+/// [`MembershipError::Metadata`]: nothing is deleted, and the room is as it was.
 pub async fn begin_deletion(
     context: &ActorContext,
     lock: &MembershipLock,
@@ -96,7 +96,7 @@ pub async fn undo_deletion(
         .await
 }
 
-/// Threads keep their members until the room is gone.
+/// Hides a room on record, or shows it again, by its `deleted_at`. Threads keep their members until the room is gone.
 async fn hide_or_show(context: &ActorContext, channel: &ChannelId, membership: Membership) -> Result<(), MembershipError> {
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let put =
