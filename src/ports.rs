@@ -5,6 +5,7 @@ pub mod backend;
 pub mod call_room;
 pub mod chat_platform;
 pub mod clock;
+pub mod companion_setup;
 pub mod gateway;
 pub mod inbound_events;
 pub mod language_model;

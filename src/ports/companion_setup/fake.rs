@@ -1,0 +1,126 @@
+//! Companions in memory: what is written is kept as it is.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
+use super::super::model_setup::Tried;
+use super::*;
+
+/// The companions that were made, with their pictures and cards.
+#[derive(Default)]
+pub(crate) struct FakeCompanions(Mutex<BTreeMap<CompanionId, Made>>);
+
+struct Made {
+    changes: u32,
+    fields: CompanionFields,
+    picture: Option<Vec<u8>>,
+    card: Option<Vec<u8>>,
+}
+
+impl Made {
+    fn revision(&self) -> Revision {
+        Revision(self.changes.to_string())
+    }
+
+    fn profile(&self, id: &CompanionId) -> CompanionProfile {
+        let revision = self.revision();
+        CompanionProfile {
+            id: id.clone(),
+            picture: self.picture.is_some().then(|| format!("/pictures/{id}/{}", revision.0)),
+            revision,
+            kept: Kept::File { path: format!("config/companions/{id}.toml"), writable: true },
+            companion: self.fields.clone(),
+            persona_elsewhere: None,
+            discord_picture: DiscordPicture::None,
+            has_card: self.card.is_some(),
+            rooms: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl FakeCompanions {
+    fn with<T>(&self, id: &CompanionId, read: impl FnOnce(&mut Made) -> Result<T, Refused>) -> Result<T, Refused> {
+        let mut made = self.0.lock();
+        read(made.get_mut(id).ok_or_else(|| Refused::NotFound(format!("there is no companion {id}")))?)
+    }
+}
+
+#[async_trait]
+impl CompanionSetup for FakeCompanions {
+    async fn options(&self) -> Result<CompanionOptions, Refused> {
+        Ok(CompanionOptions {
+            kept: Kept::File { path: "config/companions".to_owned(), writable: true },
+            models: vec!["main".into()],
+            voices: Vec::new(),
+            defaults: DefaultFields { persona: "".into(), chattiness: "".into(), interjection: Interjection::Average },
+        })
+    }
+
+    async fn companion(&self, id: CompanionId) -> Result<CompanionProfile, Refused> {
+        self.with(&id, |made| Ok(made.profile(&id)))
+    }
+
+    async fn create(&self, new: NewCompanion) -> Result<CompanionProfile, Refused> {
+        let id = CompanionId::from(new.companion.name.to_lowercase());
+        let made = Made {
+            changes: 1,
+            fields: new.companion,
+            picture: new.picture.map(|picture| picture.0),
+            card: new.card.map(|card| card.0),
+        };
+        let profile = made.profile(&id);
+        self.0.lock().insert(id, made);
+        Ok(profile)
+    }
+
+    async fn change(&self, id: CompanionId, change: CompanionChange) -> Result<CompanionProfile, Refused> {
+        self.with(&id, |made| {
+            if change.revision != made.revision() {
+                return Err(Refused::Conflict("somebody else has changed it".to_owned()));
+            }
+            made.changes += 1;
+            made.fields = change.companion;
+            match change.picture {
+                Override::Keep => {}
+                Override::Reset => made.picture = None,
+                Override::Set(picture) => made.picture = Some(picture.0),
+            }
+            Ok(made.profile(&id))
+        })
+    }
+
+    async fn delete(&self, id: CompanionId, revision: Revision) -> Result<(), Refused> {
+        self.with(&id, |made| match revision == made.revision() {
+            true => Ok(()),
+            false => Err(Refused::Conflict("somebody else has changed it".to_owned())),
+        })?;
+        self.0.lock().remove(&id);
+        Ok(())
+    }
+
+    async fn try_out(&self, trial: CompanionTrial) -> Result<Trial, Refused> {
+        let tried = Tried {
+            model: "rehearsal".into(),
+            works: true,
+            adaptations: Vec::new(),
+            error: None,
+            detail: format!("{} says hello", trial.companion.name),
+            secs: 0.1,
+            input_tokens: 1,
+            output_tokens: 1,
+            cost: None,
+        };
+        Ok(Trial { decision: tried.clone(), statement: tried })
+    }
+
+    async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused> {
+        let none = || Refused::NotFound(format!("{id} has no such picture"));
+        self.with(&id, |made| made.picture.clone().filter(|_| hash == made.revision().0).ok_or_else(none))
+    }
+
+    async fn card(&self, id: CompanionId) -> Result<Option<Vec<u8>>, Refused> {
+        self.with(&id, |made| Ok(made.card.clone()))
+    }
+}
