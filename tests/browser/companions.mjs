@@ -58,7 +58,7 @@ test('an external companion that has ended the conversation is not shown as list
 
   const round = page.locator('.line.round', { hasText: 'yan, zed, are you there?' });
   await round.waitFor();
-  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on “yan, zed, are you there?” by Ben: Yan 5 ★ · Zed ends the conversation · called upon`]);
+  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on “yan, zed, are you there?” by Ben: Yan 5 ★ · Zed ends the conversation · was spoken to`]);
   const card = page.locator('.card', { has: page.locator('.who', { hasText: 'Zed' }) });
   assert.match((await texts(card.locator('.card-now')))[0], /^conversation ended/u);
 });
