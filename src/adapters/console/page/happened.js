@@ -7,21 +7,26 @@ import { has, listed, pieces } from './texts.js';
 import * as words from './words.js';
 
 // The sentences by what they say, each with its companions, in the order in which they were decided. `all` are the decisions and rounds behind one line,
-// `next` what follows them. Who wanted to answer and did not is not said to have answered.
-export function happened(all, next = null) {
+// `heard` is the message before them, and `next` what follows them. Who wanted to answer and did not is not said to have answered.
+export function happened(all, heard, next = null) {
   const last = new Map();
   const found = new Map();
   const add = (companion, key, error = null) => found.set(key + error, { key, error, companions: [...(found.get(key + error)?.companions ?? []), companion] });
-  const spoke = new Set(next?.kind === 'message' && next.role === 'companion' ? [next.from] : []);
+  const speaker = next?.kind === 'message' && next.role === 'companion' ? next.from : null;
+  const spoke = new Set([speaker]);
+  const begun = new Set(); // who begins again with what was said
   for (const entry of all) {
     if (entry.kind === 'decision') last.set(entry.companion, entry);
     else if (entry.kind === 'error') last.set(entry.companion, entry);
-    else if (entry.kind === 'replan' && entry.hasBegun && entry.messages.length) add(entry.companion, 'answered.replan');
+    else if (entry.kind === 'replan' && entry.hasBegun && entry.messages.length) begun.add(entry.companion);
     else if (entry.kind === 'round') {
       for (const [companion, ballot] of entry.ballots) if (ballot.entry) last.set(companion, ballot.entry);
       if (entry.speaker && (entry.outcome === 'posted' || entry.phase === 'speaking')) spoke.add(entry.speaker);
     }
   }
+  for (const companion of begun) add(companion, 'answered.replan');
+  // It had decided before this message.
+  if (speaker && heard?.role === 'user' && !last.has(speaker) && !begun.has(speaker)) add(speaker, 'answered.already');
   for (const [companion, entry] of last) {
     if (entry.kind === 'error') add(companion, 'stayed_out.error', entry.error);
     else if (!entry.yes) {
@@ -64,7 +69,7 @@ export function drawHappened(view, { entry, all, next, heard, before }) {
   const isForOthers = [...room.companions.keys()].some(id => id !== heard?.from && heard && isNamed(room, heard, id));
   const isAnswer = !now.companions.length && heard?.role === 'companion' && before?.companions.includes(heard.from) && !isForOthers;
   const about = isAnswer ? before : now;
-  const sentences = happened(all, next).map(sentence => {
+  const sentences = happened(all, heard, next).map(sentence => {
     const { companions, error } = sentence;
     const message = sentence.key === 'answered.direct_address' ? spokenIn(room, about.message, companions, entry.seq) : about.message;
     const count = sentence.key === 'meters.reached' ? room.guard.maxStreak : companions.length;

@@ -62,11 +62,12 @@ export function itemsOf(room, now, showsDecisions = true) {
   };
   let behind = [];
   const addSentence = (next = null) => {
-    const [first] = behind;
+    const isAnswered = !showsDecisions && heard !== null && items.at(-1)?.entry === heard && next?.role === 'companion';
+    const first = behind[0] ?? (isAnswered ? heard : null);
     if (!first) return;
     // Cached, too. A version only grows.
     const mark = `${behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length)} ${next?.key}`;
-    if (first.sentence?.mark !== mark) first.sentence = { mark, about: addressed(room, behind, heard), item: happened(behind, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, before, mark } : null };
+    if (first.sentence?.mark !== mark) first.sentence = { mark, about: addressed(room, behind, heard), item: happened(behind, heard, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, before, mark } : null };
     if (first.sentence.about.companions.length) before = first.sentence.about;
     if (first.sentence.item) {
       items.push(first.sentence.item);
