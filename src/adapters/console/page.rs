@@ -67,6 +67,7 @@ const FILES: &[(&str, &[u8])] = files![
     "models.css",
     "models.js",
     "no-companions.js",
+    "not-here.js",
     "notices.js",
     "outbox.js",
     "people.js",
