@@ -170,7 +170,11 @@ impl TestConsole {
         };
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
-        let served = Served::Core { backend: Backend::of(backend), models: Arc::new(FakeModels::default()), companions: Arc::new(FakeCompanions::default()) };
+        let served = Served::Core {
+            backend: Backend::of(backend),
+            models: Arc::new(FakeModels::default()),
+            companions: Arc::new(FakeCompanions::default()),
+        };
         let bound = Console::bind(&settings, served, Arc::new(SystemRng), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");
         Self { router: console.router, shared: console.shared, runtime }
