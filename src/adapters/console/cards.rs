@@ -113,3 +113,24 @@ fn disposition(id: &CompanionId, name: &str, extension: &str) -> String {
         .collect();
     format!("attachment; filename=\"{id}.{extension}\"; filename*=UTF-8''{escaped}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_for_its_companion_in_any_script_and_as_every_file_system_takes_it() {
+        let named = |name: &str| {
+            let all = disposition(&"hilde".into(), name, "png");
+            let (plain, escaped) = all.split_once("; filename*=UTF-8''").unwrap();
+            assert_eq!(plain, "attachment; filename=\"hilde.png\"");
+            escaped.to_owned()
+        };
+
+        assert_eq!(named("Großmutter Hilde"), "Gro%C3%9Fmutter%20Hilde.png");
+        assert_eq!(named("夜"), "%E5%A4%9C.png");
+        assert_eq!(named("../..\\\"x\";\r\nSet-Cookie: a"), "-..--x-%3B--Set-Cookie-%20a.png");
+        assert_eq!(named(".."), "hilde.png");
+        assert_eq!(named(&"🦀".repeat(64)).len(), 50 * 12 + 4);
+    }
+}
