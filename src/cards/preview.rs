@@ -24,7 +24,7 @@ const MAX_NAME_CHARS: usize = 40;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Preview {
     pub form: Form,
-    /// Empty if the card has none: then somebody must choose it ([`Choices::name`]).
+    /// Empty if the card has none: then somebody must choose it.
     pub name: String,
     pub aliases: Vec<String>,
     pub persona: String,
@@ -33,7 +33,7 @@ pub struct Preview {
     pub tone: Option<String>,
     pub chattiness: Option<String>,
     pub interjection: Option<Interjection>,
-    /// Instructions of the card's author to the model. They are in the persona only if [`Choices`] say so.
+    /// Instructions of the card's author to the model. They are in the persona only if somebody chose that.
     pub system_prompt: Option<String>,
     pub post_history_instructions: Option<String>,
     /// For people who choose a card. In no prompt.

@@ -88,8 +88,8 @@ fn an_edited_persona_takes_the_place_of_the_texts_that_it_was_made_of() {
     assert_eq!((again.name.as_str(), again.nickname.as_str()), ("Vera", ""));
     let mut paths = Vec::new();
     lost(&full(), Some(&written), "", &mut paths);
-    let changed =
-        ["description", "mes_example", "name", "nickname", "personality", "scenario"].map(|field| format!("/data/{field}"));
+    let changed = ["description", "first_mes", "mes_example", "name", "nickname", "personality", "scenario"]
+        .map(|field| format!("/data/{field}"));
     assert_eq!(paths, changed);
 }
 

@@ -90,6 +90,46 @@ async fn a_file_that_is_no_card_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
+async fn an_edit_is_in_the_export_and_a_large_book_that_only_the_card_has_stays() {
+    let world = World::new().await;
+    let entry = json!({ "keys": ["sun"], "content": "bright ".repeat(400_000) });
+    let mut card = full();
+    card["data"]["character_book"]["entries"] = json!([entry]);
+    let mut made = world.import(card.to_string()).await.1;
+    made["companion"]["persona"] = json!("You are new.");
+    let greetings = made["companion"]["greetings"].as_array_mut().unwrap();
+    greetings.insert(0, json!("New."));
+    let change = json!({ "revision": made["revision"], "companion": made["companion"] });
+
+    let changed = world.send(Method::PUT, "/api/companions/nyx", change).await.0;
+    let exported = world.get("/api/companions/nyx/card").await.1;
+
+    assert_eq!(
+        (changed, &exported["data"]["description"], &exported["first_mes"]),
+        (200, &json!("You are new."), &json!("New."))
+    );
+    assert_eq!(exported["data"]["alternate_greetings"], json!([card["data"]["first_mes"], "Hey."]));
+    assert!(exported["data"]["character_book"] == card["data"]["character_book"], "the book is another");
+    assert_eq!(exported["data"]["x_inside"], card["data"]["x_inside"]);
+}
+
+#[tokio::test]
+async fn a_companion_with_a_name_in_any_script_can_be_downloaded() {
+    let world = World::new().await;
+    let picture = STANDARD.encode(small_png(&[], &[]));
+    for name in ["夜", "Großmutter Hilde", "О́льга", "👩\u{200d}🚀 Ida", "\"a\"; b"] {
+        let made = world.post("/api/companions", json!({ "companion": { "name": name }, "picture": picture })).await;
+        for form in ["json", "png"] {
+            let (status, name, _) =
+                world.export(&format!("/api/companions/{}/card?as={form}", made.1["id"].as_str().unwrap())).await;
+
+            assert_eq!((made.0, status), (201, 200), "{name}");
+            assert!(name.is_ascii() && name.ends_with(&format!(".{form}")), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_png_has_the_companions_picture_and_needs_one() {
     let world = World::new().await;
     let jpeg = STANDARD.encode(include_bytes!("../../../cards/tests/pictures/baseline.jpg"));
