@@ -25,8 +25,8 @@ use crate::journal::reader::Reader;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::companion_setup::{
-    CompanionChange, CompanionOptions, CompanionProfile, CompanionSetup, CompanionTrial, DefaultFields, DiscordPicture, Kept,
-    NewCompanion, ProfileRoom, Revision, ServiceVoices,
+    CompanionChange, CompanionOptions, CompanionProfile, CompanionSetup, CompanionTrial, DefaultFields, DiscordPicture, Exported,
+    Kept, NewCompanion, ProfileRoom, Revision, ServiceVoices,
 };
 use crate::ports::model_setup::Trial;
 use crate::settings::companion::written::edited;
@@ -223,11 +223,14 @@ impl CompanionSetup for Setup {
         Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)
     }
 
-    async fn card(&self, id: CompanionId) -> Result<Option<Vec<u8>>, Refused> {
-        if !self.context.memberships.companions().contains_key(&id) {
+    async fn exported(&self, id: CompanionId) -> Result<Exported, Refused> {
+        let in_force = self.context.memberships.companions().get(&id).cloned();
+        let Some(companion) = in_force else {
             self.existing(&id).await?;
-        }
-        Ok(Reader::new(&*self.context.store).bytes(key::card(&id)).await?)
+            return Err(Refused::Conflict(format!("{id} is not in force; send SIGHUP, or mend its file")));
+        };
+        let reader = Reader::new(&*self.context.store);
+        Ok(Exported { companion, picture: reader.bytes(key::picture(&id)).await?, card: reader.bytes(key::card(&id)).await? })
     }
 }
 

@@ -3,6 +3,8 @@
 mod api;
 mod auth;
 mod bytes;
+mod cards;
+mod companions;
 mod external;
 mod foreign;
 mod limits;
