@@ -1,11 +1,16 @@
 //! A backend without running channels, for commands on stored data while no server runs.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use ractor::Actor;
+use rustix::process::geteuid;
 
+use super::reload::overlay;
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open, speech};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
@@ -20,7 +25,7 @@ use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::rng::Rng as _;
-use crate::settings::Loaded;
+use crate::settings::{self, Loaded, Overlay};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
 
@@ -76,6 +81,14 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
     })
 }
 
+/// The companions that are kept in a store. `None`: it cannot be read now. Another user's store is left alone, because opening one writes files.
+pub fn kept_companions(data: &Path) -> Option<Overlay> {
+    let is_ours = fs::metadata(data).is_ok_and(|data| data.uid() == geteuid().as_raw());
+    let store = is_ours.then(|| SledStore::open(data, &open_options()).ok()).flatten()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(overlay(&store)).ok()
+}
+
 fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
     let store = open(&loaded.settings.storage.path, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -86,7 +99,15 @@ fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContex
     runtime.block_on(run(loaded, store, work))
 }
 
-async fn run<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
+async fn run<T>(
+    mut loaded: Loaded,
+    store: Arc<SledStore>,
+    work: impl AsyncFnOnce(&Backend, &ActorContext) -> T,
+) -> Result<T, Ended> {
+    // Those that cannot be read are named when a server starts.
+    let kept =
+        overlay(&*store).await.map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
+    loaded.companions.extend(settings::in_place(&kept, &loaded.settings).0);
     let context = context(loaded, store.clone());
     let arguments = Arguments { context: context.clone(), deliver: Arc::new(|_, _, _| {}), bounds: Bounds::default() };
     let (writer, ended) = Actor::spawn(None, Writer, arguments)

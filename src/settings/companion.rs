@@ -19,6 +19,7 @@ pub use voice::CompanionVoice;
 
 mod overrides;
 mod voice;
+pub mod written;
 
 /// The maximum number of a companion's aliases.
 pub const MAX_ALIASES: usize = 16;
@@ -330,7 +331,7 @@ fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Pr
     id
 }
 
-fn capitalised(id: &str) -> String {
+pub fn capitalised(id: &str) -> String {
     let mut chars = id.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
@@ -382,7 +383,7 @@ fn check_greeting(index: usize, greeting: &str) -> Result<(), Problem> {
 }
 
 /// A text of which every line ends as lines do here, however its editor ends them.
-fn with_plain_lines(text: Arc<str>) -> Arc<str> {
+pub fn with_plain_lines(text: Arc<str>) -> Arc<str> {
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n").into() } else { text }
 }
 

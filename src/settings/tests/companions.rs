@@ -113,8 +113,7 @@ fn greetings_are_texts_with_a_limit() {
         ("greetings = [\" \"]", "greetings[0] is empty"),
         ("greetings = \"Hello\"", "greetings"),
     ] {
-        let loaded = with(wrong).expect("only this companion is left out");
-        let problem = loaded.broken[0].to_string();
+        let problem = with(wrong).expect_err("it is wrong").to_string();
         assert!(problem.contains(expected), "{problem}");
     }
 }
@@ -142,7 +141,13 @@ fn default_rooms_get_the_first_three_companions_that_share_no_name() {
 
     let lobby: Vec<_> = loaded.settings.console.rooms[0].companions.iter().map(|id| id.as_str()).collect();
     assert_eq!(lobby, ["ana", "cora", "dan"]);
-    assert_eq!(loaded.notes, ["room lobby: ana, cora and dan are in it; set console.rooms to choose"]);
+    assert_eq!(
+        loaded.notes,
+        [
+            "room lobby: ana, cora and dan are in it; set console.rooms to choose",
+            "the companions ana and ben share the name \"Sunny\", so they cannot be in one guild; rename one of them"
+        ]
+    );
 }
 
 #[test]
