@@ -211,7 +211,7 @@ impl CompanionSetup for Setup {
             }
         };
         let text = edited(&text, &changes(&now, &tidied(companion))).map_err(|error| invalid("companion", error))?;
-        let companion = self.draft(&id, &text, None)?;
+        let companion = self.draft(&id, &text)?;
         try_models(&self.context.pool.settings(), &self.context.settings, &companion, message, &self.dialects)
             .await
             .map_err(refused)

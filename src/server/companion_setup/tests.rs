@@ -215,7 +215,10 @@ async fn a_full_disk_changes_nothing() {
 
     let refused = world.setup.create(NewCompanion { picture, ..new(companion) }).await;
 
-    assert!(matches!(&refused, Err(Refused::Unavailable { detail, .. }) if detail.contains("nothing was changed")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(Refused::Unavailable { detail, .. }) if detail.contains("nothing was changed")),
+        "{refused:?}"
+    );
     assert_eq!((world.ids().len(), world.dir.path().join("config").exists()), (3, false));
     let reader = Reader::new(&*world.setup.context.store);
     assert_eq!(reader.bytes(key::picture(&"nova".into())).await.unwrap(), None);
@@ -289,7 +292,8 @@ async fn a_picture_and_a_card_are_kept_and_go_with_their_companion() {
     let hash = nova.picture.as_deref().unwrap().strip_prefix("/pictures/nova/").unwrap().to_owned();
     assert_eq!(world.setup.picture("nova".into(), hash.clone()).await.unwrap(), png());
     assert!(matches!(world.setup.picture("nova".into(), "other".to_owned()).await, Err(Refused::NotFound(_))));
-    assert_eq!((world.setup.card("nova".into()).await.unwrap(), nova.has_card), (Some(card), true));
+    let exported = world.setup.exported("nova".into()).await.unwrap();
+    assert_eq!((exported.card, exported.picture, nova.has_card), (Some(card), Some(png()), true));
     assert_eq!(nova.discord_picture, DiscordPicture::NoPublicUrl);
     let copy = NewCompanion {
         copy_of: Some("nova".into()),
@@ -346,7 +350,10 @@ async fn a_companion_that_the_settings_name_is_not_removed() {
 
     let refused = world.delete("mira").await;
 
-    assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.contains("default.toml:4: console.rooms[0]")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(Refused::Conflict(detail)) if detail.contains("default.toml:4: console.rooms[0]")),
+        "{refused:?}"
+    );
     assert_eq!((world.ids(), world.names()), (vec!["mira".to_owned()], vec!["mira.toml".to_owned()]));
 }
 
@@ -388,10 +395,7 @@ async fn a_copy_has_the_keys_that_no_field_has() {
 
     let nova = world.setup.create(NewCompanion { copy_of: Some("mira".into()), ..new(companion) }).await.unwrap();
 
-    assert_eq!(
-        world.text("nova.toml"),
-        "# for experts\nmax_turns = 3\nname = \"Nova\"\n[voice]\nsounds_like = [\"mirror\"]\n"
-    );
+    assert_eq!(world.text("nova.toml"), "# for experts\nmax_turns = 3\nname = \"Nova\"\n[voice]\nsounds_like = [\"mirror\"]\n");
     assert_eq!((nova.id.as_str(), &*nova.companion.name), ("nova", "Nova"));
 }
 

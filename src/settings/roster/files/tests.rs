@@ -35,10 +35,10 @@ fn a_link_stays_and_its_target_is_written() {
     files.write(&id, Some(&found), "# new\n").unwrap();
 
     assert!(mira.is_symlink());
-    assert_eq!((fs::read_to_string(&target).unwrap().as_str(), names(files.folder())), ("# new\n", vec![
-        "mira.toml".to_owned(),
-        "other.toml".to_owned()
-    ]));
+    assert_eq!(
+        (fs::read_to_string(&target).unwrap().as_str(), names(files.folder())),
+        ("# new\n", vec!["mira.toml".to_owned(), "other.toml".to_owned()])
+    );
     // Only the link is removed.
     files.move_away(&id, &found).unwrap().unwrap().delete();
     assert!(target.exists() && names(files.folder()) == ["other.toml"]);
