@@ -118,7 +118,7 @@ fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option
 }
 
 /// The message of an event, unless it was deleted, or its author opted out.
-fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Said> {
+pub fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Said> {
     let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
     let has_opted_out =
         message.from.role == Role::Person && context.opt_outs.holds(&channel_key.guild, &PersonId::from(&*message.from.id));

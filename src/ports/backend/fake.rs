@@ -157,6 +157,7 @@ impl FakeRoom {
             reply_to,
             cut,
             truncated: false,
+            recalled: Vec::new(),
         }
     }
 

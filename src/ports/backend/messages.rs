@@ -92,6 +92,9 @@ pub struct HistoryMessage {
     /// Whether it is a statement whose end was not written, because the model reached its limit of tokens.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The numbers of the older messages that were recalled for a companion's statement (docs/design/memory.md).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<Seq>,
 }
 
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).
