@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::world::{World, of_json, room};
+use crate::actors::membership::opt_out::OptOutService;
 use crate::domain::id::Seq;
+use crate::ports::opt_out::OptOut as _;
 
 const LOBBY: &str = "lobby";
 const CAT: &str = "My cat is called Mora, and she is afraid of thunder.";
@@ -26,7 +28,8 @@ async fn long_ago(world: &World, said: &str) -> Seq {
 
 async fn chatter(world: &World, count: usize) {
     for number in 0..count {
-        let text = format!("Ben talks at length about bus number {number}, which was late as on every other day of this wet week");
+        let text =
+            format!("Ben talks at length about bus number {number}, which was late as on every other day of this wet week");
         world.say_with(LOBBY, json!({ "from": "Ben", "text": text })).await;
     }
     world.pass(600.0).await;
@@ -53,7 +56,7 @@ async fn what_was_said_long_ago_is_in_the_prompt_and_on_record() {
     let prompt = asked(&world, QUESTION).await;
 
     assert!(prompt.contains(CAT) && prompt.contains("looked up"), "{prompt}");
-    let history = world.history_page(LOBBY).await;
+    let history = world.try_history(LOBBY).await.unwrap();
     let answer = history.messages.last().unwrap();
     assert!(answer.recalled.contains(&told), "{answer:?}");
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
@@ -67,10 +70,9 @@ async fn nothing_is_looked_up_while_all_is_shown_or_when_it_is_turned_off() {
     world.main.answers([Ok("It is called Mora.")]);
     world.say_with(LOBBY, json!({ "from": "Ana", "text": CAT })).await;
     let all_shown = asked(&world, QUESTION).await;
-    let world = World::with_lobby_settings(
-        json!({ "prompt": { "statement_tokens": 1_800, "summary_after": 500, "recall_tokens": 0 } }),
-    )
-    .await;
+    let world =
+        World::with_lobby_settings(json!({ "prompt": { "statement_tokens": 1_800, "summary_after": 500, "recall_tokens": 0 } }))
+            .await;
     world.side.answers([Ok("NO")]);
     world.main.answers([Ok("I do not know.")]);
     long_ago(&world, CAT).await;
@@ -97,7 +99,9 @@ async fn what_was_erased_or_cleared_is_not_looked_up() {
             }
             "cleared" => world.backend.rooms.clear(&room(LOBBY)).await.unwrap(),
             "forgotten" => world.forget("Ana", false).await.map(drop).unwrap(),
-            "opted out" => world.opt_out("Ana").await,
+            "opted out" => {
+                drop(OptOutService::new(world.context.clone()).ignore(&"home".into(), &"Ana".into(), true).await.unwrap())
+            }
             _ => world.backend.messages.delete(&room(LOBBY), told).await.map(drop).unwrap(),
         }
         chatter(&world, 60).await;
@@ -124,7 +128,8 @@ async fn other_rooms_are_never_looked_through() {
     world.open("den", &["aria"]).await;
     long_ago(&world, CAT).await;
     for number in 0..60 {
-        let text = format!("Ben talks at length about tram number {number}, which was early as on every other day of this dry week");
+        let text =
+            format!("Ben talks at length about tram number {number}, which was early as on every other day of this dry week");
         world.say_with("den", json!({ "from": "Ben", "text": text })).await;
     }
     world.pass(600.0).await;
