@@ -123,6 +123,11 @@ impl Recall {
         Ok(read)
     }
 
+    /// The languages whose forms of words are known.
+    pub fn words(&self) -> Arc<Words> {
+        self.words.clone()
+    }
+
     /// Forgets the words of a room, because some of them were changed or erased.
     pub fn forget(&self, channel_key: &ChannelKey) {
         self.rooms.lock().known.remove(channel_key);

@@ -23,7 +23,7 @@ use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Scene, StatementInput};
-use crate::domain::question_context::{Line, Purpose, QuestionContext};
+use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Nothing, Reading, Speakers};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
@@ -231,8 +231,14 @@ pub(super) fn statement_request(
     statement.input.is_repetitive &= settings.repetition;
     let prompt = prompt::statement(character(settings, None), scene, &statement, templates);
     let (input, tries) = (statement.input, statement.tries);
+    let recalled = statement.recalled.iter().filter(|said| prompt.recalled.contains(&said.seq));
+    let earlier = recalled.chain(&input.recent).map(|said| {
+        let line = Line { from: said.message.from.clone(), text: said.message.text.clone() };
+        (line, Day::of(said.at, scene.now, &scene.zone))
+    });
+    let earlier = Earlier(earlier.collect());
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
-    base_request(settings, guild, templates).asking(prompt).with(QuestionContext {
+    base_request(settings, guild, templates).asking(prompt).with(earlier).with(QuestionContext {
         purpose: Purpose::Statement { trigger: input.trigger, closing: input.stage, tries },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(shown),

@@ -55,6 +55,24 @@ pub struct HistoryQuery {
     pub limit: usize,
 }
 
+/// What is searched for in a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchQuery {
+    /// The words, or a part of a text.
+    pub words: String,
+    /// The most messages to return: 1 to 100.
+    pub limit: usize,
+}
+
+/// What was found in a room.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Found {
+    /// The best first.
+    pub messages: Vec<HistoryMessage>,
+    /// How many there are, with those over the limit.
+    pub count: usize,
+}
+
 /// A page of a room's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct History {
