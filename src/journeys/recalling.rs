@@ -1,5 +1,7 @@
 //! Recall: older messages that do not fit into a statement's prompt any more are looked up by words (docs/design/memory.md).
 
+mod leaks;
+
 use serde_json::{Value, json};
 
 use super::world::{World, of_json, room};
