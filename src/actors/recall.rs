@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
-use crate::actors::companion::history::shown_message;
+use crate::actors::companion::history::{message_of, shown_message};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
@@ -206,7 +206,8 @@ impl Recall {
                     new.begins_anew = true;
                     return Ok(new);
                 }
-                let Some(said) = shown_message(recorded, context, channel_key) else { continue };
+                // Who has opted out is left out when a message is read, because people opt in again.
+                let Some(said) = message_of(recorded) else { continue };
                 new.messages.push((said.seq, said.message));
                 if new.messages.len() >= self.window {
                     new.begins_anew = true;

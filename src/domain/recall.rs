@@ -1,5 +1,7 @@
 //! Recall: the older messages of a room are searched by words (docs/design/memory.md). Pure: texts in, numbers of messages out.
 
+#[cfg(test)]
+mod tests;
 pub mod words;
 
 use std::collections::HashMap;

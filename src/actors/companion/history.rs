@@ -119,9 +119,15 @@ fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option
 
 /// The message of an event, unless it was deleted, or its author opted out.
 pub fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Said> {
+    let said = message_of(recorded)?;
+    let from = &said.message.from;
+    let has_opted_out = from.role == Role::Person && context.opt_outs.holds(&channel_key.guild, &PersonId::from(&*from.id));
+    (!has_opted_out).then_some(said)
+}
+
+/// The message of an event, unless it was deleted.
+pub fn message_of(recorded: Recorded) -> Option<Said> {
     let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
-    let has_opted_out =
-        message.from.role == Role::Person && context.opt_outs.holds(&channel_key.guild, &PersonId::from(&*message.from.id));
     let at = said_at.unwrap_or(at).min(at);
-    (!has_opted_out && !is_redacted(&message)).then(|| Said { seq, at, message: Arc::new(message) })
+    (!is_redacted(&message)).then(|| Said { seq, at, message: Arc::new(message) })
 }
