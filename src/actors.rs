@@ -19,5 +19,6 @@ pub mod inbound;
 pub mod membership;
 pub mod messages;
 pub mod models;
+pub mod recall;
 pub mod runtime;
 pub mod writer;

@@ -5,7 +5,7 @@
 //! * `rooms`: the rooms, their members, and changes of their settings at run time, with `room_plans` (what may be asked for), `membership`
 //!   (channels of other platforms), `state` (the current state), `live` (events as they happen, in the form of `event_view`).
 //! * `messages`: posts, edits and deletes messages, with `external` (votes and statements of external companions).
-//! * `records`: answers from the record, with `reading` (history and decisions), `why` (the story of a decision),
+//! * `records`: answers from the record, with `reading` (history and decisions), `search`, `why` (the story of a decision),
 //!   `usage` and `export`.
 //! * `maintenance`: what operators do, with `quarantine` (quarantined guilds, suspended channels and dead letters) and `forget`.
 //! * `call_rooms`: the voice calls of rooms.
@@ -42,6 +42,7 @@ mod reading;
 mod records;
 mod room_plans;
 mod rooms;
+mod search;
 mod state;
 mod suggestions;
 mod usage;

@@ -27,6 +27,7 @@ pub mod priority;
 pub mod prompt;
 pub mod question_context;
 pub mod raw_answer;
+pub mod recall;
 pub mod repetition;
 pub mod round;
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod keeping;
 pub(crate) mod mouth;
 mod noting;
 mod raw_answers;
+mod recalling;
 mod remembering;
 mod retaining;
 mod rooms;

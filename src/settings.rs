@@ -10,6 +10,7 @@ pub mod duration;
 mod exposure;
 mod layer;
 mod load;
+pub mod memory;
 mod mismatch;
 pub mod models;
 mod problem;
@@ -57,6 +58,7 @@ sections! {
     console: console::Console,
     discord: discord::Discord,
     gate: gate::Gate,
+    memory: memory::Memory,
     models: models::Models,
     prompt: prompt::Prompt,
     repetition: repetition::Repetition,

@@ -177,6 +177,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         reply_to: *reply_to,
         cut: message.cut.as_deref().map(HistoryCut::from),
         truncated: message.truncated,
+        recalled: message.recalled.clone(),
     })
 }
 

@@ -20,7 +20,7 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
-use crate::ports::backend::messages::{History, HistoryQuery};
+use crate::ports::backend::messages::{Found, History, HistoryQuery, SearchQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery, Used};
@@ -54,6 +54,11 @@ impl RecordService for ActorBackend {
             deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
         }
         Ok(History { messages, deleted: deleted.into_iter().collect() })
+    }
+
+    async fn search(&self, room: &RoomId, query: SearchQuery) -> Result<Found, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.search_in(&channel_key, &query).await
     }
 
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {

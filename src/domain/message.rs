@@ -40,6 +40,9 @@ pub struct Message {
     /// Whether it is a statement whose end was not written, because the model reached its limit of tokens (docs/design/models.md M-21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// For a companion's statement: the numbers of the older messages that were recalled for it (docs/design/memory.md).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<Seq>,
 }
 
 impl Message {
@@ -48,7 +51,20 @@ impl Message {
         let (id, kind, speech, cut) = (None, None, None, None);
         let (modality, address) = (Modality::Text, Address::default());
         let (lull_endpoint, asks_to_stop, truncated) = (false, false, false);
-        Self { id, from, text, modality, lull_endpoint, asks_to_stop, address, kind, speech, cut, truncated }
+        Self {
+            id,
+            from,
+            text,
+            modality,
+            lull_endpoint,
+            asks_to_stop,
+            address,
+            kind,
+            speech,
+            cut,
+            truncated,
+            recalled: Vec::new(),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod form;
 mod frame;
 mod line;
 pub mod note;
+mod recalled;
 pub mod room;
 mod scene;
 mod talk;
@@ -59,6 +60,8 @@ pub struct Prompt {
     pub turns: Vec<Turn>,
     /// The parts in order, with their estimated tokens.
     pub sizes: Vec<(&'static str, usize)>,
+    /// The older messages that were recalled for it and are part of it, by number.
+    pub recalled: Vec<Seq>,
 }
 
 /// A message of a prompt after the instructions.
@@ -79,7 +82,7 @@ impl Turn {
 
 impl Prompt {
     fn new(system: String, user: String, sizes: Vec<(&'static str, usize)>) -> Self {
-        Self { system, turns: vec![Turn::User(user)], sizes }
+        Self { system, turns: vec![Turn::User(user)], sizes, recalled: Vec::new() }
     }
 
     /// The estimated tokens of the whole prompt.
@@ -181,6 +184,8 @@ pub struct StatementInput {
     pub summary_upto: Seq,
     /// The number of messages before `recent` that the summary does not cover.
     pub left_out: usize,
+    /// Older messages that may be shown as recalled, the best first. Some may be among `recent`.
+    pub recalled: Vec<Said>,
 }
 
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
@@ -211,6 +216,17 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let ending = paragraphs(&[&context, words.manner_for(input.trigger), &statement_form(&name, statement.is_spoken)]);
     talk::statement(&character, scene, statement, &ending, words)
+}
+
+/// The message before which older ones may be recalled for a statement: the first that its prompt shows. None: nothing is to be recalled, because all
+/// that was said is shown, or recall is turned off.
+pub fn recalls_before(
+    character: Character<'_>,
+    scene: &Scene,
+    statement: &StatementInput,
+    words: &policy::prompt::Prompt,
+) -> Option<Seq> {
+    talk::recalls_before(&character, scene, statement, words)
 }
 
 /// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first. Times are told in this

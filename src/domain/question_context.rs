@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
+
 use super::closing::Stage;
 use super::message::{Author, Message};
+use super::moment::Moment;
 use super::trigger::Trigger;
 
 /// The context of a question. It is an extension of the request: `rehearsal` answers by it, and a real model reads only the text.
@@ -36,6 +39,27 @@ pub enum Purpose {
     Brief,
     /// A score from 0 to 1: how much the last statements repeat each other.
     Judgement,
+}
+
+/// What a statement was given besides the newest messages, oldest first. It is an extension of the request, as [`QuestionContext`] is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Earlier(pub Vec<(Line, Day)>);
+
+/// The day on which something was said, as one says it: `today`, `yesterday`, `on Monday`, `on 3 November`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Day(pub String);
+
+impl Day {
+    /// The day of a moment, seen from another one in the same time zone.
+    pub fn of(at: Moment, now: Moment, zone: &TimeZone) -> Self {
+        let (day, today) = (at.zoned(zone).date(), now.zoned(zone).date());
+        Self(match today.since(day).map_or(i32::MAX, |span| span.get_days()) {
+            ..=0 => "today".to_owned(),
+            1 => "yesterday".to_owned(),
+            2..=6 => day.strftime("on %A").to_string(),
+            _ => day.strftime("on %-d %B").to_string(),
+        })
+    }
 }
 
 /// The author and the text of a message.

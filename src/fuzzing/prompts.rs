@@ -68,7 +68,8 @@ pub(super) fn prompt(bytes: &[u8]) {
     };
     let deciding = given(Trigger::Turn, u64::MAX);
     let (input, reason) = (given(Trigger::Interjection, 3), Some(text.clone()));
-    let speaking = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq(2), left_out: 0 };
+    let speaking =
+        StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq(2), left_out: 0, recalled: Vec::new() };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];
     let own = new.iter().filter(is_own);

@@ -209,13 +209,16 @@ pub struct OutboxRecord {
     /// Whether the end of the text was not written, because the model reached its limit of tokens.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The older messages that were recalled for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<Seq>,
 }
 
 impl OutboxRecord {
     /// A reply whose text is not written.
     pub fn new(companion: CompanionId, trigger: Trigger, messages: Vec<Seq>, upto: Seq) -> Self {
         let (text, parts, name, truncated) = (None, Vec::new(), None, false);
-        Self { companion, trigger, messages, upto, text, parts, name, truncated }
+        Self { companion, trigger, messages, upto, text, parts, name, truncated, recalled: Vec::new() }
     }
 }
 

@@ -16,6 +16,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         Event::Said { message, .. } => {
             message.text = empty.clone();
             message.id = None;
+            message.recalled.clear();
             if let Some(cut) = &mut message.cut {
                 (cut.full, cut.by) = (empty.clone(), None);
             }

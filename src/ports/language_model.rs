@@ -78,6 +78,8 @@ pub struct Request {
     pub sizes: Vec<(&'static str, usize)>,
     /// The numbers of the first and the last message that the prompt shows, for the record of a decision or a judgement.
     pub shown: Option<(Seq, Seq)>,
+    /// The numbers of the older messages that were recalled for the prompt, for the record of a statement.
+    pub recalled: Vec<Seq>,
     /// The most tokens that the answer may have.
     pub max_tokens: u32,
     /// Data besides the text for one implementation, keyed by type.
@@ -97,6 +99,7 @@ impl Request {
             format: AnswerFormat::Text,
             sizes: Vec::new(),
             shown: None,
+            recalled: Vec::new(),
             max_tokens,
             extensions: Extensions::new(),
         }
@@ -104,13 +107,13 @@ impl Request {
 
     /// Adds a prompt.
     pub fn asking(self, prompt: Prompt) -> Self {
-        let Prompt { system, turns, sizes } = prompt;
+        let Prompt { system, turns, sizes, recalled } = prompt;
         let turns = turns.into_iter().map(|turn| match turn {
             Turn::User(text) => Message::text(Role::User, text),
             Turn::Own(text) => Message::text(Role::Assistant { tool_calls: Vec::new() }, text),
         });
         let messages = [Message::text(Role::System, system)].into_iter().chain(turns).collect();
-        Self { messages, sizes, ..self }
+        Self { messages, sizes, recalled, ..self }
     }
 
     /// Adds an extension, replacing one of the same type.

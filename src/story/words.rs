@@ -155,6 +155,15 @@ pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>, language: Language) ->
     Some(told.and(cut_off(message, language)).line(recorded, "message"))
 }
 
+/// Quotes an older message that was recalled for a statement. None if the event is no message.
+pub(crate) fn recalled(recorded: &Recorded, language: Language) -> Option<StoryLine> {
+    let Event::Said { message, said_at, .. } = &recorded.event else { return None };
+    let key = if is_redacted(message) { "why.recalled.gone" } else { "why.recalled.said" };
+    let (who, text) = (author(message, language), cut(&message.text));
+    let line = Told::new(language, key, &[("who", &who), ("text", &text)]).line(recorded, "recalled");
+    Some(StoryLine { at: said_at.unwrap_or(recorded.at).into(), ..line })
+}
+
 /// The companions that these messages address, and somebody else. Empty if there are none.
 fn addressees<'a>(messages: impl IntoIterator<Item = &'a Message>, name: Name<'_>, language: Language) -> String {
     let (mut companions, mut others) = (BTreeSet::new(), false);

@@ -141,6 +141,7 @@ const ARROWS: &[Arrow] = &[
         from: "adapters",
         // Of telemetry: the names, the instruments, and the records of gateway connections, which no actor makes.
         to: &[
+            "cards",
             "domain",
             "http_client",
             "ports",
@@ -206,10 +207,11 @@ const GROUPS: &[Group] = &[
         uses_foundation: false,
         to: &["messages", "runtime::actor_keys", "runtime::directory", "runtime::owned_task"],
     },
+    Group { name: "recall", uses_foundation: false, to: &[] },
     Group { name: "writer", uses_foundation: true, to: &[] },
     Group { name: "inbound", uses_foundation: true, to: &["writer"] },
     Group { name: "membership", uses_foundation: true, to: &["inbound", "writer"] },
-    Group { name: "companion", uses_foundation: true, to: &["membership::memberships", "models", "writer::requests"] },
+    Group { name: "companion", uses_foundation: true, to: &["membership::memberships", "models", "recall", "writer::requests"] },
     Group { name: "calls", uses_foundation: true, to: &["inbound", "writer"] },
     Group {
         name: "channel",
@@ -221,7 +223,7 @@ const GROUPS: &[Group] = &[
     Group {
         name: "runtime",
         uses_foundation: true,
-        to: &["calls", "channel", "companion", "erasure::rewrite_locks", "membership", "models", "writer"],
+        to: &["calls", "channel", "companion", "erasure::rewrite_locks", "membership", "models", "recall", "writer"],
     },
 ];
 

@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, watch};
 use super::channel_context::ChannelContext;
 use super::delivery::{Arguments, Delivery};
 use super::external_companions::StatementWaiter;
+use super::replies::Written;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Ticket};
@@ -31,8 +32,8 @@ pub(super) struct RunningDelivery {
     pub(super) companion: CompanionId,
     ticket: Ticket,
     pub(super) began: Moment,
-    /// Whether the end of the statement was not written.
-    pub(super) truncated: bool,
+    /// How the statement was written.
+    pub(super) written: Written,
     stop: watch::Sender<bool>,
     /// The caller that waits for the statement's number.
     pub(super) waiter: Option<StatementWaiter>,
@@ -55,7 +56,8 @@ impl Deliveries {
     /// Starts to post a statement. False if its actor could not be started.
     pub(super) fn start(&mut self, order: Order, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let Order { ticket, mut owed, platform, used, waiter, is_stopped } = order;
-        let (companion, truncated) = (owed.companion.clone(), owed.truncated);
+        let companion = owed.companion.clone();
+        let written = Written { truncated: owed.truncated, recalled: owed.recalled.clone() };
         let known = channel.context.memberships.companion(&channel.key.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let name = owed.name.get_or_insert(name).clone();
@@ -80,7 +82,7 @@ impl Deliveries {
             context: ActorContext::clone(&channel.context),
         };
         let Some(actor) = channel.start(Delivery, arguments, "a statement could not be sent") else { return false };
-        let running = RunningDelivery { companion, ticket, began: channel.machine_time(), truncated, stop, waiter };
+        let running = RunningDelivery { companion, ticket, began: channel.machine_time(), written, stop, waiter };
         self.running.insert(actor.get_id(), running);
         true
     }
@@ -91,11 +93,12 @@ impl Deliveries {
     }
 
     /// The outbox record of this statement: that of its interrupted delivery, or a new one.
-    pub(super) fn outbox_record(&mut self, floor: &OwedReply, text: Arc<str>, truncated: bool) -> OutboxRecord {
+    pub(super) fn outbox_record(&mut self, floor: &OwedReply, text: Arc<str>, written: Written) -> OutboxRecord {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| {
             let owed = OutboxRecord::new(floor.companion.clone(), floor.trigger, floor.messages.clone(), floor.upto);
-            OutboxRecord { text: Some(text), truncated, ..owed }
+            let Written { truncated, recalled } = written;
+            OutboxRecord { text: Some(text), truncated, recalled, ..owed }
         })
     }
 
@@ -143,7 +146,8 @@ mod tests {
         let mut add = |pid, ticket| {
             let (stop, stopped) = watch::channel(false);
             let (companion, began) = ("aria".into(), Moment::ZERO);
-            let delivery = RunningDelivery { companion, ticket: Ticket(ticket), began, truncated: false, stop, waiter: None };
+            let delivery =
+                RunningDelivery { companion, ticket: Ticket(ticket), began, written: Written::default(), stop, waiter: None };
             deliveries.running.insert(ActorId::Local(pid), delivery);
             stopped
         };
@@ -169,12 +173,12 @@ mod tests {
             serde_json::from_value::<OwedReply>(floor).unwrap()
         };
         let interrupted =
-            OutboxRecord { name: Some("Aria".into()), ..deliveries.outbox_record(&floor(7), "Hello".into(), false) };
+            OutboxRecord { name: Some("Aria".into()), ..deliveries.outbox_record(&floor(7), "Hello".into(), Written::default()) };
         deliveries.keep_interrupted(Ticket(7), interrupted);
 
-        let other = deliveries.outbox_record(&floor(8), "Hello".into(), false);
-        let resumed = deliveries.outbox_record(&floor(7), "Hello".into(), false);
-        let later = deliveries.outbox_record(&floor(7), "Hello".into(), false);
+        let other = deliveries.outbox_record(&floor(8), "Hello".into(), Written::default());
+        let resumed = deliveries.outbox_record(&floor(7), "Hello".into(), Written::default());
+        let later = deliveries.outbox_record(&floor(7), "Hello".into(), Written::default());
 
         assert_eq!([other, resumed, later].map(|record| record.name.is_some()), [false, true, false]);
     }

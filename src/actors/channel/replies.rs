@@ -1,6 +1,6 @@
 //! The replies that are being written, and their actors.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ractor::{ActorCell, ActorId};
 
@@ -16,11 +16,20 @@ use crate::domain::trigger::Trigger;
 use crate::domain::turn::OwedReply;
 use crate::domain::window;
 
+/// How a reply was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    /// The model reached its limit of tokens before the end.
+    pub(super) truncated: bool,
+    /// The older messages that were recalled for it.
+    pub(super) recalled: Vec<Seq>,
+}
+
 #[derive(Default)]
 pub(super) struct Replies {
     actors: HashMap<ActorId, (Ticket, ActorCell)>,
-    /// Those that are written and not posted, and whose end is missing.
-    truncated: HashSet<Ticket>,
+    /// What is known of those that are written and not posted.
+    written: HashMap<Ticket, Written>,
 }
 
 impl Replies {
@@ -62,19 +71,21 @@ impl Replies {
         self.actors.retain(|_, (reply, _)| *reply != ticket);
     }
 
-    /// The model reached its limit of tokens before the end of this reply.
-    pub(super) fn note_truncated(&mut self, ticket: Ticket) {
-        self.truncated.insert(ticket);
+    /// Notes how this reply was written.
+    pub(super) fn note_written(&mut self, ticket: Ticket, written: Written) {
+        if written != Written::default() {
+            self.written.insert(ticket, written);
+        }
     }
 
-    /// Whether the end of this reply is missing. It is posted now.
-    pub(super) fn take_truncated(&mut self, ticket: Ticket) -> bool {
-        self.truncated.remove(&ticket)
+    /// How this reply was written. It is posted now.
+    pub(super) fn take_written(&mut self, ticket: Ticket) -> Written {
+        self.written.remove(&ticket).unwrap_or_default()
     }
 
     /// Forgets what was noted about replies that will not be posted.
     pub(super) fn forget_unposted(&mut self, is_in_flight: impl Fn(Ticket) -> bool) {
-        self.truncated.retain(|ticket| is_in_flight(*ticket));
+        self.written.retain(|ticket, _| is_in_flight(*ticket));
     }
 
     /// Kills the actor of this reply, if it has one.
@@ -120,5 +131,8 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let history = HistoryRange { after: conversation.summary().begins_after(), before: before.next() };
     let (reason, tries, summary_upto) = (owed.why.clone(), owed.tries, conversation.summary().upto);
     let is_spoken = conversation.voice().spoken_reply() == Some(owed.ticket);
-    Statement { input: StatementInput { input, reason, tries, is_spoken, summary_upto, left_out: 0 }, history }
+    Statement {
+        input: StatementInput { input, reason, tries, is_spoken, summary_upto, left_out: 0, recalled: Vec::new() },
+        history,
+    }
 }

@@ -9,6 +9,7 @@ use super::State;
 use super::channel_context::ChannelContext;
 use super::deliveries::{Order, RunningDelivery};
 use super::external_companions::{StatementWaiter, is_external};
+use super::replies::Written;
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
@@ -66,9 +67,8 @@ impl State {
             self.record_unclaimed_usage(asked, outcome);
             return;
         };
-        if outcome.result.as_ref().is_ok_and(Answer::is_cut) {
-            self.replies.note_truncated(ticket);
-        }
+        let truncated = outcome.result.as_ref().is_ok_and(Answer::is_cut);
+        self.replies.note_written(ticket, Written { truncated, recalled: asked.recalled.clone() });
         self.traces.called(ticket, asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
@@ -98,8 +98,8 @@ impl State {
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
-        let truncated = self.replies.take_truncated(ticket);
-        let message = Message { modality, cut, truncated, ..statement(&companion, text, &self.channel) };
+        let Written { truncated, recalled } = self.replies.take_written(ticket);
+        let message = Message { modality, cut, truncated, recalled, ..statement(&companion, text, &self.channel) };
         self.journal_statement(ticket, message, Vec::new(), used, waiter);
     }
 
@@ -107,7 +107,7 @@ impl State {
     fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
         let waiter = self.external.take_waiter(ticket);
         let Some(floor) = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket) else { return };
-        let owed = self.deliveries.outbox_record(floor, text, self.replies.take_truncated(ticket));
+        let owed = self.deliveries.outbox_record(floor, text, self.replies.take_written(ticket));
         let used = self.spending.take_of_reply(ticket);
         self.start_delivery(Order { ticket, owed, platform, used, waiter, is_stopped: false });
     }
@@ -140,7 +140,11 @@ impl State {
 
     /// A delivery has ended: the statement was posted, or a part of it, or nothing.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
-        let Some(RunningDelivery { companion, began, truncated, waiter, .. }) = self.deliveries.take(ticket) else { return };
+        let Some(RunningDelivery { companion, began, written: Written { truncated, recalled }, waiter, .. }) =
+            self.deliveries.take(ticket)
+        else {
+            return;
+        };
         self.traces.sent(ticket, began, self.channel.machine_time());
         let Delivered { text, ids, is_unconfirmed, error } = delivered;
         if text.is_empty() {
@@ -156,7 +160,7 @@ impl State {
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
-        let message = Message { modality, truncated, ..statement(&companion, text, &self.channel) };
+        let message = Message { modality, truncated, recalled, ..statement(&companion, text, &self.channel) };
         self.journal_statement(ticket, message, ids, used, waiter);
     }
 

@@ -1,17 +1,16 @@
 //! Reads what was said in a channel from its journal, as far as a prompt may show it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::messages::companion::HistoryRange;
+use crate::actors::recall::message_of;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::Role;
+use crate::domain::id::{GuildId, PersonId, Seq};
+use crate::domain::message::{Author, Role};
 use crate::domain::prompt::{Said, tokens};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
-use crate::journal::redaction::is_redacted;
 
 /// How long a reader waits while requests redact the channel's record. Reading in between could show words that were just deleted.
 const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -119,9 +118,11 @@ fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option
 
 /// The message of an event, unless it was deleted, or its author opted out.
 fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Said> {
-    let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
-    let has_opted_out =
-        message.from.role == Role::Person && context.opt_outs.holds(&channel_key.guild, &PersonId::from(&*message.from.id));
-    let at = said_at.unwrap_or(at).min(at);
-    (!has_opted_out && !is_redacted(&message)).then(|| Said { seq, at, message: Arc::new(message) })
+    let said = message_of(recorded)?;
+    is_heard(&said.message.from, context, &channel_key.guild).then_some(said)
+}
+
+/// Whether what somebody says may be shown: not if the person has opted out.
+pub fn is_heard(from: &Author, context: &ActorContext, guild: &GuildId) -> bool {
+    from.role != Role::Person || !context.opt_outs.holds(guild, &PersonId::from(&*from.id))
 }

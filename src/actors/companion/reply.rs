@@ -12,17 +12,18 @@ use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{Source, Statement};
+use crate::actors::messages::companion::{HistoryRange, Source, Statement};
+use crate::actors::recall::Stretch;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
-use crate::domain::message::Modality;
+use crate::domain::message::{Author, Modality};
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Scene, StatementInput};
-use crate::domain::question_context::{Line, Purpose, QuestionContext};
+use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Nothing, Reading, Speakers};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
@@ -166,12 +167,17 @@ fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Spea
         let (channel_key, (companion, model)) = (channel_key.clone(), asked.clone());
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         async move {
-            let statement = with_history(&context, &channel_key, &source).await?;
+            // While it is held, nothing is erased that was read already.
+            let lock = history::lock(&context, &channel_key).await;
+            let Statement { input: mut statement, history } = source().await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
+            let is_call = statement.is_spoken || statement.input.modality == Modality::Voice;
+            let scene = scene(&context, &channel_key, &settings.id, is_call);
+            if lock.is_some() {
+                add_history(&mut statement, &history, &settings, &scene, &channel_key, &context).await;
+            }
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key);
             let _at_work = at_work(Address::Reply(channel_key.channel.clone(), ticket));
-            let scene =
-                scene(&context, &channel_key, &settings.id, statement.is_spoken || statement.input.modality == Modality::Voice);
             Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &context.settings.prompt))
         }
     })
@@ -186,18 +192,33 @@ fn known_speakers(input: &PromptInput, settings: &Settings, context: &ActorConte
     speakers.also_called(settings.aliases.iter().cloned())
 }
 
-/// The inputs of the prompt with all that was said before, as far as the prompt has room. If it cannot be read, with the
-/// most recent messages only. `None`: the reply is no longer owed.
-async fn with_history(context: &ActorContext, channel_key: &ChannelKey, source: &Source<Statement>) -> Option<StatementInput> {
-    let lock = history::lock(context, channel_key).await;
-    let Statement { input: mut statement, history } = source().await?;
-    let max_tokens = context.settings.prompt.statement_tokens;
-    if lock.is_some()
-        && let Some(read) = history::read(context, channel_key, &history, statement.summary_upto, max_tokens).await
-    {
-        (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
+/// Adds what was said before, as far as the prompt has room, and of what does not fit what has words in common with what the statement answers. What
+/// cannot be read is left out: then the prompt has the most recent messages only. The caller holds the lock of the history.
+async fn add_history(
+    statement: &mut StatementInput,
+    range: &HistoryRange,
+    settings: &Settings,
+    scene: &Scene,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) {
+    let words = &context.settings.prompt;
+    let read = history::read(context, channel_key, range, statement.summary_upto, words.statement_tokens).await;
+    let Some(read) = read else { return };
+    (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
+    let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
+    let answered: Vec<_> = statement.input.buffer.iter().filter(|said| !said.message.is_by(&settings.id)).collect();
+    let answered: Vec<_> = answered.into_iter().map(|said| said.message.clone()).collect();
+    let stretch = Stretch { after: range.after, before };
+    let is_heard = |from: &Author| history::is_heard(from, context, &channel_key.guild);
+    // A few more than fit, so that a long one may be left out.
+    match context.recall.like(&answered, stretch, channel_key, &*context.store, is_heard, 2 * words.recall_tokens).await {
+        Ok(found) => statement.recalled = found,
+        Err(error) => {
+            let channel = crate::telemetry::plain::Plain(channel_key.channel.as_str());
+            tracing::warn!(%channel, %error, "older messages cannot be looked up for a statement");
+        }
     }
-    Some(statement)
 }
 
 /// The request for a statement, with its prompt.
@@ -211,8 +232,14 @@ pub(super) fn statement_request(
     statement.input.is_repetitive &= settings.repetition;
     let prompt = prompt::statement(character(settings, None), scene, &statement, templates);
     let (input, tries) = (statement.input, statement.tries);
+    let recalled = statement.recalled.iter().filter(|said| prompt.recalled.contains(&said.seq));
+    let earlier = recalled.chain(&input.recent).map(|said| {
+        let line = Line { from: said.message.from.clone(), text: said.message.text.clone() };
+        (line, Day::of(said.at, scene.now, &scene.zone))
+    });
+    let earlier = Earlier(earlier.collect());
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
-    base_request(settings, guild, templates).asking(prompt).with(QuestionContext {
+    base_request(settings, guild, templates).asking(prompt).with(earlier).with(QuestionContext {
         purpose: Purpose::Statement { trigger: input.trigger, closing: input.stage, tries },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(shown),

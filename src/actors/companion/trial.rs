@@ -42,8 +42,15 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         recent: Vec::new(),
         buffer: vec![said],
     };
-    let statement =
-        StatementInput { input: input.clone(), reason: None, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 };
+    let statement = StatementInput {
+        input: input.clone(),
+        reason: None,
+        tries: 0,
+        is_spoken: false,
+        summary_upto: Seq::NONE,
+        left_out: 0,
+        recalled: Vec::new(),
+    };
     [
         question::request(input, companion, &scene, guild.clone(), None, prompt),
         statement_request(statement, companion, &scene, guild, prompt),

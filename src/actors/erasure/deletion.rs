@@ -267,6 +267,7 @@ async fn redact_in_batches(
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
+    context.recall.forget(channel_key);
     // A running channel has dropped the text when it answers, and what it wrote before is stored when the writer answers. So no later
     // snapshot contains the text.
     drained(context, channel_key).await?;

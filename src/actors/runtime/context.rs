@@ -15,6 +15,7 @@ use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::membership::opt_outs::OptOuts;
 use crate::actors::messages::supervision::Ending;
 use crate::actors::models::{Models, Pool};
+use crate::actors::recall::Recall;
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
@@ -58,6 +59,8 @@ pub struct ActorContext {
     pub briefs: Briefs,
     /// Which companions have a picture in the store.
     pub pictures: Pictures,
+    /// The words of rooms in which something was looked up.
+    pub recall: Recall,
     /// One lock per channel for rewriting stored events.
     pub rewrite_locks: RewriteLocks,
     /// Whether the last attempt to compact the store failed or found too little disk space. Then it is unknown when erased words leave its
@@ -117,6 +120,7 @@ impl ActorContext {
             speech,
             memberships: Memberships::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
             recorder,
+            recall: Recall::new(&settings.memory),
             settings,
             opt_outs: OptOuts::default(),
             briefs: Briefs::default(),

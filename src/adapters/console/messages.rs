@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
 use crate::domain::message::Author;
-use crate::ports::backend::messages::{Edit, Greeting, History, HistoryQuery};
+use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryQuery, SearchQuery};
 use crate::ports::inbound_events::InboundMessage;
 
 const MAX_MENTIONS: usize = 64;
@@ -151,6 +151,34 @@ pub(super) async fn history(
 ) -> Result<Answer<History>, Problem> {
     let query = HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit: limit(params.limit)? };
     Ok(Answer(console.backend()?.records.history(&room, query).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchParams {
+    /// The words, or a part of a text.
+    #[schemars(length(min = 1, max = 200))]
+    q: String,
+    /// 20 if it is left out.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<usize>,
+}
+
+/// `GET /api/rooms/{room}/search?q=&limit=`
+pub(super) async fn search(
+    State(console): State<Shared>,
+    RoomPath(room): RoomPath,
+    QueryParams(params): QueryParams<SearchParams>,
+) -> Result<Answer<Found>, Problem> {
+    if !(1..=200).contains(&params.q.trim().chars().count()) {
+        return Err(Problem::query("q", "q must have 1 to 200 characters"));
+    }
+    let limit = match params.limit.unwrap_or(20) {
+        limit @ 1..=100 => limit,
+        limit => return Err(Problem::query("limit", format!("limit is {limit}, must be from 1 to 100"))),
+    };
+    let query = SearchQuery { words: params.q.trim().to_owned(), limit };
+    Ok(Answer(console.backend()?.records.search(&room, query).await?))
 }
 
 /// The requested length of a list, from 1 to 1,000 entries; 100 by default.

@@ -85,6 +85,7 @@ pub(super) fn api() -> Api {
         .post("/api/rooms/{room}/statements", external::speak, "Speak as a selected external companion", &[202], &[404, 409])
         .post("/api/rooms/{room}/clear", rooms::clear, "Cancel replies and questions in progress", &[204], &[404])
         .get("/api/rooms/{room}/history", messages::history, "Return messages", &[200], &[404])
+        .get("/api/rooms/{room}/search", messages::search, "Search the messages of a room", &[200], &[404])
         .get("/api/rooms/{room}/state", rooms::state, "Return what is going on in a room", &[200], &[404])
         .get("/api/decisions", records::decisions, "Return decisions", &[200], &[404])
         .get("/api/why", records::why, "Explain a decision, or what happened to a message", &[200], &[404])

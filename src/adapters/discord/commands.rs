@@ -8,7 +8,7 @@
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
 //! * `persons`: what people decide about themselves.
 //! * `saying`: what people say to companions by a command.
-//! * `status`, `why`: describe a channel. `voice`: calls.
+//! * `status`, `why`: describe a channel. `recall`: finds what was said in it. `voice`: calls.
 //! * `words`: sentences that several answers share.
 
 mod answering;
@@ -18,6 +18,7 @@ pub(crate) mod fuzz;
 mod interaction;
 mod members;
 mod persons;
+mod recall;
 mod recent;
 pub(super) mod registered;
 mod registering;
@@ -290,6 +291,7 @@ impl CommandHandler {
             Command::Talkativeness { level, companion } => self.set_level(level, companion.as_deref(), here, person).await,
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
+            Command::Recall { words } => self.recall(&words, here).await,
             Command::ForgetMe { sure } => self.forget(sure, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,

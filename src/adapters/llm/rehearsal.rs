@@ -5,6 +5,7 @@
 mod ballot;
 mod dice;
 mod kind;
+mod memory;
 mod phrases;
 mod situation;
 mod temper;
@@ -79,7 +80,10 @@ impl LanguageModel for Rehearsal {
         let temper = Temper::of(context);
         let (text, secs) = match context.purpose {
             Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
-            Purpose::Statement { tries, .. } => (phrases::statement(&situation, temper, tries, &mut dice), STATEMENT_SECS),
+            Purpose::Statement { tries, .. } => {
+                let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
+                (remembered.unwrap_or_else(|| phrases::statement(&situation, temper, tries, &mut dice)), STATEMENT_SECS)
+            }
             Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };

@@ -65,8 +65,9 @@ impl Scene<'_> {
         story.extend(self.rule(who, recorded, decided));
         let mut in_progress = false;
         if decided.vote.is_some() || decided.decision == Decision::Yes {
-            let (lines, is_open) = self.consequences(recorded, &before, who, course).await?;
+            let (lines, is_open, recalled) = self.consequences(recorded, &before, who, course).await?;
             story.extend(lines);
+            story.extend(self.recalled(&recalled).await?);
             in_progress = is_open;
         }
         in_order(&mut story);
@@ -179,7 +180,7 @@ impl Scene<'_> {
         before: &[Recorded],
         who: &Subject,
         mut course: Course,
-    ) -> Result<(Vec<StoryLine>, bool), ReadError> {
+    ) -> Result<(Vec<StoryLine>, bool, Vec<Seq>), ReadError> {
         let range = Range { after: recorded.seq, before: None, limit: AFTER, newest_first: false };
         let mut later: Vec<_> = before.iter().filter(|earlier| has_crossed(earlier, recorded)).cloned().collect();
         let page = self.entries(range).await?;
@@ -187,7 +188,7 @@ impl Scene<'_> {
         later.extend(page.events);
         order_of_handling(&mut later);
         let mut story = Vec::new();
-        let mut newest = recorded.seq;
+        let (mut newest, mut recalled) = (recorded.seq, Vec::new());
         let is_vote = matches!(&recorded.event, Event::Decided(decided) if decided.vote.is_some());
         for recorded in later {
             newest = newest.max(recorded.seq);
@@ -202,12 +203,32 @@ impl Scene<'_> {
                 let text = round.and_then(|round| words::round::closed(round, closed, &|id| self.name(id), self.language));
                 story.extend(text.map(|text| Told { text, setting: None }.line(&recorded, "round")));
             }
+            if let Event::Said { message, .. } = &recorded.event
+                && then.is_some()
+            {
+                recalled.extend(&message.recalled);
+            }
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
                 break;
             }
         }
-        Ok((story, is_all && course.is_in_progress()))
+        Ok((story, is_all && course.is_in_progress(), recalled))
+    }
+
+    /// Lines about the older messages that were recalled for a statement.
+    async fn recalled(&self, recalled: &[Seq]) -> Result<Vec<StoryLine>, ReadError> {
+        let mut lines = Vec::new();
+        for seq in recalled.iter().take(MAX_QUOTED) {
+            let found = self.entries(Range {
+                after: Seq(seq.0.saturating_sub(1)),
+                before: Some(seq.next()),
+                limit: 1,
+                newest_first: false,
+            });
+            lines.extend(found.await?.events.iter().filter_map(|recorded| words::recalled(recorded, self.language)));
+        }
+        Ok(lines)
     }
 
     /// The last line about what followed from a wish to speak.
@@ -215,7 +236,7 @@ impl Scene<'_> {
         let before = self.before(recorded.seq).await?;
         // The last line has the result.
         let course = Course::after(recorded, &before, who);
-        let (story, _) = self.consequences(recorded, &before, who, course).await?;
+        let (story, ..) = self.consequences(recorded, &before, who, course).await?;
         Ok(story.into_iter().rfind(|line| &*line.event != "round"))
     }
 

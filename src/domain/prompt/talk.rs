@@ -8,17 +8,21 @@ use super::data::{char_weight, cut_middle, plain_words, weight};
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
 use super::note::note;
+use super::recalled::recalled;
 use super::room::statement_ending_weight;
-use super::texts::{HOW_TO_READ_TURNS, MISSED, NEW, OPENING, REASON, SUMMARY};
+use super::texts::{HOW_TO_READ_TURNS, MISSED, NEW, OPENING, REASON, RECALLED, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
+use crate::domain::id::Seq;
 use crate::domain::policy::prompt::Prompt as Words;
 
 /// The most that everything weighs which changes from one statement to the next.
 const MAX_CHANGING_WEIGHT: usize = 4_000;
 /// What the marks of a turn weigh in a model's own template.
 const TURN_WEIGHT: usize = 16;
+/// The newest messages, which recalled ones never displace.
+const KEPT: usize = 10;
 
 /// A message of the talk.
 struct Item<'a> {
@@ -62,17 +66,11 @@ pub(super) fn statement(
     words: &Words,
 ) -> Prompt {
     let StatementInput { input, reason, summary_upto, left_out: unread, .. } = statement;
-    let reserved = statement_ending_weight(words);
-    let System { text: system, sizes: system_sizes, left } =
-        system(character, &for_statement(character, words), HOW_TO_READ_TURNS, reserved, words.statement_tokens);
-    let changing = (left / 3).min(MAX_CHANGING_WEIGHT);
-    let reader = Reader { id: character.id, name: character.name };
-
-    let talk: Vec<&Said> = input.recent.iter().chain(&input.buffer).collect();
+    let Talk { system: System { text: system, sizes: system_sizes, .. }, changing, talk, new_from, shown, recall_room } =
+        talk(character, scene, statement, words);
+    let (reader, zone) = (Reader { id: character.id, name: character.name }, &scene.zone);
     let is_own = |said: &Said| said.message.is_by(character.id);
-    let new_from = talk.iter().rposition(|said| is_own(said)).map_or(0, |own| own + 1).max(input.recent.len());
     let has_missed = talk[input.recent.len()..new_from].iter().any(|said| !is_own(said));
-    let shown = shown(&talk, new_from, reader, &scene.zone, left - changing);
     let begin = talk.len() - shown.len();
     let new_from = new_from.saturating_sub(begin);
 
@@ -83,11 +81,14 @@ pub(super) fn statement(
     let reason = quoted(reason.as_deref(), changing / 8);
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
+    let (older, recalled) = recalled(&statement.recalled, shown.first().map(|item| item.said.seq), reader, zone, recall_room);
     let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
     let situation = paragraphs(&[
         heading(&summary, SUMMARY),
         &block("summary", &summary),
         left_out(missing).trim_end(),
+        heading(&older, RECALLED),
+        &block("older-messages", older.trim_end()),
         &scene,
         if has_missed { MISSED } else { "" },
         heading(&reason, REASON),
@@ -100,8 +101,60 @@ pub(super) fn statement(
     let size = |items: &[Item<'_>]| items.iter().map(|item| tokens(&item.text) + tokens(&item.cut)).sum();
     let (before, after) = shown.split_at(new_from);
     let talk = [("earlier_messages", size(before)), ("messages", size(after))].into_iter().filter(|(_, tokens)| *tokens > 0);
-    let rest = [("summary", &*summary), ("scene", &scene), ("reason", &reason), ("notes", &note), ("question", ending)];
-    Prompt { system, turns, sizes: system_sizes.into_iter().chain(talk).chain(sizes(&rest)).collect() }
+    let rest = [
+        ("summary", &*summary),
+        ("recalled", &older),
+        ("scene", &scene),
+        ("reason", &reason),
+        ("notes", &note),
+        ("question", ending),
+    ];
+    Prompt { system, turns, sizes: system_sizes.into_iter().chain(talk).chain(sizes(&rest)).collect(), recalled }
+}
+
+/// A talk, and what of it is shown.
+struct Talk<'a> {
+    system: System,
+    /// What everything weighs at most that changes from one statement to the next.
+    changing: usize,
+    /// All messages that could be shown, oldest first.
+    talk: Vec<&'a Said>,
+    /// The first of them that is new.
+    new_from: usize,
+    shown: Vec<Item<'a>>,
+    /// What recalled messages weigh at most: nothing, if all of the talk is shown.
+    recall_room: usize,
+}
+
+fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementInput, words: &Words) -> Talk<'a> {
+    let StatementInput { input, left_out, .. } = statement;
+    let reserved = statement_ending_weight(words);
+    let system = system(character, &for_statement(character, words), HOW_TO_READ_TURNS, reserved, words.statement_tokens);
+    let changing = (system.left / 3).min(MAX_CHANGING_WEIGHT);
+    let room = system.left - changing;
+    let reader = Reader { id: character.id, name: character.name };
+    let talk: Vec<&Said> = input.recent.iter().chain(&input.buffer).collect();
+    let is_own = |said: &&Said| said.message.is_by(character.id);
+    let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
+    let mut recall_room = (words.recall_tokens * 4).min(room / 2);
+    let mut shown = self::shown(&talk, new_from, reader, &scene.zone, room);
+    if shown.len() == talk.len() && *left_out == 0 {
+        recall_room = 0;
+    }
+    if recall_room > 0 {
+        let shorter = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room);
+        match shorter.len() >= KEPT.min(shown.len()) {
+            true => shown = shorter,
+            false => recall_room = 0,
+        }
+    }
+    Talk { system, changing, talk, new_from, shown, recall_room }
+}
+
+/// The message before which older ones may be recalled: the first that a statement's prompt shows. None: nothing is to be recalled, because all is shown.
+pub(super) fn recalls_before(character: &Character<'_>, scene: &Scene, statement: &StatementInput, words: &Words) -> Option<Seq> {
+    let Talk { shown, recall_room, .. } = talk(character, scene, statement, words);
+    shown.first().filter(|_| recall_room > 0).map(|item| item.said.seq)
 }
 
 /// The newest messages of a talk that are shown, oldest first.

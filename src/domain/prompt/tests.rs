@@ -89,7 +89,7 @@ fn input() -> PromptInput {
 }
 
 fn speaking(input: PromptInput) -> StatementInput {
-    StatementInput { input, reason: None, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 }
+    StatementInput { input, reason: None, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0, recalled: Vec::new() }
 }
 
 /// The prompt of a decision, with everything else as usual.

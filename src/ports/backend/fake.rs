@@ -32,7 +32,7 @@ use crate::ports::backend::keeping::{
 use crate::ports::backend::live::{Lagged, LiveStream, Watched};
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, Greeting, History, HistoryMessage, HistoryQuery, Words};
+use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery, Words};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
@@ -158,6 +158,7 @@ impl FakeRoom {
             reply_to,
             cut,
             truncated: false,
+            recalled: Vec::new(),
         }
     }
 
@@ -548,6 +549,15 @@ impl RecordService for FakeBackend {
             let skipped = if query.after.is_some() { 0 } else { selected.len().saturating_sub(query.limit) };
             let messages = selected.into_iter().skip(skipped).take(query.limit).collect();
             Ok(History { messages, deleted: Vec::new() })
+        })
+    }
+
+    async fn search(&self, id: &RoomId, query: SearchQuery) -> Result<Found, Refused> {
+        self.with_room(id, |room| {
+            let found: Vec<_> =
+                room.messages.iter().rev().filter(|message| message.text.contains(&query.words)).cloned().collect();
+            let count = found.len();
+            Ok(Found { messages: found.into_iter().take(query.limit).collect(), count })
         })
     }
 

@@ -55,6 +55,24 @@ pub struct HistoryQuery {
     pub limit: usize,
 }
 
+/// What is searched for in a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchQuery {
+    /// The words, or a part of a text.
+    pub words: String,
+    /// The most messages to return: 1 to 100.
+    pub limit: usize,
+}
+
+/// What was found in a room.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Found {
+    /// The best first.
+    pub messages: Vec<HistoryMessage>,
+    /// How many there are, with those over the limit.
+    pub count: usize,
+}
+
 /// A page of a room's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct History {
@@ -92,6 +110,9 @@ pub struct HistoryMessage {
     /// Whether it is a statement whose end was not written, because the model reached its limit of tokens.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The numbers of the older messages that were recalled for a companion's statement (docs/design/memory.md).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<Seq>,
 }
 
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use super::keeping::{ExportQuery, Lines, Person};
-use super::messages::{History, HistoryQuery};
+use super::messages::{Found, History, HistoryQuery, SearchQuery};
 use super::refused::Refused;
 use super::room::RoomId;
 use super::usage::{Usage, UsageQuery};
@@ -14,6 +14,9 @@ use super::usage::{Usage, UsageQuery};
 pub trait RecordService: Send + Sync + 'static {
     /// Messages: without `after` the newest `limit` before `before`, with `after` the first `limit` after it.
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused>;
+
+    /// The messages that have these words, in any of their forms, or this text as a part; the best first.
+    async fn search(&self, room: &RoomId, query: SearchQuery) -> Result<Found, Refused>;
 
     /// Decisions on record: without `after` the newest `limit`, with it (which needs `room`) the first `limit` after it.
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused>;

@@ -96,6 +96,8 @@ export function expect(room, limit) {
   early.set(path, call('GET', path));
   early.get(path).catch(() => {});
 }
+// The messages that have these words, the best first.
+export const searchRoom = (room, q) => call('GET', roomPath(room, `/search${query({ q, limit: 100 })}`));
 export const roomState = room => call('GET', roomPath(room, '/state'));
 export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);
 export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);

@@ -1,53 +1,76 @@
-// Searches the messages; `/` opens it. Older pages are loaded as needed.
+// Searches the room; `/` opens it. The server finds the words in all messages; older pages are loaded to show a match.
 
 import { byId, say } from './dom.js';
+import { searchRoom } from './api.js';
 import { t } from './texts.js';
+
+// The server is asked when nobody has typed for this long.
+const TYPED_MS = 200;
 
 // `room()` is the room shown; `older()` loads a page; `show(search, key)` marks the words and goes to an entry.
 export function find({ room, older, show, onClose }) {
   const form = byId('find');
   const input = byId('find-words');
   const count = byId('find-count');
+  // What the server found for these words: numbers of messages, oldest first, and how many there are.
+  let found = { words: null, seqs: [], count: 0 };
   let at = null;
   let searches = 0;
+  let timer = null;
 
-  const matches = () => {
-    const search = input.value.trim().toLowerCase();
-    if (!search) return [];
-    return room().entries.filter(entry => entry.kind === 'message' && (entry.text.toLowerCase().includes(search) || entry.from.toLowerCase().includes(search)));
-  };
+  const words = () => input.value.trim();
+  const entryOf = seq => room().seen.get(`m${seq}`);
 
-  function showMatch(found, i) {
-    say(count, input.value.trim() ? (found.length ? t(room().complete ? 'find.of' : 'find.of_more', { at: found.length - i, count: found.length }) : t('find.none')) : '');
-    show(input.value.trim().toLowerCase() || null, found[i]?.key ?? null);
+  function showMatch() {
+    const i = found.seqs.indexOf(at);
+    const more = found.count > found.seqs.length ? 'find.of_more' : 'find.of';
+    say(count, words() ? (i < 0 ? t('find.none') : t(more, { at: found.seqs.length - i, count: found.seqs.length })) : '');
+    show(words().toLowerCase() || null, at === null ? null : (entryOf(at)?.key ?? null));
   }
 
-  // Matches are visited newest first. Older pages are loaded when there is no further match.
-  async function move(step) {
-    searches += 1;
-    const current = searches;
-    let found = matches();
-    let i = found.findIndex(entry => entry.key === at);
-    i = i < 0 ? found.length - 1 : i + step;
-    while (i < 0 && input.value.trim() && !room().complete) {
-      say(count, t('find.searching'));
-      const before = found.length;
-      if (!(await older()) || current !== searches || form.hidden) break;
-      found = matches();
-      i += found.length - before;
+  // Whether the server was asked, and nobody has typed meanwhile.
+  async function ask() {
+    const current = ++searches;
+    const wanted = words();
+    if (!wanted || found.words === wanted) return Boolean(wanted);
+    try {
+      const answer = await searchRoom(room().id, wanted);
+      if (current !== searches || form.hidden) return false;
+      const seqs = answer.messages.map(message => message.seq).sort((a, b) => a - b);
+      found = { words: wanted, seqs, count: answer.count };
+      at = null;
+      return true;
+    } catch (problem) {
+      if (current === searches) say(count, problem.message);
+      return false;
     }
-    if (current !== searches) return;
-    i = Math.max(0, Math.min(i, found.length - 1));
-    at = found[i]?.key ?? null;
-    showMatch(found, i);
+  }
+
+  // Matches are visited newest first. Older pages are loaded until a match is there.
+  async function move(step) {
+    clearTimeout(timer);
+    if (!(await ask())) return;
+    const current = ++searches;
+    const { seqs } = found;
+    const i = seqs.indexOf(at);
+    at = seqs.length ? seqs[Math.max(0, Math.min(i < 0 ? seqs.length - 1 : i + step, seqs.length - 1))] : null;
+    while (at !== null && !entryOf(at) && !room().complete) {
+      say(count, t('find.searching'));
+      if (!(await older()) || current !== searches || form.hidden) break;
+    }
+    if (current === searches) showMatch();
   }
 
   input.addEventListener('input', () => {
-    at = null;
+    clearTimeout(timer);
     searches += 1;
-    const found = matches();
-    at = found.at(-1)?.key ?? null;
-    showMatch(found, found.length - 1);
+    if (!words()) {
+      found = { words: null, seqs: [], count: 0 };
+      at = null;
+      showMatch();
+      return;
+    }
+    timer = setTimeout(() => move(0), TYPED_MS);
   });
   form.addEventListener('submit', event => {
     event.preventDefault();
@@ -66,6 +89,7 @@ export function find({ room, older, show, onClose }) {
   function close() {
     if (form.hidden) return false;
     form.hidden = true;
+    clearTimeout(timer);
     searches += 1;
     show(null, null);
     onClose();
@@ -75,6 +99,8 @@ export function find({ room, older, show, onClose }) {
   return {
     open() {
       form.hidden = false;
+      // What was said since is found, too.
+      found = { words: null, seqs: [], count: 0 };
       input.select();
       input.focus();
     },

@@ -94,6 +94,9 @@ pub(super) enum Command {
     Why {
         companion: Option<String>,
     },
+    Recall {
+        words: String,
+    },
     ForgetMe {
         sure: bool,
     },
@@ -167,6 +170,7 @@ impl Command {
             Self::Talkativeness { .. } => name::TALKATIVENESS,
             Self::Pause { .. } => name::PAUSE,
             Self::Why { .. } => name::WHY,
+            Self::Recall { .. } => name::RECALL,
             Self::ForgetMe { .. } => "forget_me",
             Self::IgnoreMe { .. } => "ignore_me",
             Self::VoiceJoin { .. } => "voice_join",
@@ -231,6 +235,11 @@ impl ChannelContext {
     /// Whether the user has this permission. In a direct message the user has all.
     const fn user_may(&self, permission: Permissions) -> bool {
         self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(permission))
+    }
+
+    /// Whether the user may read what was said before.
+    pub const fn user_may_read_history(&self) -> bool {
+        self.user_may(Permissions::READ_MESSAGE_HISTORY)
     }
 
     /// Whether the user may change the members of the channel.
@@ -415,6 +424,7 @@ fn parse_command(
         name::TALKATIVENESS => Command::Talkativeness { level: Level::named(options.value(name::LEVEL)?.as_str()?)?, companion },
         name::PAUSE => Command::Pause { companion, on: options.switch()? },
         name::WHY => Command::Why { companion },
+        name::RECALL => Command::Recall { words: options.value(name::WORDS)?.as_str()?.trim().to_owned() },
         name::FORGET => Command::ForgetMe { sure: options.value(name::SURE).and_then(Value::as_bool).unwrap_or_default() },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
         name::SAY => {

@@ -19,6 +19,7 @@ pub(super) const LEAVE: &str = "leave";
 pub(super) const TALKATIVENESS: &str = "talkativeness";
 pub(super) const PAUSE: &str = "pause";
 pub(super) const WHY: &str = "why";
+pub(super) const RECALL: &str = "recall";
 pub(super) const FORGET: &str = "forget";
 pub(super) const IGNORE: &str = "ignore";
 pub(super) const ME: &str = "me";
@@ -35,10 +36,14 @@ pub(super) const ON: &str = "on";
 pub(super) const OFF: &str = "off";
 pub(super) const SURE: &str = "sure";
 pub(super) const TEXT: &str = "text";
+pub(super) const WORDS: &str = "words";
 /// Every subcommand, and every group of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 11] = [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, FORGET, IGNORE, VOICE, SAY, HELP];
+pub(super) const SUBCOMMANDS: [&str; 12] =
+    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, FORGET, IGNORE, VOICE, SAY, HELP];
 /// The most characters that can be said at once. The text and the two names have to fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
+/// The most characters that can be searched for.
+const LONGEST_SEARCHED: u16 = 200;
 
 /// The types of channels that companions can join.
 pub const CHANNEL_TYPES: [ChannelType; 9] = [
@@ -133,6 +138,16 @@ pub(super) fn command() -> Value {
                 ],
             ),
             subcommand(WHY, "Why companions spoke here, or did not; only you see it", vec![only("Only this companion")]),
+            subcommand(
+                RECALL,
+                "Find what was said here; only you see it",
+                vec![CommandOption {
+                    required: Some(true),
+                    min_length: Some(1),
+                    max_length: Some(LONGEST_SEARCHED),
+                    ..option(CommandOptionType::String, WORDS, "What it was about, in any words")
+                }],
+            ),
             group(
                 FORGET,
                 "What is remembered of you",

@@ -31,6 +31,7 @@ For everybody:
 *Apps > Ask a companion about this*, in the menu of a message
 `/tertulia status` – who is here, and whether there is a problem
 `/tertulia why` – why they spoke, or did not
+`/tertulia recall` – find what was said here
 `/tertulia ignore me` – they stop listening to you, until you switch it off
 `/tertulia forget me` – what you said is removed from their memory
 

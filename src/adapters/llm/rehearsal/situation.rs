@@ -80,7 +80,7 @@ fn names(request: &Request, context: &QuestionContext) -> Vec<String> {
 }
 
 /// A name from outside, made safe for a sentence: without characters that a parser of answers takes for a thought or an object.
-fn printable(name: &str) -> String {
+pub(super) fn printable(name: &str) -> String {
     let is_plain = |c: &char| !c.is_control() && !matches!(c, '<' | '>' | '{' | '}');
     let name: String = name.chars().filter(is_plain).take(32).collect();
     let name = name.trim();

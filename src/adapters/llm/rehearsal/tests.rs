@@ -1,4 +1,5 @@
 mod openings;
+mod remembering;
 mod rounds;
 mod sense;
 

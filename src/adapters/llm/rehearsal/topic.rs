@@ -47,6 +47,14 @@ pub(super) fn topic(text: &str, names: &[String]) -> Option<String> {
     found.into_iter().find_map(|at| phrase(at + 1))
 }
 
+/// Words that say in a question what one wants, not what it is about.
+const WANTING: &str = "remember know tell told said say saying think gave give get got mean meant please anybody anyone somebody";
+
+/// Whether a word in lower case tells something about the matter of a question.
+pub(super) fn is_telling(word: &str) -> bool {
+    word.chars().count() > 2 && ![BEFORE, AFTER, VAGUE, WANTING].iter().any(|list| listed(list, word))
+}
+
 /// The words of a text, and whether something else than a space follows each.
 fn tokens(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_whitespace().filter_map(|part| {

@@ -96,6 +96,7 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
         parts: Vec::new(),
         name: None,
         truncated: false,
+        recalled: Vec::new(),
     };
     let arguments = Arguments {
         channel_key: ChannelKey { guild: part.guild.clone(), channel: part.channel.clone() },

@@ -1,0 +1,269 @@
+//! Looks up older messages of a room by words (docs/design/memory.md). The words of a room are kept as numbers while it is used.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::Instant;
+
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::{Author, Message};
+use crate::domain::prompt::{Said, tokens};
+use crate::domain::recall::words::Words;
+use crate::domain::recall::{Corpus, Found};
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::redaction::is_redacted;
+use crate::ports::store::Store;
+use crate::settings::memory::Memory;
+
+/// How long the words of a room are kept after they were used.
+const KEPT: Duration = Duration::from_secs(60);
+/// The number of events that are read at once.
+const PAGE: usize = 512;
+/// More new messages than this are split into words on another thread.
+const MANY: usize = 64;
+/// The most messages that are read because they were found.
+const MOST_READ: usize = 96;
+
+/// Where messages are looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Only after this event: the newest `clear`, and what has expired.
+    pub after: Seq,
+    /// Only before this event.
+    pub before: Seq,
+}
+
+/// The words of the rooms in which something was looked up. Cheap to clone; all clones share them.
+#[derive(Clone)]
+pub struct Recall {
+    words: Arc<Words>,
+    window: usize,
+    most_bytes: usize,
+    rooms: Arc<Mutex<Rooms>>,
+}
+
+#[derive(Default)]
+struct Rooms {
+    known: HashMap<ChannelKey, Kept>,
+    /// Whether a task removes what was not used for a while.
+    is_swept: bool,
+}
+
+/// The words of a room.
+struct Kept {
+    index: Arc<AsyncMutex<Index>>,
+    used: Instant,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Index {
+    corpus: Corpus,
+    /// The newest event that was read.
+    upto: Seq,
+}
+
+impl Recall {
+    pub fn new(settings: &Memory) -> Self {
+        Self {
+            words: Arc::new(Words::new(&settings.algorithms())),
+            window: settings.recall_window,
+            most_bytes: settings.cache_mb << 20,
+            rooms: Arc::default(),
+        }
+    }
+
+    /// The messages that have the most in common with these, the best first, each followed by its neighbours, of about `max_tokens` tokens in all, of
+    /// those who are heard. The caller holds the lock that keeps words from being erased meanwhile.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub async fn like(
+        &self,
+        messages: &[Arc<Message>],
+        stretch: Stretch,
+        channel_key: &ChannelKey,
+        store: &dyn Store,
+        is_heard: impl Fn(&Author) -> bool,
+        max_tokens: usize,
+    ) -> Result<Vec<Said>, ReadError> {
+        let mut query = Vec::new();
+        for message in messages {
+            query.extend(self.words.of(&message.from.name));
+            query.extend(self.words.of(&message.text));
+        }
+        let found = self.search(query, channel_key, store, move |found, corpus| {
+            let mut numbers = Vec::new();
+            for Found { index, .. } in found {
+                let with_neighbours = [Some(*index), index.checked_sub(1), Some(index + 1)];
+                let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && !numbers.contains(seq);
+                let new: Vec<Seq> =
+                    with_neighbours.into_iter().flatten().filter_map(|at| corpus.seq(at)).filter(is_new).collect();
+                numbers.extend(new);
+                if numbers.len() >= MOST_READ {
+                    break;
+                }
+            }
+            numbers
+        });
+        let (reader, mut used, mut read) = (Reader::new(store), 0, Vec::new());
+        for seq in found.await? {
+            if used >= max_tokens {
+                break;
+            }
+            let Some(recorded) = reader.legible(channel_key, only(seq)).await?.events.pop() else { continue };
+            let Some(said) = message_of(recorded).filter(|said| is_heard(&said.message.from)) else { continue };
+            used += tokens(&said.message.text);
+            read.push(said);
+        }
+        Ok(read)
+    }
+
+    /// The languages whose forms of words are known.
+    pub fn words(&self) -> Arc<Words> {
+        self.words.clone()
+    }
+
+    /// Forgets the words of a room, because some of them were changed or erased.
+    pub fn forget(&self, channel_key: &ChannelKey) {
+        self.rooms.lock().known.remove(channel_key);
+    }
+
+    async fn search<T: Send + 'static>(
+        &self,
+        query: Vec<u32>,
+        channel_key: &ChannelKey,
+        store: &dyn Store,
+        read: impl FnOnce(&[Found], &Corpus) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let index = self.index(channel_key);
+        let mut index = index.lock_owned().await;
+        let new = self.new_messages(&index, channel_key, store).await?;
+        let words = self.words.clone();
+        let (is_many, window) = (new.messages.len() > MANY || index.corpus.len() > MANY * PAGE, self.window);
+        let work = move || {
+            new.add_to(&mut index, &words, window);
+            let found = index.corpus.search(&query);
+            (read(&found, &index.corpus), index.corpus.bytes())
+        };
+        // A panic in there is ours, and ends the caller as it would without the thread.
+        let (read, bytes) = if is_many {
+            tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        } else {
+            work()
+        };
+        self.count(channel_key, bytes);
+        Ok(read)
+    }
+
+    fn index(&self, channel_key: &ChannelKey) -> Arc<AsyncMutex<Index>> {
+        let mut rooms = self.rooms.lock();
+        let kept = rooms.known.entry(channel_key.clone()).or_insert_with(|| Kept {
+            index: Arc::default(),
+            used: Instant::now(),
+            bytes: 0,
+        });
+        kept.used = Instant::now();
+        kept.index.clone()
+    }
+
+    /// Counts the memory of a room, and makes room for it: the rooms that were not used for longest are forgotten first.
+    fn count(&self, channel_key: &ChannelKey, bytes: usize) {
+        let mut rooms = self.rooms.lock();
+        if let Some(kept) = rooms.known.get_mut(channel_key) {
+            (kept.bytes, kept.used) = (bytes, Instant::now());
+        }
+        let mut sum: usize = rooms.known.values().map(|kept| kept.bytes).sum();
+        while sum > self.most_bytes
+            && let Some((oldest, bytes)) =
+                rooms.known.iter().min_by_key(|(_, kept)| kept.used).map(|(key, kept)| (key.clone(), kept.bytes))
+        {
+            rooms.known.remove(&oldest);
+            sum -= bytes;
+        }
+        if !std::mem::replace(&mut rooms.is_swept, true) {
+            tokio::spawn(sweep(self.rooms.clone()));
+        }
+    }
+
+    /// What was said since a room was read last: at most `recall_window` messages, and nothing before the newest `clear`.
+    async fn new_messages(&self, index: &Index, channel_key: &ChannelKey, store: &dyn Store) -> Result<New, ReadError> {
+        let reader = Reader::new(store);
+        let mut new = New { messages: Vec::new(), upto: index.upto, begins_anew: false };
+        let mut before = None;
+        loop {
+            let page = Range { after: index.upto, before, limit: PAGE, newest_first: true };
+            let page = reader.legible(channel_key, page).await?;
+            let is_last = page.looked_at() < PAGE;
+            before = page.last.or(before);
+            for recorded in page.events {
+                new.upto = new.upto.max(recorded.seq);
+                if matches!(recorded.event, Event::Cleared) {
+                    new.begins_anew = true;
+                    return Ok(new);
+                }
+                // Who has opted out is left out when a message is read, because people opt in again.
+                let Some(said) = message_of(recorded) else { continue };
+                new.messages.push((said.seq, said.message));
+                if new.messages.len() >= self.window {
+                    new.begins_anew = true;
+                    return Ok(new);
+                }
+            }
+            if is_last {
+                return Ok(new);
+            }
+        }
+    }
+}
+
+/// What was said since a room was read last, newest first.
+struct New {
+    messages: Vec<(Seq, Arc<Message>)>,
+    upto: Seq,
+    /// Whether what was said before does not count any more.
+    begins_anew: bool,
+}
+
+impl New {
+    fn add_to(self, index: &mut Index, words: &Words, window: usize) {
+        if self.begins_anew {
+            index.corpus = Corpus::default();
+        }
+        for (seq, message) in self.messages.iter().rev() {
+            index.corpus.push(*seq, &message.from.name, &message.text, words);
+        }
+        index.corpus.keep_newest(window);
+        index.upto = self.upto;
+    }
+}
+
+/// Removes the words of rooms that were not used for a while, until none are left.
+async fn sweep(rooms: Arc<Mutex<Rooms>>) {
+    loop {
+        tokio::time::sleep(KEPT).await;
+        let mut rooms = rooms.lock();
+        rooms.known.retain(|_, kept| kept.used.elapsed() < KEPT);
+        if rooms.known.is_empty() {
+            rooms.known.shrink_to_fit();
+            rooms.is_swept = false;
+            return;
+        }
+    }
+}
+
+/// The message of an event, unless it was deleted.
+pub fn message_of(recorded: Recorded) -> Option<Said> {
+    let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
+    let at = said_at.unwrap_or(at).min(at);
+    (!is_redacted(&message)).then(|| Said { seq, at, message: Arc::new(message) })
+}
+
+fn only(seq: Seq) -> Range {
+    Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false }
+}

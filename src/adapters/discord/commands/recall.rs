@@ -1,0 +1,45 @@
+//! `/tertulia recall`: finds what was said in a channel, for the person who asks.
+
+use super::interaction::ChannelContext;
+use super::words::{name, verbatim, when};
+use super::{Answer, CommandHandler};
+use crate::domain::text::first;
+use crate::ports::backend::messages::{Found, HistoryMessage, SearchQuery};
+
+/// The most messages that an answer quotes.
+const MOST_FOUND: usize = 8;
+/// The longest quotation, in characters.
+const LONGEST_QUOTED: usize = 180;
+
+impl CommandHandler {
+    /// Searches this channel only, and only for somebody who can read what was said in it before.
+    pub(super) async fn recall(&self, words: &str, here: &ChannelContext) -> Result<String, Answer> {
+        if !here.user_may_read_history() {
+            return Ok(
+                "You cannot read this channel's earlier messages (*Read Message History*), so nothing is looked up in them."
+                    .to_owned(),
+            );
+        }
+        let Some(room) = self.room(here).await? else {
+            return Ok("Nothing is remembered here. `/tertulia status` shows who is here.".to_owned());
+        };
+        let query = SearchQuery { words: words.to_owned(), limit: MOST_FOUND };
+        Ok(describe(words, &self.backend.records.search(&room.id, query).await?))
+    }
+}
+
+fn describe(words: &str, found: &Found) -> String {
+    let words = verbatim(first(words, LONGEST_QUOTED));
+    let heading = match (found.messages.len(), found.count) {
+        (0, _) => return format!("Nothing that was said here has to do with “{words}”."),
+        (shown, count) if shown < count => format!("**What was said here about “{words}”**, the best {shown} of {count}"),
+        _ => format!("**What was said here about “{words}”**, the best first"),
+    };
+    let lines = found.messages.iter().map(line);
+    [heading].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+fn line(message: &HistoryMessage) -> String {
+    let who = name(message.name.as_ref().unwrap_or(&message.from));
+    format!("• {} {who}: {}", when(message.at.0), verbatim(first(&message.text, LONGEST_QUOTED)))
+}

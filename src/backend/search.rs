@@ -1,0 +1,70 @@
+//! Searches a whole room by words, for people.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::Semaphore;
+
+use super::ActorBackend;
+use super::errors::broken;
+use super::reading::{history_message, is_shown};
+use crate::domain::event::Event;
+use crate::domain::id::Seq;
+use crate::domain::recall::Corpus;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::Range;
+use crate::ports::backend::Refused;
+use crate::ports::backend::messages::{Found, SearchQuery};
+
+/// The number of events that are read at once.
+const PAGE: usize = 512;
+/// The most messages that are searched. Of more, the newest are.
+const MOST: usize = 200_000;
+/// The most searches at a time. Each reads a whole room.
+static AT_A_TIME: Semaphore = Semaphore::const_new(2);
+
+impl ActorBackend {
+    /// The messages of a room that have these words, in any of their forms, or this text as a part; the best first.
+    pub(super) async fn search_in(&self, channel_key: &ChannelKey, query: &SearchQuery) -> Result<Found, Refused> {
+        let _place = AT_A_TIME.acquire().await.map_err(|_| broken("the searches are closed"))?;
+        let (words, needle) = (self.context.recall.words(), query.words.to_lowercase());
+        let wanted = words.of(&query.words);
+        let (mut corpus, mut containing) = (Corpus::default(), Vec::new());
+        let mut before = None;
+        loop {
+            let range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
+            let page = self.reader().legible(channel_key, range).await?;
+            let is_last = page.looked_at() < PAGE;
+            before = page.last.or(before);
+            let (words, needle) = (words.clone(), needle.clone());
+            let work = move || {
+                for recorded in page.events.iter().filter(|recorded| is_shown(recorded)) {
+                    let Event::Said { message, .. } = &recorded.event else { continue };
+                    corpus.push(recorded.seq, &message.from.name, &message.text, &words);
+                    if message.text.to_lowercase().contains(&needle) || message.from.name.to_lowercase().contains(&needle) {
+                        containing.push(corpus.len() - 1);
+                    }
+                }
+                (corpus, containing)
+            };
+            (corpus, containing) = tokio::task::spawn_blocking(work).await.map_err(|_| broken("a search panicked"))?;
+            if is_last || corpus.len() >= MOST {
+                break;
+            }
+        }
+        let scores = corpus.scores(&wanted);
+        // What has the text itself comes before what has its words.
+        let best = scores.iter().copied().fold(0.0, f32::max) + 1.0;
+        let mut found: BTreeMap<usize, f32> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
+        containing.into_iter().for_each(|index| *found.entry(index).or_default() += best);
+        let mut found: Vec<(usize, f32)> = found.into_iter().collect();
+        // Newest first in the corpus.
+        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let count = found.len();
+        let mut messages = Vec::new();
+        for seq in found.iter().take(query.limit).filter_map(|(index, _)| corpus.seq(*index)) {
+            let recorded = self.reader().event(channel_key, seq).await?;
+            messages.extend(recorded.as_ref().and_then(history_message));
+        }
+        Ok(Found { messages, count })
+    }
+}

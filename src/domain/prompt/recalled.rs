@@ -1,0 +1,36 @@
+//! Chooses the recalled messages that a prompt shows, and writes them.
+
+use jiff::tz::TimeZone;
+
+use super::Said;
+use super::data::weight;
+use super::line::{Reader, beginning, line_end};
+use crate::domain::id::Seq;
+
+/// The share of the room that one message takes at most. A longer one is cut in its middle.
+const SHARE: usize = 3;
+
+/// Of these messages, the best first, as many as fit, oldest first: their lines, each with its time, and their numbers. Those from `shown_from` on are
+/// shown anyway.
+pub(super) fn recalled(
+    found: &[Said],
+    shown_from: Option<Seq>,
+    reader: Reader<'_>,
+    zone: &TimeZone,
+    room: usize,
+) -> (String, Vec<Seq>) {
+    let (mut lines, mut left) = (Vec::new(), room);
+    for said in found.iter().filter(|said| shown_from.is_none_or(|from| said.seq < from)) {
+        let begin = beginning(said.at, Some(zone));
+        let most = (room / SHARE).saturating_sub(weight(&begin));
+        let Some(line) = line_end(said, Some(reader), most).map(|end| begin + &end) else { continue };
+        if weight(&line) <= left {
+            left -= weight(&line);
+            lines.push((said.seq, line));
+        }
+    }
+    lines.sort_by_key(|(seq, _)| *seq);
+    lines.dedup_by_key(|(seq, _)| *seq);
+    let (numbers, lines): (Vec<Seq>, Vec<String>) = lines.into_iter().unzip();
+    (lines.concat(), numbers)
+}

@@ -1,0 +1,135 @@
+//! Recall: the older messages of a room are searched by words (docs/design/memory.md). Pure: texts in, numbers of messages out.
+
+#[cfg(test)]
+mod tests;
+pub mod words;
+
+use std::collections::HashMap;
+
+use super::id::Seq;
+use words::{Word, Words};
+
+/// How soon a repeated word counts for less, and how much longer messages count for less: the usual values of BM25.
+const SATURATION: f32 = 1.2;
+const LENGTH: f32 = 0.75;
+/// The share of the better neighbour's score that a message gets, because an answer rarely repeats the words of its question.
+const NEIGHBOUR: f32 = 0.5;
+
+/// The words of messages, as numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Corpus {
+    messages: Vec<Entry>,
+    /// The words of all messages, one message after the other.
+    words: Vec<Word>,
+}
+
+/// A message of a corpus.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    seq: Seq,
+    /// Where its words end. They begin where those of the message before end.
+    end: u32,
+}
+
+/// A message that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Its place in the corpus.
+    pub index: usize,
+    pub seq: Seq,
+    pub score: f32,
+}
+
+impl Corpus {
+    /// Adds the next message. The name of its speaker counts as words of it.
+    pub fn push(&mut self, seq: Seq, speaker: &str, text: &str, words: &Words) {
+        words.read(speaker, &mut self.words);
+        words.read(text, &mut self.words);
+        self.messages.push(Entry { seq, end: u32::try_from(self.words.len()).unwrap_or(u32::MAX) });
+    }
+
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// The number of a message.
+    pub fn seq(&self, index: usize) -> Option<Seq> {
+        self.messages.get(index).map(|entry| entry.seq)
+    }
+
+    /// Removes the oldest messages, so that at most this number is left.
+    pub fn keep_newest(&mut self, most: usize) {
+        // A few more are left, so that not every new message moves all of them.
+        let Some(extra) = self.messages.len().checked_sub(most + most / 8).filter(|extra| *extra > 0) else { return };
+        let extra = extra + most / 8;
+        let gone = self.messages[extra - 1].end;
+        self.messages.drain(..extra);
+        self.words.drain(..gone as usize);
+        self.messages.iter_mut().for_each(|entry| entry.end -= gone);
+    }
+
+    /// The memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.messages.capacity() * size_of::<Entry>() + self.words.capacity() * size_of::<Word>()
+    }
+
+    /// All messages that have one of these words, or whose neighbour has one, the best first. Of two that are equally good the newer one comes first.
+    pub fn search(&self, query: &[Word]) -> Vec<Found> {
+        let own = self.scores(query);
+        let at = |index: Option<usize>| index.and_then(|index| own.get(index)).copied().unwrap_or_default();
+        let mut found: Vec<Found> = (0..own.len())
+            .map(|index| {
+                let neighbour = at(index.checked_sub(1)).max(at(Some(index + 1)));
+                Found { index, seq: self.messages[index].seq, score: own[index] + NEIGHBOUR * neighbour }
+            })
+            .filter(|found| found.score > 0.0)
+            .collect();
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.index.cmp(&a.index)));
+        found
+    }
+
+    /// BM25 of each message, without its neighbours.
+    pub fn scores(&self, query: &[Word]) -> Vec<f32> {
+        // How often each message has each word of the query.
+        let mut terms: HashMap<Word, usize> = HashMap::new();
+        for word in query {
+            let next = terms.len();
+            terms.entry(*word).or_insert(next);
+        }
+        let mut counts: Vec<(u32, u32, f32)> = Vec::new();
+        let mut found_in = vec![0_u32; terms.len()];
+        let mut begin = 0;
+        for (index, entry) in self.messages.iter().enumerate() {
+            let of_message = counts.len();
+            for word in &self.words[begin..entry.end as usize] {
+                let Some(term) = terms.get(word) else { continue };
+                let term = *term as u32;
+                match counts[of_message..].iter_mut().find(|(_, other, _)| *other == term) {
+                    Some((_, _, count)) => *count += 1.0,
+                    None => {
+                        found_in[term as usize] += 1;
+                        counts.push((index as u32, term, 1.0));
+                    }
+                }
+            }
+            begin = entry.end as usize;
+        }
+        let all = self.messages.len() as f32;
+        let average = (self.words.len() as f32 / all.max(1.0)).max(1.0);
+        let weights: Vec<f32> =
+            found_in.iter().map(|found| (1.0 + (all - *found as f32 + 0.5) / (*found as f32 + 0.5)).ln()).collect();
+        let mut scores = vec![0.0; self.messages.len()];
+        for (index, term, count) in counts {
+            let index = index as usize;
+            let begin = index.checked_sub(1).map_or(0, |before| self.messages[before].end);
+            let length = (self.messages[index].end - begin) as f32;
+            let damped = count + SATURATION * (1.0 - LENGTH + LENGTH * length / average);
+            scores[index] += weights[term as usize] * count * (SATURATION + 1.0) / damped;
+        }
+        scores
+    }
+}

@@ -1,0 +1,96 @@
+//! Splits texts into words, and the words into what is the same in all their forms.
+
+use frostem::{Algorithm, Stemmer};
+use unicode_normalization::UnicodeNormalization;
+use unicode_script::{Script, UnicodeScript as _};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A word, as a hash. Two different words are rarely the same one.
+pub type Word = u32;
+
+/// The languages whose forms of words are known.
+pub struct Words {
+    stemmers: Vec<Stemmer>,
+}
+
+impl Words {
+    pub fn new(languages: &[Algorithm]) -> Self {
+        Self { stemmers: languages.iter().map(|language| Stemmer::new(*language)).collect() }
+    }
+
+    /// The words of a text.
+    pub fn of(&self, text: &str) -> Vec<Word> {
+        let mut words = Vec::new();
+        self.read(text, &mut words);
+        words
+    }
+
+    /// Adds the words of a text.
+    pub(super) fn read(&self, text: &str, words: &mut Vec<Word>) {
+        let plain: String = text.nfkc().flat_map(char::to_lowercase).map(|char| if char == '’' { '\'' } else { char }).collect();
+        let mut rest = plain.as_str();
+        while let Some(first) = rest.chars().next() {
+            let is_spaceless = is_of_spaceless_script(first);
+            let end = rest.find(|char| is_of_spaceless_script(char) != is_spaceless).unwrap_or(rest.len());
+            let (part, after) = rest.split_at(end);
+            rest = after;
+            if is_spaceless {
+                pairs(part, words);
+            } else {
+                part.unicode_words().for_each(|word| self.stems(word, words));
+            }
+        }
+    }
+
+    /// Adds what is the same in all forms of a word, by each language.
+    fn stems(&self, word: &str, words: &mut Vec<Word>) {
+        let first = words.len();
+        for stemmer in &self.stemmers {
+            let word = hash(&stemmer.stem(word));
+            if !words[first..].contains(&word) {
+                words.push(word);
+            }
+        }
+        if self.stemmers.is_empty() {
+            words.push(hash(word));
+        }
+    }
+}
+
+/// Adds the pairs of neighbouring characters, because nothing tells where words end.
+fn pairs(run: &str, words: &mut Vec<Word>) {
+    let mut starts = run.char_indices().map(|(at, _)| at).chain([run.len()]);
+    let (mut first, mut second) = (starts.next().unwrap_or_default(), starts.next().unwrap_or_default());
+    let mut is_alone = true;
+    for third in starts {
+        words.push(hash(&run[first..third]));
+        (first, second) = (second, third);
+        is_alone = false;
+    }
+    if is_alone {
+        words.push(hash(&run[first..second]));
+    }
+}
+
+/// Whether a character belongs to a script that is written without spaces, or with endings for which no stemmer is there.
+fn is_of_spaceless_script(char: char) -> bool {
+    !char.is_ascii()
+        && char.is_alphanumeric()
+        && matches!(
+            char.script(),
+            Script::Han
+                | Script::Hiragana
+                | Script::Katakana
+                | Script::Hangul
+                | Script::Bopomofo
+                | Script::Thai
+                | Script::Lao
+                | Script::Khmer
+                | Script::Myanmar
+        )
+}
+
+/// FNV-1a.
+fn hash(word: &str) -> Word {
+    word.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}

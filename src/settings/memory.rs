@@ -1,0 +1,43 @@
+//! Section `memory`: how the older messages of a room are looked up.
+
+use frostem::Algorithm;
+
+use super::{Problem, within};
+
+/// The most languages whose forms of words are known.
+const MOST_LANGUAGES: usize = 8;
+
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// The languages whose forms of words are known, by their English names (at most 8). Other languages are searched by words as they are written.
+    pub languages: Vec<String>,
+    /// How many of a room's newest messages companions look things up in (100 to 1,000,000).
+    pub recall_window: usize,
+    /// The most memory for the words of rooms in which something was looked up within a minute, in megabytes (1 to 4,096).
+    pub cache_mb: usize,
+}
+
+impl Memory {
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        within("recall_window", self.recall_window, 100..=1_000_000)?;
+        within("cache_mb", self.cache_mb, 1..=4_096)?;
+        if self.languages.len() > MOST_LANGUAGES {
+            let message = format!("has {} entries, at most {MOST_LANGUAGES} are allowed", self.languages.len());
+            return Err(Problem::new("languages", message));
+        }
+        for (index, language) in self.languages.iter().enumerate() {
+            if Algorithm::from_name(language).is_err() {
+                let known: Vec<_> = Algorithm::all().iter().map(|known| known.name()).collect();
+                let message = format!("= {language:?} is not one of {}", known.join(", "));
+                return Err(Problem::new(format!("languages[{index}]"), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The languages, for [`Words`](crate::domain::recall::words::Words).
+    pub fn algorithms(&self) -> Vec<Algorithm> {
+        self.languages.iter().filter_map(|language| Algorithm::from_name(language).ok()).collect()
+    }
+}
