@@ -1,0 +1,48 @@
+// Opens the profile of a companion, the editor and the preview of a card, and puts companions into rooms.
+
+import * as api from './api.js';
+import { CARDS, cardPreview } from './card-preview.js';
+import { companionEditor, placeOf } from './companion-editor.js';
+import { membersOf } from './companion-picker.js';
+import { once } from './dialogs.js';
+import { fileButton } from './pictures.js';
+import { titleOf } from './platforms.js';
+import { profileDialog } from './profile.js';
+import { t } from './texts.js';
+
+// `room()` is the room shown as the server lists it, `rooms()` are all; `changed()` loads rooms and companions again; `tell(text, kind)` shows a notice.
+export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell }) {
+  const put = async (target, members) => {
+    await api.putRoom(target.id, { guild: target.guild, companions: members });
+    await changed();
+  };
+  const edit = how => once(() => companionEditor(desk, how)).catch(problem => tell(problem.message, 'problem'));
+  const desk = {
+    room,
+    tone,
+    tell,
+    usualLevel,
+    titleOf: id => titleOf(rooms().find(one => one.id === id) ?? { id }),
+    open: id => once(() => profileDialog(desk, id, nameOf(id))),
+    // `picked(profile)` is called instead of adding it to the room shown.
+    create: picked => edit({ picked }),
+    edit: profile => edit({ profile }),
+    copy: profile => edit({ profile, isCopy: true }),
+    // `chosen()` is called when the card becomes a companion.
+    importCard: (file, { chosen = () => {}, picked } = {}) => cardPreview(file, made => (chosen(), edit({ made, picked }))),
+    importButton: (kind, picked) => fileButton(t('maker.import'), CARDS, file => desk.importCard(file, { picked }), kind),
+    join: (target, id) => put(target, [...membersOf(target).filter(one => one !== id), id]),
+    part: (target, id) => put(target, membersOf(target).filter(one => one !== id)),
+    async saved(profile, isNew) {
+      const text = t('maker.saved', { who: profile.companion.name, place: placeOf(profile.kept) });
+      await changed();
+      if (isNew) tell(text);
+      else profileDialog(desk, profile.id, profile.companion.name, text);
+    },
+    deleted(who) {
+      tell(t('profile.deleted', { who }));
+      changed();
+    },
+  };
+  return desk;
+}
