@@ -7,12 +7,14 @@ const FIELDS = { text: 'the message', from: 'the name', base_url: 'the address',
 
 // A refusal, in the server's words. Status 0 means that there was no answer.
 export class Problem extends Error {
-  constructor({ title, detail, status, field = '', about = detail }) {
+  constructor({ title, detail, status, field = '', about = detail, why = null }) {
     super(detail || title || t('problems.no_reason'));
     this.status = status ?? 0;
     // Where it is, and what is wrong there.
     this.field = field;
     this.about = about;
+    // Why a file is not what it should be: a code, and values.
+    this.why = why;
   }
 
   // Whether the same request, unchanged, may succeed later.
@@ -48,7 +50,7 @@ async function call(method, path, body) {
   // The readiness check answers 503 with a useful body.
   if (!response.ok && path !== '/readyz') {
     const { field = '', detail } = answer ?? {};
-    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && Object.hasOwn(FIELDS, field) ? `${FIELDS[field]} ${detail}` : detail, status: response.status, field, about: detail });
+    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && Object.hasOwn(FIELDS, field) ? `${FIELDS[field]} ${detail}` : detail, status: response.status, field, about: detail, why: answer?.why });
   }
   return answer ?? {};
 }
@@ -130,6 +132,13 @@ export const tryCompanion = trial => call('POST', '/api/companions/try', trial);
 // What importing a character card would write.
 export const previewCard = (file, choices) => call('POST', `/api/cards${query(choices)}`, file);
 export const cardUrl = (id, as) => `${companionPath(id)}/card?as=${as}`;
+// The companion as a file, or why there is none.
+export async function cardFile(id, as) {
+  const response = await fetch(cardUrl(id, as)).catch(() => null);
+  if (response?.ok) return response.blob();
+  const { title, detail } = (await response?.json().catch(() => null)) ?? {};
+  throw new Problem({ title, detail: response ? detail : t('problems.unreachable'), status: response?.status });
+}
 export const decisionsOf = (companion, limit) => call('GET', `/api/decisions${query({ companion, limit })}`);
 // The companion says the first words in a room.
 export const greet = (room, companion, text) => call('POST', roomPath(room, '/greeting'), { companion, text });

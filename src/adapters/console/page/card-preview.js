@@ -13,17 +13,19 @@ const TYPING_MS = 400;
 const CHOICES = ['system_prompt', 'post_history_instructions'];
 
 const inKb = bytes => words.number(bytes / 1024, 1);
-const coded = (section, code, values) => (has(`${section}.${code}`) ? t(`${section}.${code}`, values) : words.spaced(code));
 const quoted = text => el('blockquote', { dir: 'auto', tabindex: '0' }, plain(text));
 const times = count => (count > 1 ? ` (${words.number(count)})` : '');
 
+// Why a file is no picture for a companion.
+export const notAPicture = why => t('imported.picture_not', { why: words.coded('not_pictures.', why.code, why) });
+
 function pictureWords(picture) {
   if (picture.code !== 'not_used') return t(picture.code === 'used' ? 'imported.picture_used' : 'imported.picture_none');
-  return t('imported.picture_not', { why: coded('not_pictures', picture.why.code, picture.why) });
+  return notAPicture(picture.why);
 }
 
 // What of the parts is not in the persona, because it would be too long.
-const shortened = parts => parts.filter(({ bytes, used }) => used < bytes && (used > 0 || bytes > 0)).map(({ part, bytes, used }) => el('li', { class: 'danger' }, t(used ? 'imported.shortened' : 'imported.left_out', { part: coded('card_parts', part), used: inKb(used), bytes: inKb(bytes) })));
+const shortened = parts => parts.filter(({ bytes, used }) => used < bytes && (used > 0 || bytes > 0)).map(({ part, bytes, used }) => el('li', { class: 'danger' }, t(used ? 'imported.shortened' : 'imported.left_out', { part: words.coded('card_parts.', part), used: inKb(used), bytes: inKb(bytes) })));
 
 // `use({ companion, card, picture })` is called with what the card becomes.
 export function cardPreview(file, use) {
@@ -48,7 +50,10 @@ export function cardPreview(file, use) {
   const other = fileButton(t('imported.other_file'), CARDS, begin);
 
   function refused(refusal) {
-    body.replaceChildren(el('p', null, el('strong', null, t('imported.refused'))), el('p', { class: 'danger', dir: 'auto' }, plain(words.upper(refusal.message))), el('p', { class: 'actions last' }, other, el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, t('base.cancel'))));
+    const { code, ...values } = refusal.why ?? {};
+    const key = `not_cards.${code === 'other' ? values.what : code}`;
+    const why = has(key) ? t(key, values) : words.upper(refusal.message);
+    body.replaceChildren(el('p', null, el('strong', null, t('imported.refused'))), el('p', { class: 'danger', dir: 'auto' }, plain(why)), el('p', { class: 'actions last' }, other, el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, t('base.cancel'))));
     other.firstChild.focus();
   }
 
@@ -114,8 +119,8 @@ export function cardPreview(file, use) {
         own.length ? section(t('imported.instructions'), el('p', { class: 'muted' }, t('imported.instructions_about')), own.map(key => instruction(key, preview[key]))) : '',
         preview.creator_notes ? section(t('imported.notes'), el('p', { class: 'muted' }, t('imported.notes_about')), quoted(preview.creator_notes)) : '',
         preview.greetings.length ? more(t('imported.greetings', { count: preview.greetings.length }), preview.greetings.map(({ kind, text }) => [kind === 'group_only_greetings' ? el('p', { class: 'muted' }, t('imported.example')) : null, quoted(text)])) : '',
-        preview.unused.length ? section(t('imported.unused'), el('ul', { class: 'unused' }, preview.unused.map(({ what, why, count, names = [] }) => el('li', null, el('strong', null, coded('card_unused', what), times(count)), names.length ? [': ', el('span', { dir: 'auto' }, listed(names.map(plain)))] : null, ` – ${coded('card_why', why)}`)))) : '',
-        preview.salvaged.length ? more(t('imported.mended'), el('ul', { class: 'unused' }, preview.salvaged.map(({ kind, field, count }) => el('li', null, coded('card_mended', kind), times(count), field ? [': ', el('code', null, field)] : null)))) : '',
+        preview.unused.length ? section(t('imported.unused'), el('ul', { class: 'unused' }, preview.unused.map(({ what, why, count, names = [] }) => el('li', null, el('strong', null, words.coded('card_unused.', what), times(count)), names.length ? [': ', el('span', { dir: 'auto' }, listed(names.map(plain)))] : null, ` – ${words.coded('card_why.', why)}`)))) : '',
+        preview.salvaged.length ? more(t('imported.mended'), el('ul', { class: 'unused' }, preview.salvaged.map(({ kind, field, count }) => el('li', null, words.coded('card_mended.', kind), times(count), field ? [': ', el('code', null, field)] : null)))) : '',
       ].filter(Boolean),
     );
     body.replaceChildren(

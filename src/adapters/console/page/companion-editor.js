@@ -1,7 +1,7 @@
 // The dialog in which a companion is made, changed or copied, with a trial before anything is kept.
 
 import * as api from './api.js';
-import { CARDS } from './card-preview.js';
+import { CARDS, notAPicture } from './card-preview.js';
 import { companionForm, span } from './companion-form.js';
 import { confirmed, dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
@@ -130,7 +130,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     if (current === 'gone') return conflict(t('maker.gone', { who: changed.companion.name }), el('button', { type: 'button', class: 'outlined', onclick: () => ((changed = null), saveIt()) }, t('maker.save_new')));
     if (current && current.revision !== changed.revision) return showConflict(current);
     if (refusal.field && form.refuse(refusal)) return undefined;
-    return conflict(words.upper(refusal.message));
+    return conflict(refusal.field === 'picture' && refusal.why ? notAPicture(refusal.why) : words.upper(refusal.message));
   }
   function conflict(text, ...more) {
     problem.replaceChildren(el('p', { dir: 'auto' }, plain(text)), ...more);

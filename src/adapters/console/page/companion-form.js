@@ -73,7 +73,7 @@ export function companionForm({ options, fields, elsewhere, named }) {
   const name = entry('name', t('maker.name'), text({ maxlength: 64, value: fields.name ?? '' }));
   const persona = entry('persona', '', el('textarea', { rows: 9, dir: 'auto', placeholder: t('maker.persona_placeholder'), readonly: Boolean(elsewhere), value: fields.persona ?? '' }), elsewhere ? plain(elsewhere) : t('maker.persona_about'));
   const size = el('small', { class: 'muted', 'aria-live': 'polite' });
-  const starts = el('p', { class: 'presets' }, el('small', { class: 'muted' }, t('maker.starts')), STARTS.map(kind => el('button', { type: 'button', class: 'outlined small', onclick: () => begin(kind) }, t(`maker.start_${kind}`))));
+  const starts = el('p', { class: 'presets' }, el('small', { class: 'muted' }, t('maker.starts')), STARTS.map(kind => el('button', { type: 'button', class: 'outlined small', onclick: () => begin(kind) }, t(`beginnings.${kind}`))));
   persona.node.append(size, starts);
 
   const usual = options.defaults.interjection;
@@ -130,7 +130,7 @@ export function companionForm({ options, fields, elsewhere, named }) {
     return bytes <= MOST_PERSONA;
   }
   function begin(kind) {
-    persona.input.value = t(`maker.start_${kind}_text`);
+    persona.input.value = t(`beginnings.${kind}_text`);
     persona.input.dispatchEvent(new Event('input', { bubbles: true }));
     persona.input.focus();
   }

@@ -63,6 +63,7 @@ export async function profileDialog(desk, id, who, told = '') {
     problem.textContent = '';
     try {
       await act();
+      button.disabled = false;
     } catch (refusal) {
       problem.textContent = plain(words.upper(refusal.message));
       button.disabled = false;
@@ -91,7 +92,13 @@ export async function profileDialog(desk, id, who, told = '') {
     refusal => decisions.replaceChildren(el('li', { class: 'muted' }, t('base.not_loaded', { problem: refusal.message }))),
   );
 
-  const download = (as, label) => el('a', { class: 'outlined', href: api.cardUrl(id, as), download: '' }, label);
+  // Only a picture that is a PNG can have the card in it.
+  async function savePng() {
+    const href = URL.createObjectURL(await api.cardFile(id, 'png'));
+    el('a', { href, download: `${companion.name}.png` }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60_000);
+  }
+
   const box = dialog(
     companion.name,
     el('p', { class: 'told', role: 'status' }, told),
@@ -101,7 +108,7 @@ export async function profileDialog(desk, id, who, told = '') {
       face(companion.name, { path: profile.picture }),
       el('p', null, companion.aliases?.length ? [el('span', { class: 'muted' }, `${t('profile.aliases')}: `, listed(companion.aliases.map(one => name(one)))), el('br')] : null, `${t('cards.speaks')} `, el('strong', null, words.interjectionLevel(companion.interjection ?? desk.usualLevel(id)))),
     ),
-    el('p', { class: 'actions' }, button(t('base.edit'), () => (box.close(), desk.edit(profile)), 'solid'), button(t('base.copy'), () => (box.close(), desk.copy(profile))), download('json', t('profile.export_json')), profile.picture ? download('png', t('profile.export_png')) : null, button(t('base.delete'), attempt(remove), 'outlined danger')),
+    el('p', { class: 'actions' }, button(t('base.edit'), () => (box.close(), desk.edit(profile)), 'solid'), button(t('base.copy'), () => (box.close(), desk.copy(profile))), el('a', { class: 'outlined', href: api.cardUrl(id, 'json'), download: '' }, t('profile.export_json')), profile.picture ? button(t('profile.export_png'), attempt(savePng)) : null, button(t('base.delete'), attempt(remove), 'outlined danger')),
     problem,
     profile.warnings.length ? el('ul', { class: 'danger' }, profile.warnings.map(text => el('li', { dir: 'auto' }, plain(text)))) : null,
     el('h3', null, t('profile.persona', { who: companion.name })),
