@@ -3,6 +3,7 @@
 mod address;
 mod backups;
 mod compacting;
+mod companion_setup;
 mod descriptors;
 mod discord;
 #[cfg(test)]
@@ -52,12 +53,14 @@ use crate::ports::language_model::ModelRole;
 use crate::ports::rng::Rng as _;
 use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::connection::Connection;
-use crate::settings::{self, Loaded, Sources};
+use crate::settings::roster::files::CompanionFiles;
+use crate::settings::{self, Loaded, Problems, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
 use self::backups::Backups;
 use self::model_setup::Setup;
+use self::reload::Reloading;
 use self::signals::Signals;
 
 pub use address::{Running, running};
@@ -81,6 +84,9 @@ pub enum Ended {
     /// The settings of Discord cannot be used. Exit code 2.
     #[error("discord.{0}")]
     Discord(settings::Problem),
+    /// The settings name companions that do not exist. Exit code 2.
+    #[error("{0}")]
+    Companions(Problems),
     /// Something else. Exit code 1.
     #[error("{0:#}")]
     Failed(anyhow::Error),
@@ -110,6 +116,8 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     let (used, free) = (data.clone(), data.clone());
     telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
     let compaction_failed = Arc::new(AtomicBool::new(false));
+    // After a compaction, the companions are those that were in force.
+    let mut is_reopened = false;
     let mut must_compact = compacting::is_due_at_start(&store, &loaded.settings.storage)?;
     loop {
         if must_compact {
@@ -142,7 +150,8 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
             .build()
             .context("the runtime cannot be created")
             .map_err(Ended::Failed)?;
-        let serving = serve(loaded.clone(), sources, telemetry, store.clone(), compaction_failed.clone(), &mut signals);
+        let serving =
+            serve(loaded.clone(), sources, telemetry, store.clone(), compaction_failed.clone(), is_reopened, &mut signals);
         let outcome = runtime.block_on(serving);
         // Unfinished work is on record. The store closes last, when nothing holds it any more.
         runtime.shutdown_timeout(STOP_DEADLINE);
@@ -150,6 +159,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
             Outcome::Stopped => return Ok(()),
             Outcome::Compact(companions) => loaded.companions = companions,
         }
+        is_reopened = true;
         must_compact = true;
     }
 }
@@ -237,6 +247,7 @@ async fn serve(
     telemetry: &Telemetry,
     store: Arc<SledStore>,
     compaction_failed: Arc<AtomicBool>,
+    is_reopened: bool,
     signals: &mut Signals,
 ) -> Result<Outcome, Ended> {
     let _watchdog = Watchdog::start(STALLED_AFTER_TICKS).context("the watchdog cannot be started").map_err(Ended::Failed)?;
@@ -249,6 +260,9 @@ async fn serve(
     if let Some(connection) = &connection {
         loaded.settings.models = connection.applied_to(&configured);
         tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
+    }
+    if !is_reopened {
+        add_kept(&mut loaded, sources, &*store).await?;
     }
     let models = models(&loaded.settings.models, &dialects);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
@@ -265,6 +279,8 @@ async fn serve(
     load_rooms(&context, &rooms, has_rooms).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be set up"))?;
     changes::resume_deletions(&context).await;
     reload::load_briefs(&context).await;
+    let pictures = context.pictures.load(&*context.store).await;
+    pictures.map_err(|error| cannot_load_rooms(error.into(), "the companions' pictures cannot be read"))?;
     let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {
         tracing::warn!(
@@ -279,12 +295,15 @@ async fn serve(
     let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
     let _backups = Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments());
     let backend = backend::backend(context.clone(), maintenance);
+    let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
+    let files = CompanionFiles::new(sources.companions());
+    let companions = companion_setup::Setup::new(context.clone(), reloading.clone(), files, dialects.clone());
     let setup = Arc::new(Setup::new(context.clone(), dialects, data.clone(), configured, connection));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
     let console = Console::bind(
         &context.settings.server,
-        Served::Core { backend, models: setup },
+        Served::Core { backend, models: setup, companions: Arc::new(companions) },
         context.rng.clone(),
         telemetry.metrics(),
     )
@@ -292,7 +311,7 @@ async fn serve(
     .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::write(&data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
-    let stop_requested = wait_for_stop(context.clone(), store, sources.clone(), signals);
+    let stop_requested = wait_for_stop(context.clone(), store, reloading, signals);
     announce(address);
     tracing::info!(%address, "ready");
 
@@ -334,6 +353,24 @@ fn cannot_serve(error: CannotServe) -> Ended {
         CannotServe::Setting(_) => Ended::Settings(error),
         CannotServe::InUse(_) | CannotServe::CannotBind { .. } => Ended::Failed(error.into()),
     }
+}
+
+/// Adds the companions that are kept in the store.
+async fn add_kept(loaded: &mut Loaded, sources: &Sources, store: &SledStore) -> Result<(), Ended> {
+    let kept = reload::overlay(store).await;
+    let kept = kept.map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
+    if kept.is_empty() && loaded.unknown.is_empty() {
+        return Ok(());
+    }
+    let with_kept = settings::load_with(sources, &kept).and_then(Loaded::known).map_err(Ended::Companions)?;
+    let known: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
+    for problem in with_kept.broken.iter().map(ToString::to_string).filter(|problem| !known.contains(problem)) {
+        tracing::error!(problem, "a companion in the store is left out");
+    }
+    let Loaded { companions, companions_from, left_out, broken, skipped, unknown, .. } = with_kept;
+    *loaded = Loaded { companions, companions_from, left_out, broken, skipped, unknown, ..loaded.clone() };
+    loaded.settings.console = with_kept.settings.console;
+    Ok(())
 }
 
 /// The error of loading the rooms. It is an error of the store if records cannot be read: then only a repair of the store helps.
@@ -394,7 +431,7 @@ fn announce(address: std::net::SocketAddr) {
 }
 
 /// Waits for SIGTERM, Ctrl-C, SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.
-async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, sources: Sources, signals: &mut Signals) -> Stop {
+async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, reloading: Arc<Reloading>, signals: &mut Signals) -> Stop {
     let mut shutdown = signals.stop();
     let Signals { compact, reload, .. } = signals;
     let due =
@@ -412,7 +449,7 @@ async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, sources: So
         _ = shutdown.wait_for(|stop| *stop) => Stop::Shutdown,
         () = compact_requested => Stop::Compact,
         () = due => Stop::Compact,
-        () = reload::at_each(reload, &context, &sources) => Stop::Shutdown,
+        () = reloading.at_each(reload) => Stop::Shutdown,
     };
     if matches!(stop, Stop::Compact) {
         tracing::info!("stopping to compact the store");

@@ -13,7 +13,7 @@ mod load;
 mod mismatch;
 pub mod models;
 mod problem;
-mod roster;
+pub mod roster;
 mod rules;
 mod secret;
 pub mod server;
@@ -25,9 +25,9 @@ pub mod telemetry;
 
 use crate::domain::policy::seconds;
 pub use crate::domain::policy::{Problem, closing, duration, gate, prompt, repetition, reply, turn_taking, voice, within, zone};
-pub use load::{Loaded, Sources, load};
+pub use load::{Loaded, Sources, load, load_with};
 pub use problem::{Located, Problems};
-pub use roster::{Origin, Roster, shared_names};
+pub use roster::{InPlace, Origin, Overlay, Roster, checked, in_place, persona_note, shared_names, shared_note, silence_note};
 
 /// Declares every section once: the field of [`Settings`] and its check.
 macro_rules! sections {

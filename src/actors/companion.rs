@@ -8,6 +8,7 @@ pub mod brief_writing;
 pub mod briefs;
 mod drafts;
 pub mod history;
+pub mod pictures;
 mod question;
 pub mod reply;
 mod scene;

@@ -226,6 +226,7 @@ impl RoomService for ActorBackend {
             max_turns: companion.max_turns,
             repetition: companion.repetition,
             model: companion.model.clone(),
+            picture: self.context.pictures.path(&companion.id),
         });
         Ok(Companions { companions: companions.collect() })
     }
@@ -353,6 +354,7 @@ impl ActorBackend {
                 repetition: settings.repetition,
                 model: settings.model.clone(),
                 paused: membership.is_paused(companion),
+                picture: self.context.pictures.path(companion).filter(|_| !membership.is_external(companion)),
             })
         };
         let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::check;
 use super::failure::Failure;
 use super::visible;
-use crate::settings::{self, Loaded, Sources};
+use crate::settings::{self, Loaded, Overlay, Sources};
 
 /// Loads the settings and runs a command with them. Errors go to standard error.
 pub(super) fn run_with_settings(sources: &Sources, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
@@ -17,7 +17,7 @@ pub(super) fn run_with_settings(sources: &Sources, run: impl FnOnce(Loaded) -> R
 
 /// The same. With `json`, problems with the settings go to standard output, too, as one JSON object.
 pub(super) fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
-    let loaded = match settings::load(sources) {
+    let loaded = match settings::load_with(sources, &Overlay::new()) {
         Ok(loaded) => loaded,
         Err(problems) => return check::refuse(&problems, json),
     };

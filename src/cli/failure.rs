@@ -56,7 +56,7 @@ impl From<Ended> for Failure {
     fn from(ended: Ended) -> Self {
         match ended {
             Ended::Store(_) => Self::Store(ended.to_string()),
-            Ended::Settings(_) | Ended::Discord(_) => Self::Usage(ended.to_string()),
+            Ended::Settings(_) | Ended::Discord(_) | Ended::Companions(_) => Self::Usage(ended.to_string()),
             Ended::Failed(_) => Self::Failed(ended.to_string()),
         }
     }

@@ -5,11 +5,14 @@ use std::process::ExitCode;
 use super::failure::Failure;
 use super::{check, visible};
 use crate::server;
-use crate::settings::{self, Sources};
+use crate::settings::{self, Loaded, Overlay, Sources};
 use crate::telemetry;
 
 pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
-    let loaded = match settings::load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
+    // Without a store, companions that no file has are nowhere.
+    let known = |loaded: Loaded| if server::holds_a_store(&loaded.settings.storage.path) { Ok(loaded) } else { loaded.known() };
+    let loaded = settings::load_with(sources, &Overlay::new()).and_then(known).and_then(|loaded| loaded.serve().map(|()| loaded));
+    let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(problems) => return check::complain(&problems),
     };

@@ -217,6 +217,20 @@ impl Ward {
     }
 }
 
+/// An id for something that people gave a title in any script: its letters in ASCII, of at most so many characters, and a number if that is taken. A title
+/// without any gives `otherwise`.
+pub fn id_of_title(title: &str, most_chars: usize, otherwise: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let ascii = any_ascii::any_ascii(title).to_lowercase();
+    let words = ascii.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let id = words.collect::<Vec<_>>().join("-");
+    // With a number of up to six digits it is not too long.
+    let id = id.get(..most_chars - 7).unwrap_or(&id).trim_end_matches('-');
+    let id = if id.is_empty() { otherwise } else { id };
+    let numbered = (2..).map(|number: u32| format!("{id}-{number}"));
+    let mut ids = std::iter::once(id.to_owned()).chain(numbered);
+    ids.find(|id| !is_taken(id)).unwrap_or_else(|| id.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::channel_key::ChannelKey;
 use super::membership::Membership;
 use super::record::{
-    BriefRecord, ChannelRecord, ClockRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError,
-    RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
+    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord,
+    RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
 use super::{erased, key};
 use crate::domain::id::{Seq, Ward};
@@ -55,7 +55,8 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Room) => as_record::<RoomRecord>(key, value),
         Some(Kind::OptOut) => as_record::<OptOutRecord>(key, value),
         Some(Kind::Brief) => as_record::<BriefRecord>(key, value),
-        Some(Kind::Session) => decode_bytes(key, value).map(drop),
+        Some(Kind::Companion) => as_record::<CompanionRecord>(key, value),
+        Some(Kind::Session | Kind::Picture | Kind::Card) => decode_bytes(key, value).map(drop),
         Some(Kind::Meta) => metadata(key, value),
         Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
     }
@@ -119,6 +120,9 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
             without_channel(format!("something that {guild} used"))
         }
         Some(Kind::Brief) => without_channel("the brief of a persona".to_owned()),
+        Some(Kind::Companion) => without_channel(of_companion("the companion", key)),
+        Some(Kind::Picture) => without_channel(of_companion("the picture of", key)),
+        Some(Kind::Card) => without_channel(of_companion("the character card of", key)),
         Some(Kind::Meta) => match (key::sweep_in(key), key::next_channel_in(key)) {
             (Some(channel), _) => ("the marker of a deletion in progress".to_owned(), Some(channel)),
             (None, Some(ward)) => without_channel(format!("the number that the next channel of ward {} gets", ward.0)),
@@ -126,6 +130,10 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         },
         Some(Kind::Summary | Kind::Session | Kind::Webhook) | None => without_channel(format!("the record {key}")),
     }
+}
+
+fn of_companion(what: &str, key: &Key) -> String {
+    key::companion_in(key).map_or_else(|| format!("{what} a companion"), |id| format!("{what} {id}"))
 }
 
 #[cfg(test)]

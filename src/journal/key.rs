@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -208,6 +208,37 @@ pub fn brief(persona: &str) -> Key {
 /// The prefix of the keys of [`brief`].
 pub fn briefs() -> Key {
     Key::new(Ward(0), Kind::Brief)
+}
+
+/// The key of a companion that is kept in the store. Ward 0, because companions belong to no guild; so do their pictures and cards.
+pub fn companion(id: &CompanionId) -> Key {
+    companions().text(id.as_str())
+}
+
+/// The prefix of the keys of [`companion`].
+pub fn companions() -> Key {
+    Key::new(Ward(0), Kind::Companion)
+}
+
+/// The key of a companion's picture.
+pub fn picture(id: &CompanionId) -> Key {
+    pictures().text(id.as_str())
+}
+
+/// The prefix of the keys of [`picture`].
+pub fn pictures() -> Key {
+    Key::new(Ward(0), Kind::Picture)
+}
+
+/// The key of the character card that a companion was made of.
+pub fn card(id: &CompanionId) -> Key {
+    Key::new(Ward(0), Kind::Card).text(id.as_str())
+}
+
+/// The companion that a key of [`companion`], [`picture`] or [`card`] names.
+pub fn companion_in(key: &Key) -> Option<CompanionId> {
+    let id = key.as_bytes().get(2..)?.strip_suffix(&[0])?;
+    std::str::from_utf8(id).ok().map(CompanionId::from)
 }
 
 /// The key of a platform's note: of a guild, or of no guild where none is given. Zero bytes in a name are left out.

@@ -17,12 +17,12 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership;
 use super::record::{
-    BriefRecord, ChannelRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, UsageRecord, decode,
-    decode_event, decode_number,
+    BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
+    UsageRecord, decode, decode_bytes, decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speaker, stretch};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, Value};
@@ -433,6 +433,19 @@ impl<'a> Reader<'a> {
     pub async fn briefs(&self) -> Result<BTreeMap<Key, Option<BriefRecord>>, ReadError> {
         let stored = self.all(key::briefs()).await?;
         Ok(stored.into_iter().map(|(key, value)| (key.clone(), decode(&key, &value).ok())).collect())
+    }
+
+    /// The companions that are kept in the store, by id. The error says why one cannot be decoded.
+    pub async fn companions(&self) -> Result<BTreeMap<CompanionId, Result<CompanionRecord, String>>, ReadError> {
+        let stored = self.all(key::companions()).await?;
+        let named = stored.into_iter().filter_map(|(key, value)| Some((key::companion_in(&key)?, key, value)));
+        Ok(named.map(|(id, key, value)| (id, decode(&key, &value).map_err(|error| error.detail()))).collect())
+    }
+
+    /// The opaque bytes of a key: a picture, or a card.
+    pub async fn bytes(&self, key: Key) -> Result<Option<Vec<u8>>, ReadError> {
+        let value = self.store.get(key.clone()).await?;
+        Ok(value.map(|value| decode_bytes(&key, &value)).transpose()?)
     }
 
     /// The dead letters of a channel.

@@ -378,6 +378,17 @@ pub struct BriefRecord {
     pub at: Moment,
 }
 
+/// A companion that is kept in the store, because it could not be written to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompanionRecord {
+    /// What its file would contain.
+    pub text: Arc<str>,
+    /// Why it is not in a file.
+    pub why: Arc<str>,
+    /// When it was written.
+    pub at: Moment,
+}
+
 /// A dead letter: a message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetterRecord {

@@ -130,9 +130,9 @@ fn name_roles(json: &mut Json) {
     }
 }
 
-/// Notes of platforms are opaque bytes, and not our JSON.
-fn is_of_bytes(key: &Key) -> bool {
-    key.is(Kind::Session)
+/// Notes of platforms, pictures and cards are opaque bytes, and not our JSON.
+pub(super) fn is_of_bytes(key: &Key) -> bool {
+    matches!(key.kind(), Some(Kind::Session | Kind::Picture | Kind::Card))
 }
 
 /// Numbers that the store maintains, and records about the store, have no version byte.

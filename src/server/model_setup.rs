@@ -26,6 +26,7 @@ use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, R
 use crate::ports::model_setup::{
     ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, Source, Trial, Tried,
 };
+use crate::settings::companion::{Companion, ModelChoice};
 use crate::settings::connection::{ConnectedModel, Connection};
 use crate::settings::models::{Endpoint, Models};
 use crate::settings::{Problem, Settings};
@@ -33,7 +34,7 @@ use crate::settings::{Problem, Settings};
 /// The longest base URL and the longest name of a model, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
 /// The most connections that are tried at a time, and the most servers that are asked for their models. Each holds connections and buffers of its own.
-const MOST_AT_A_TIME: usize = 2;
+pub(super) const MOST_AT_A_TIME: usize = 2;
 /// When somebody who was refused for that should try again. A try takes seconds.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -77,7 +78,7 @@ impl Setup {
             let deadline = pool.deadline(request.role);
             pool.answer(Arc::new(request.into()), Priority::Lull, deadline, None)
         };
-        let [decision, statement] = trial::requests(&companion, &self.context.settings.prompt, self.context.clock.now());
+        let [decision, statement] = trial::requests(&companion, &self.context.settings.prompt, None, self.context.clock.now());
         // The pool logs failures, and the page shows them.
         let (decision, statement) = tokio::join!(ask(decision), ask(statement));
         let words = self.context.settings.prompt.verdict_words();
@@ -238,7 +239,8 @@ impl ModelSetup for Setup {
                 "there is no companion to try the model with; add one to config/companions".to_owned(),
             ));
         };
-        try_models(&settings, &self.context.settings, companion, &self.dialects).await.map_err(refused)
+        let tried = Companion { model: ModelChoice::default(), ..companion.clone() };
+        try_models(&settings, &self.context.settings, &tried, None, &self.dialects).await.map_err(refused)
     }
 
     async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused> {
@@ -257,17 +259,24 @@ impl ModelSetup for Setup {
 /// The settings name an endpoint that cannot be used.
 pub async fn try_configured(models: &Models, settings: &Settings, companions: &CompanionSet) -> Option<Result<Trial, Problem>> {
     let companion = companions.values().next()?;
-    Some(try_models(models, settings, companion, &Dialects::default()).await)
+    let tried = Companion { model: ModelChoice::default(), ..companion.clone() };
+    Some(try_models(models, settings, &tried, None, &Dialects::default()).await)
 }
 
-async fn try_models(
+/// Has a companion make one decision and one statement with its models. `said` is what is said to it, if not the usual.
+///
+/// # Errors
+/// The settings name an endpoint that cannot be used.
+pub(super) async fn try_models(
     models: &Models,
     settings: &Settings,
-    companion: &crate::settings::companion::Companion,
+    companion: &Companion,
+    said: Option<Arc<str>>,
     dialects: &Dialects,
 ) -> Result<Trial, Problem> {
-    let [decision, statement] = trial::requests(companion, &settings.prompt, SystemClock.now());
-    let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| llm::shared(models, role, &role.into(), dialects));
+    let [decision, statement] = trial::requests(companion, &settings.prompt, said, SystemClock.now());
+    let [side, main] =
+        [ModelRole::Side, ModelRole::Main].map(|role| llm::shared(models, role, companion.model.of(role), dialects));
     let (side, main) = (side?, main?);
     let words = settings.prompt.verdict_words();
     let (decision, statement) = tokio::join!(
@@ -309,7 +318,7 @@ async fn tried(
     let result = model.ask(&request, None).await;
     let secs = (began.elapsed().as_secs_f64() * 100.0).round() / 100.0;
     let usage = result.as_ref().map(|answer| answer.usage).unwrap_or_default();
-    let price = models.price(request.role, &request.role.into());
+    let price = models.price(request.role, &request.model);
     let outcome = match &result {
         Ok(answer) => read(answer),
         Err(no_answer) => Err(no_answer.to_string()),
@@ -337,11 +346,11 @@ async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
     reading.unwrap_or_else(|error| Err(Problem { key: "api_key_file".to_owned(), message: format!("cannot be read: {error}") }))
 }
 
-fn busy(what: &str) -> Refused {
+pub(super) fn busy(what: &str) -> Refused {
     Refused::TooMany { detail: format!("{MOST_AT_A_TIME} {what} already; try again in a moment"), retry_after: RETRY_AFTER }
 }
 
-fn invalid(field: &str, detail: impl Into<String>) -> Refused {
+pub(super) fn invalid(field: &str, detail: impl Into<String>) -> Refused {
     Refused::Invalid { field: field.to_owned(), detail: detail.into() }
 }
 

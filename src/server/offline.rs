@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ractor::Actor;
 
+use super::reload::overlay;
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open, speech};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
@@ -20,7 +21,7 @@ use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::rng::Rng as _;
-use crate::settings::Loaded;
+use crate::settings::{self, Loaded};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
 
@@ -86,7 +87,15 @@ fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContex
     runtime.block_on(run(loaded, store, work))
 }
 
-async fn run<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
+async fn run<T>(
+    mut loaded: Loaded,
+    store: Arc<SledStore>,
+    work: impl AsyncFnOnce(&Backend, &ActorContext) -> T,
+) -> Result<T, Ended> {
+    // Those that cannot be read are named when a server starts.
+    let kept =
+        overlay(&*store).await.map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
+    loaded.companions.extend(settings::in_place(&kept, &loaded.settings).0);
     let context = context(loaded, store.clone());
     let arguments = Arguments { context: context.clone(), deliver: Arc::new(|_, _, _| {}), bounds: Bounds::default() };
     let (writer, ended) = Actor::spawn(None, Writer, arguments)

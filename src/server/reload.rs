@@ -1,4 +1,4 @@
-//! Reloads the companions at SIGHUP, on a thread of its own, so that a folder that does not respond (a hung mount) blocks nothing else.
+//! Reloads the companions, at SIGHUP and after a change on the page, on a thread of its own, so that a folder that does not respond (a hung mount) blocks nothing else.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,43 +7,120 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::actors::companion::brief_writing;
 use crate::actors::runtime::context::ActorContext;
 use crate::backend::loading::reload_companions;
 use crate::domain::id::CompanionId;
+use crate::journal::reader::{ReadError, Reader as StoreReader};
+use crate::journal::record::CompanionRecord;
 use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
+use crate::ports::store::Store;
 use crate::settings::companion::Companion;
-use crate::settings::{self, Sources};
+use crate::settings::{self, InPlace, Loaded, Overlay, Sources};
 
 /// The timeout for reading the settings.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reloads the companions at each signal, forever. Signals during a reload count as one, which is handled afterwards.
-pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorContext, sources: &Sources) {
-    let reader = Reader::default();
-    while hang_up.changed().await.is_ok() {
-        let sources = sources.clone();
-        let problems = match reader.read(move || settings::load(&sources)).await {
-            Ok(Ok(mut loaded)) => {
-                // Who is loaded stays as it was while its files have errors.
-                let before = context.memberships.companions();
-                let kept = loaded.left_out.iter().filter_map(|id| Some((id.clone(), before.get(id)?.clone())));
-                loaded.companions.extend(kept);
-                let refused = apply(context, loaded.companions, loaded.skipped).err();
+/// Reads companions and puts them into force: at SIGHUP, and when one is changed on the page.
+pub(super) struct Reloading {
+    context: ActorContext,
+    sources: Sources,
+    reader: Reader,
+    /// Held while companions are reloaded or changed, so that each change is made of what is in force.
+    changes: Arc<Mutex<()>>,
+}
+
+/// The right to reload companions and to change what they are loaded from. There is one holder at a time.
+pub(super) type Turn = OwnedMutexGuard<()>;
+
+impl Reloading {
+    pub(super) fn new(context: ActorContext, sources: Sources) -> Self {
+        Self { context, sources, reader: Reader::default(), changes: Arc::default() }
+    }
+
+    /// Waits for the right to reload and change.
+    pub(super) async fn turn(&self) -> Turn {
+        self.changes.clone().lock_owned().await
+    }
+
+    /// Reloads the companions at each signal, forever. Signals during a reload count as one, which is handled afterwards.
+    pub(super) async fn at_each(&self, hang_up: &mut watch::Receiver<()>) {
+        while hang_up.changed().await.is_ok() {
+            let turn = self.turn().await;
+            self.reload(&turn).await;
+        }
+    }
+
+    /// Reads the companions and puts them into force. What is wrong with them is logged, shown on the page and returned.
+    pub(super) async fn reload(&self, turn: &Turn) -> Vec<String> {
+        let context = &self.context;
+        let problems = match self.read(turn, |_| ()).await {
+            Ok(mut loaded) => {
+                let companions = self.with_kept(&mut loaded);
+                let refused = apply(context, companions, loaded.skipped).err();
                 loaded.broken.iter().map(ToString::to_string).chain(refused).collect()
             }
-            Ok(Err(problems)) => problems.0.iter().map(ToString::to_string).collect(),
-            Err(error) => vec![format!("the settings cannot be read: {error}")],
+            Err(problems) => problems,
         };
         // One quoted line for each problem: files may hold text from other people.
         for problem in &problems {
             tracing::error!(problem, "not reloaded; what it is about stays as it was");
         }
         load_briefs(context).await;
-        *context.failed_reload.lock() = (!problems.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems });
+        *context.failed_reload.lock() =
+            (!problems.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: problems.clone() });
+        problems
     }
+
+    /// Reads the settings and the companions as they would be after a change of those in the store.
+    pub(super) async fn read(&self, _: &Turn, change: impl FnOnce(&mut Overlay)) -> Result<Loaded, Vec<String>> {
+        let sources = self.sources.clone();
+        let mut overlay = overlay(&*self.context.store)
+            .await
+            .map_err(|error| vec![format!("the companions in the store cannot be read: {error}")])?;
+        change(&mut overlay);
+        match self.reader.read(move || settings::load_with(&sources, &overlay).and_then(Loaded::known)).await {
+            Ok(Ok(loaded)) => Ok(loaded),
+            Ok(Err(problems)) => Err(problems.0.iter().map(ToString::to_string).collect()),
+            Err(error) => Err(vec![format!("the settings cannot be read: {error}")]),
+        }
+    }
+
+    /// The companions that were read. Who is loaded stays as it was while its files have errors.
+    pub(super) fn with_kept(&self, loaded: &mut Loaded) -> BTreeMap<CompanionId, Companion> {
+        let before = self.context.memberships.companions();
+        let kept = loaded.left_out.iter().filter_map(|id| Some((id.clone(), before.get(id)?.clone())));
+        let mut companions = std::mem::take(&mut loaded.companions);
+        companions.extend(kept);
+        companions
+    }
+}
+
+/// The companions that are kept in the store. They go before files.
+///
+/// # Errors
+/// They cannot be read. One that cannot be decoded is left out of the roster.
+pub(super) async fn overlay(store: &dyn Store) -> Result<Overlay, ReadError> {
+    let records = StoreReader::new(store).companions().await?;
+    let in_place = |(id, record): (CompanionId, Result<CompanionRecord, String>)| {
+        let place = format!("the companion {id} in the store");
+        let text = record.map(|record| record.text.to_string());
+        let text = text.map_err(|error| format!("cannot be read: {error}; delete it on the page, or restore a backup"));
+        (id, Some(InPlace { place, text, persona: None }))
+    };
+    Ok(records.into_iter().map(in_place).collect())
+}
+
+/// Why these companions cannot be put into force because of their models, which are loaded only at the start.
+pub(super) fn without_models<'a>(
+    context: &ActorContext,
+    companions: &'a BTreeMap<CompanionId, Companion>,
+) -> Option<&'a Companion> {
+    let has_models =
+        |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| context.pool.has(name));
+    companions.values().find(|companion| !has_models(companion))
 }
 
 /// Puts the companions into force, or says why they cannot be.
@@ -52,10 +129,7 @@ fn apply(
     companions: BTreeMap<CompanionId, Companion>,
     skipped: Vec<(CompanionId, PathBuf)>,
 ) -> Result<(), String> {
-    // Models are loaded only at the start.
-    let has_models =
-        |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| context.pool.has(name));
-    if let Some(companion) = companions.values().find(|companion| !has_models(companion)) {
+    if let Some(companion) = without_models(context, &companions) {
         return Err(format!(
             "{} names a model that was not in the settings when the server started; restart the server",
             companion.id

@@ -19,6 +19,7 @@ pub use voice::CompanionVoice;
 
 mod overrides;
 mod voice;
+pub mod written;
 
 /// The maximum number of a companion's aliases.
 pub const MAX_ALIASES: usize = 16;
@@ -30,6 +31,9 @@ pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
 pub const MAX_BRIEF_BYTES: usize = 4 * 1024;
 /// The longest chattiness or tone, in bytes.
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
+/// The maximum number of greetings, and the longest one, in bytes.
+pub const MAX_GREETINGS: usize = 64;
+pub const MAX_GREETING_BYTES: usize = 16 * 1024;
 /// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
 /// The longest lull timeout, in seconds.
@@ -68,6 +72,9 @@ pub struct Companion {
     /// The https URL of its picture, for platforms that show one. It must be public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<Arc<str>>,
+    /// What it may say first in a room where nothing was said yet, for people to choose from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub greetings: Vec<Arc<str>>,
     /// The number of its own statements after which it ends a conversation (1 to 1,000,000). `None`: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
@@ -127,6 +134,7 @@ pub struct CompanionFile {
     pub brief: Option<Arc<str>>,
     pub tone: Option<Arc<str>>,
     pub picture: Option<Arc<str>>,
+    pub greetings: Option<Vec<Arc<str>>>,
     pub max_turns: Option<u32>,
     pub repetition: Option<bool>,
     pub model: Option<ModelChoice>,
@@ -177,6 +185,7 @@ impl Companion {
             brief: file.brief.map(with_plain_lines),
             tone: file.tone,
             picture: file.picture,
+            greetings: file.greetings.unwrap_or_default().into_iter().map(with_plain_lines).collect(),
             max_turns: file.max_turns,
             repetition: file.repetition.unwrap_or(defaults.repetition),
             model: file.model.unwrap_or_default(),
@@ -218,9 +227,13 @@ impl Companion {
             check_max_turns(self.max_turns),
         ];
         found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
-        if self.aliases.len() > MAX_ALIASES {
-            let message = format!("has {} entries, at most {MAX_ALIASES} are allowed", self.aliases.len());
-            found.push(Err(Problem::new("aliases", message)));
+        found.extend(self.greetings.iter().enumerate().map(|(index, greeting)| check_greeting(index, greeting)));
+        for (key, count, most) in
+            [("aliases", self.aliases.len(), MAX_ALIASES), ("greetings", self.greetings.len(), MAX_GREETINGS)]
+        {
+            if count > most {
+                found.push(Err(Problem::new(key, format!("has {count} entries, at most {most} are allowed"))));
+            }
         }
         found.into_iter().filter_map(Result::err).chain(self.voice.problems()).collect()
     }
@@ -318,7 +331,7 @@ fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Pr
     id
 }
 
-fn capitalised(id: &str) -> String {
+pub fn capitalised(id: &str) -> String {
     let mut chars = id.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
@@ -361,8 +374,16 @@ fn check_trait(key: &str, text: &str, most: usize) -> Result<(), Problem> {
     Ok(())
 }
 
+fn check_greeting(index: usize, greeting: &str) -> Result<(), Problem> {
+    let key = format!("greetings[{index}]");
+    if greeting.trim().is_empty() {
+        return Err(Problem::new(key, "is empty; write something, or remove it"));
+    }
+    check_trait(&key, greeting, MAX_GREETING_BYTES)
+}
+
 /// A text of which every line ends as lines do here, however its editor ends them.
-fn with_plain_lines(text: Arc<str>) -> Arc<str> {
+pub fn with_plain_lines(text: Arc<str>) -> Arc<str> {
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n").into() } else { text }
 }
 

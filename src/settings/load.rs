@@ -18,7 +18,7 @@ use super::exposure;
 use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problems};
-use super::roster::{Origin, Roster};
+use super::roster::{Origin, Overlay, Roster};
 use super::speech::Speech;
 use super::zone::Zone;
 use super::{stray, strict};
@@ -49,6 +49,13 @@ pub struct Sources {
     pub environment: Vec<(String, String)>,
 }
 
+impl Sources {
+    /// The folder of the companions.
+    pub fn companions(&self) -> PathBuf {
+        self.folder.join("companions")
+    }
+}
+
 /// Valid settings and companions, and their sources.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -69,9 +76,23 @@ pub struct Loaded {
     pub sources: Vec<String>,
     /// Hints for the operator that are not errors.
     pub notes: Vec<String>,
+    /// What the settings say about companions that no file has. They may be in the store.
+    pub unknown: Vec<Located>,
 }
 
 impl Loaded {
+    /// Refuses settings that name companions which do not exist.
+    ///
+    /// # Errors
+    /// Where they are named, and what is wrong with files of companions.
+    pub fn known(mut self) -> Result<Self, Problems> {
+        if self.unknown.is_empty() {
+            return Ok(self);
+        }
+        self.unknown.append(&mut self.broken);
+        Err(Problems::sorted(self.unknown))
+    }
+
     /// Refuses companions with errors, which are otherwise left out.
     ///
     /// # Errors
@@ -118,6 +139,14 @@ impl Loaded {
 /// # Errors
 /// All problems in all other files and in variables, each with its place, and then those of companions, too.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
+    load_with(sources, &Overlay::new()).and_then(Loaded::known)
+}
+
+/// Loads settings, with companions that count instead of files. Settings that name companions which do not exist are in [`Loaded::unknown`].
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problems> {
     let mut problems = Vec::new();
     let mut layers = layers(sources, &mut problems);
     for upto in 2..=layers.len() {
@@ -130,16 +159,19 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     problems.extend(failed_cross_check(&settings, &layers).map(|mismatch| located(&layers, &mismatch)));
 
     let mut notes = Vec::new();
-    let roster = Roster::read(&sources.folder.join("companions"), &settings, &mut problems);
+    let roster = Roster::read(&sources.companions(), overlay, &settings, &mut problems);
     let has_rooms = layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some());
     if !has_rooms {
         roster.fill(&mut settings.console, &mut notes);
     }
-    problems.extend(in_section("console", roster.check_rooms(&settings.console)).map(|mismatch| located(&layers, &mismatch)));
-    let direct = in_section("discord", roster.check_direct_companions(&settings.discord));
-    problems.extend(direct.map(|mismatch| located(&layers, &mismatch)));
+    let (mut absent, mut absent_direct) = (Vec::new(), Vec::new());
+    let rooms = in_section("console", roster.check_rooms(&settings.console, &mut absent));
+    let direct = in_section("discord", roster.check_direct_companions(&settings.discord, &mut absent_direct));
+    problems.extend(rooms.chain(direct).map(|mismatch| located(&layers, &mismatch)));
+    let absent = in_section("console", absent).chain(in_section("discord", absent_direct));
+    let unknown: Vec<_> = absent.map(|mismatch| located(&layers, &mismatch)).collect();
     if !problems.is_empty() {
-        problems.extend(roster.broken);
+        problems.extend(unknown.into_iter().chain(roster.broken));
         return Err(Problems::sorted(problems));
     }
     notes.extend(take_zone_of_machine(&sources.environment, &mut settings));
@@ -148,6 +180,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     notes.extend(settings.models.notes());
     notes.extend(roster.persona_notes(&settings));
     notes.extend(roster.silence_notes());
+    notes.extend(roster.name_notes());
     let is_used = |name: &&ModelName| {
         let mut roles = roster.companions.values().flat_map(|companion| [&companion.model.main, &companion.model.side]);
         roles.any(|used| used == *name)
@@ -174,6 +207,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         skipped: roster.skipped,
         sources: titles,
         notes,
+        unknown,
     })
 }
 

@@ -125,6 +125,13 @@ impl Mismatch {
         Self { path: Path::of(path), kind: Kind::Other(message.into()) }
     }
 
+    /// What is wrong, without the path.
+    pub fn told(&self) -> String {
+        let message = self.message(None);
+        let path = self.path.to_string();
+        message.strip_prefix(&path).map_or(message.as_str(), str::trim_start).to_owned()
+    }
+
     /// The path of the key or value that is wrong, or missing.
     pub fn place(&self) -> Path {
         let mut path = self.path.clone();

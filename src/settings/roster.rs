@@ -1,5 +1,6 @@
 //! The configured companions: one file or folder each, or the built-in ones.
 
+pub mod files;
 mod folder;
 
 use std::collections::BTreeMap;
@@ -62,6 +63,27 @@ pub struct Roster {
     pub(super) others: Vec<PathBuf>,
 }
 
+/// Companions that count instead of the files of their ids, because they are kept elsewhere, or as if they were written. `None`: as if there were no files.
+pub type Overlay = BTreeMap<CompanionId, Option<InPlace>>;
+
+/// A companion instead of its files.
+#[derive(Clone, Debug)]
+pub struct InPlace {
+    /// What problems with it name as their place.
+    pub place: String,
+    /// What its file would contain, or why that cannot be read.
+    pub text: Result<String, String>,
+    /// What persona files beside it would say.
+    pub persona: Option<String>,
+}
+
+/// The companions that count instead of files, and what is wrong with the others.
+pub fn in_place(overlay: &Overlay, settings: &Settings) -> (BTreeMap<CompanionId, Companion>, Vec<Located>) {
+    let mut roster = Roster::empty(Origin::BuiltIn);
+    roster.take_all(overlay, settings);
+    (roster.companions, roster.broken)
+}
+
 /// The names that any two of these companions share, ignoring case. Within one guild that is an error (docs/design/gate.md G-6).
 pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> Vec<SharedName> {
     let sorted: BTreeMap<_, _> = companions.into_iter().map(|companion| (&companion.id, companion)).collect();
@@ -82,12 +104,91 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
     shared
 }
 
+/// What is unusual about a persona that decisions do not show in full, or about a brief that nothing needs.
+pub fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Option<String> {
+    let room = persona_room(prompt).decision;
+    let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
+    let has_side_model = models.served(ModelRole::Side, &companion.model.side).endpoint.is_some();
+    let advice = "write a brief, shorten the persona, or raise prompt.decision_tokens";
+    let shown = match &companion.brief {
+        Some(_) if persona <= room => {
+            return Some(format!(
+                "companion {id}: its brief is not used, because its persona of about {persona} tokens fits into decisions \
+                 ({room}); remove the brief"
+            ));
+        }
+        None if persona <= room => return None,
+        Some(brief) => format!("its brief of about {} tokens", tokens(brief.trim())),
+        None if has_side_model => {
+            format!("a brief that the side model makes, and its beginning until then; to choose what they show, {advice}")
+        }
+        None => format!("its beginning, because no side model is configured that could make a brief; {advice}"),
+    };
+    Some(format!(
+        "companion {id}: its persona of about {persona} tokens does not fit into decisions ({room}, from prompt.decision_tokens \
+         = {}): statements show all of it, decisions show {shown}",
+        prompt.decision_tokens
+    ))
+}
+
+/// What is unusual about a companion whose silence ends before it has considered what was said (docs/design/gate.md G-38).
+pub fn silence_note(companion: &Companion) -> Option<String> {
+    let (silence, lull) = (companion.starts_after?, companion.text_lull_timeout);
+    let note = format!(
+        "companion {}: its starts_after of {silence} s is not longer than its text_lull_timeout of {lull} s: what was said is not considered \
+         yet when the silence ends, so it begins again, and the companion starts a conversation later; make starts_after longer",
+        companion.id
+    );
+    (silence <= lull).then_some(note)
+}
+
+/// What two companions cannot do that share a name.
+pub fn shared_note(SharedName { name, first, second }: &SharedName) -> String {
+    format!("the companions {first} and {second} share the name {name:?}, so they cannot be in one guild; rename one of them")
+}
+
+/// What is wrong with a companion as it is written, by key: values that are out of range, and models and voices that the settings do not have.
+pub fn checked(file: CompanionFile, id: &CompanionId, settings: &Settings) -> Result<Companion, Vec<Problem>> {
+    let Settings { companion_defaults, models, prompt, speech, .. } = settings;
+    let choices = invalid_choices(&file, models, speech);
+    let choices = choices.into_iter().map(|mismatch| Problem { key: mismatch.path.to_string(), message: mismatch.told() });
+    let mut problems: Vec<_> = choices.collect();
+    match Companion::from_file(file, Some(id.as_str()), companion_defaults) {
+        Ok(companion) => {
+            problems.extend(oversized(&companion, prompt));
+            if problems.is_empty() { Ok(companion) } else { Err(problems) }
+        }
+        Err(found) => {
+            problems.extend(found);
+            Err(problems)
+        }
+    }
+}
+
 impl Roster {
-    /// Reads the folder, or the built-in companions if it does not exist. `problems` get what is wrong with the folder as a whole.
-    pub(super) fn read(folder: &FilePath, settings: &Settings, problems: &mut Vec<Located>) -> Self {
+    /// Reads the folder, or the built-in companions if it does not exist, and what counts instead of them. `problems` get what is wrong with the folder
+    /// as a whole.
+    pub(super) fn read(folder: &FilePath, overlay: &Overlay, settings: &Settings, problems: &mut Vec<Located>) -> Self {
+        let mut roster = Self::read_files(folder, overlay, settings, problems);
+        roster.take_all(overlay, settings);
+        roster
+    }
+
+    fn take_all(&mut self, overlay: &Overlay, settings: &Settings) {
+        for (id, instead) in overlay {
+            let Some(InPlace { place, text, persona }) = instead.clone() else { continue };
+            let persona = persona.map(Ok);
+            match check_id(id.as_str()) {
+                Ok(()) => self.take(id.as_str(), CardFiles { file: place, text, persona }, settings),
+                Err(message) => self.broken.push(Located::at(place, message)),
+            }
+        }
+    }
+
+    fn read_files(folder: &FilePath, overlay: &Overlay, settings: &Settings, problems: &mut Vec<Located>) -> Self {
         if !is_there(folder) {
             let mut roster = Self::empty(Origin::BuiltIn);
-            for (stem, text) in BUILT_IN {
+            for (stem, text) in BUILT_IN.into_iter().filter(|(stem, _)| !overlay.contains_key(&CompanionId::from(*stem))) {
                 let card = CardFiles { file: format!("built-in companion {stem}"), text: Ok(text.to_owned()), persona: None };
                 roster.take(stem, card, settings);
             }
@@ -110,6 +211,9 @@ impl Roster {
                 roster.broken.push(Located::at(name.escape_debug().to_string(), message));
                 continue;
             };
+            if overlay.contains_key(&CompanionId::from(stem)) {
+                continue;
+            }
             // The folder comes before the file.
             if roster.knows(&stem.into()) {
                 let other = folder.join(stem).display().to_string();
@@ -138,45 +242,17 @@ impl Roster {
 
     /// What `tertulia check` says about personas that decisions do not show in full, and about briefs that nothing needs.
     pub(super) fn persona_notes(&self, settings: &Settings) -> Vec<String> {
-        let room = persona_room(&settings.prompt).decision;
-        let note = |companion: &Companion| {
-            let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
-            let has_side_model = settings.models.served(ModelRole::Side, &companion.model.side).endpoint.is_some();
-            let advice = "write a brief, shorten the persona, or raise prompt.decision_tokens";
-            let shown = match &companion.brief {
-                Some(_) if persona <= room => {
-                    return Some(format!(
-                        "companion {id}: its brief is not used, because its persona of about {persona} tokens fits into decisions \
-                         ({room}); remove the brief"
-                    ));
-                }
-                None if persona <= room => return None,
-                Some(brief) => format!("its brief of about {} tokens", tokens(brief.trim())),
-                None if has_side_model => {
-                    format!("a brief that the side model makes, and its beginning until then; to choose what they show, {advice}")
-                }
-                None => format!("its beginning, because no side model is configured that could make a brief; {advice}"),
-            };
-            Some(format!(
-                "companion {id}: its persona of about {persona} tokens does not fit into decisions ({room}, from prompt.decision_tokens \
-                 = {}): statements show all of it, decisions show {shown}",
-                settings.prompt.decision_tokens
-            ))
-        };
-        self.companions.values().filter_map(note).collect()
+        self.companions.values().filter_map(|companion| persona_note(companion, &settings.prompt, &settings.models)).collect()
+    }
+
+    /// What `tertulia check` says about names that companions share. Those that are in one guild are an error.
+    pub(super) fn name_notes(&self) -> impl Iterator<Item = String> {
+        shared_names(self.companions.values()).into_iter().map(|shared| shared_note(&shared))
     }
 
     /// What `tertulia check` says about companions whose silence ends before they have considered what was said (docs/design/gate.md G-38).
     pub(super) fn silence_notes(&self) -> impl Iterator<Item = String> {
-        self.companions.values().filter_map(|companion| {
-            let (silence, lull) = (companion.starts_after?, companion.text_lull_timeout);
-            let note = format!(
-                "companion {}: its starts_after of {silence} s is not longer than its text_lull_timeout of {lull} s: what was said is not considered \
-                 yet when the silence ends, so it begins again, and the companion starts a conversation later; make starts_after longer",
-                companion.id
-            );
-            (silence <= lull).then_some(note)
-        })
+        self.companions.values().filter_map(silence_note)
     }
 
     /// Fills the default rooms with existing companions, if a default room names companions that do not exist.
@@ -197,8 +273,8 @@ impl Roster {
         }
     }
 
-    /// The problems with the companions of the rooms, by keys of the section `console`.
-    pub(super) fn check_rooms(&self, console: &Console) -> Vec<Problem> {
+    /// The problems with the companions of the rooms, by keys of the section `console`. Unknown companions go to `unknown`.
+    pub(super) fn check_rooms(&self, console: &Console, unknown: &mut Vec<Problem>) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut guilds: BTreeMap<_, (usize, BTreeMap<_, _>)> = BTreeMap::new();
         for (index, room) in console.rooms.iter().enumerate() {
@@ -207,7 +283,7 @@ impl Roster {
                 match self.companions.get(id) {
                     Some(companion) => drop(present.insert(id, companion)),
                     None if self.knows(id) => {}
-                    None => problems.push(Problem::new(format!("rooms[{index}].companions[{position}]"), self.unknown(id))),
+                    None => unknown.push(Problem::new(format!("rooms[{index}].companions[{position}]"), self.unknown(id))),
                 }
             }
         }
@@ -225,12 +301,12 @@ impl Roster {
         problems
     }
 
-    /// The problems with the companions for direct messages, by keys of the section `discord`.
-    pub(super) fn check_direct_companions(&self, discord: &Discord) -> Vec<Problem> {
+    /// The problems with the companions for direct messages, by keys of the section `discord`. Unknown companions go to `unknown`.
+    pub(super) fn check_direct_companions(&self, discord: &Discord, unknown: &mut Vec<Problem>) -> Vec<Problem> {
         let ids = discord.direct_companions.as_deref().unwrap_or_default();
         let mut problems = Vec::new();
         for (position, id) in ids.iter().enumerate().filter(|(_, id)| !self.knows(id)) {
-            problems.push(Problem::new(format!("direct_companions[{position}]"), self.unknown(id)));
+            unknown.push(Problem::new(format!("direct_companions[{position}]"), self.unknown(id)));
         }
         for SharedName { name, first, second } in shared_names(ids.iter().filter_map(|id| self.companions.get(id))) {
             let message = format!("names {first} and {second}, and both answer to {name:?}; rename one or remove it");

@@ -61,6 +61,9 @@ impl Deliveries {
         let name = owed.name.get_or_insert(name).clone();
         let (stop, stopped) = watch::channel(is_stopped);
         let membership = channel.context.memberships.get(&channel.key.channel);
+        let is_external = membership.as_ref().is_some_and(|membership| membership.is_external(&companion));
+        let public = || channel.context.pictures.public_url(&companion, &channel.context.settings.server);
+        let picture = picture.or_else(|| public().filter(|_| !is_external));
         let arguments = Arguments {
             channel_key: channel.key.clone(),
             since: membership.map_or(Moment::ZERO, |membership| membership.created_at),

@@ -20,11 +20,14 @@ const GUILD: &str = "trial";
 const PERSON: &str = "Ana";
 
 /// The question whether the companion wants to answer, and the request for its answer.
-pub fn requests(companion: &Settings, prompt: &Prompt, now: Moment) -> [Request; 2] {
+///
+/// `said` is what is said to it, if not the usual.
+pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, now: Moment) -> [Request; 2] {
     let from = Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person };
-    let text = format!("Good morning, {}! How does one begin a rainy day well?", companion.name);
+    let usual = || format!("Good morning, {}! How does one begin a rainy day well?", companion.name).into();
+    let text: Arc<str> = said.unwrap_or_else(usual);
     let address = Address { companions: [companion.id.clone()].into(), others: false };
-    let said = Said { seq: Seq(1), at: now, message: Arc::new(Message { address, ..Message::new(from, text.into()) }) };
+    let said = Said { seq: Seq(1), at: now, message: Arc::new(Message { address, ..Message::new(from, text) }) };
     let guild = GuildId::from(GUILD);
     let scene = Scene { now, zone: prompt.zone_of(&guild), others: Vec::new(), is_call: false };
     let input = PromptInput {

@@ -115,26 +115,21 @@ impl Memberships {
     /// Two companions of one guild would share a name, or one of them is external in a room.
     pub fn reload_companions(&self, cast: CompanionSet) -> Result<(), ReloadError> {
         let mut register = self.write();
-        for (channel, membership) in &register.channels {
-            // Ids that were taken before are logged when the rooms are loaded.
-            let is_taken = |id: &&CompanionId| cast.contains_key(*id) && !register.cast.contains_key(*id);
-            if let Some(companion) = membership.externals.keys().find(is_taken) {
-                return Err(ReloadError::External { companion: companion.clone(), channel: channel.clone() });
-            }
-        }
-        let mut name_sets = NameSets::default();
-        let mut renamed = Vec::with_capacity(register.guilds.len());
-        for (guild, members) in &register.guilds {
-            let names = members.names_in(&cast, &name_sets)?;
-            name_sets.share(members, &names);
-            renamed.push((guild.clone(), names));
-        }
+        let (name_sets, renamed) = register.names_with(&cast)?;
         for (guild, names) in renamed {
             register.guilds.entry(guild).or_default().names = Some(names);
         }
         register.name_sets = name_sets;
         register.cast = Arc::new(cast);
         Ok(())
+    }
+
+    /// Checks whether the configured companions could be replaced by these.
+    ///
+    /// # Errors
+    /// As for [`reload_companions`](Self::reload_companions).
+    pub fn allows_companions(&self, cast: &CompanionSet) -> Result<(), ReloadError> {
+        self.0.register.read().names_with(cast).map(drop)
     }
 
     /// The channel's membership, if it has one. A thread that inherits from its parent channel has the parent's companions, overrides and pause.
@@ -343,6 +338,25 @@ impl Drop for MembershipChange {
 }
 
 impl Register {
+    /// The name matchers of all guilds if these were the configured companions.
+    fn names_with(&self, cast: &CompanionSet) -> Result<(NameSets, Vec<(GuildId, Arc<Names>)>), ReloadError> {
+        for (channel, membership) in &self.channels {
+            // Ids that were taken before are logged when the rooms are loaded.
+            let is_taken = |id: &&CompanionId| cast.contains_key(*id) && !self.cast.contains_key(*id);
+            if let Some(companion) = membership.externals.keys().find(is_taken) {
+                return Err(ReloadError::External { companion: companion.clone(), channel: channel.clone() });
+            }
+        }
+        let mut name_sets = NameSets::default();
+        let mut renamed = Vec::with_capacity(self.guilds.len());
+        for (guild, members) in &self.guilds {
+            let names = members.names_in(cast, &name_sets)?;
+            name_sets.share(members, &names);
+            renamed.push((guild.clone(), names));
+        }
+        Ok((name_sets, renamed))
+    }
+
     /// The membership whose companions, overrides and pause apply: the own one, or that of the parent channel. None if the parent has none, or is
     /// in another guild.
     fn effective<'a>(&'a self, membership: &'a Membership) -> Option<&'a Membership> {

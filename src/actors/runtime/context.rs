@@ -9,6 +9,7 @@ use ractor::ActorRef;
 
 use crate::actors::calls::{Calls, Speech};
 use crate::actors::companion::briefs::Briefs;
+use crate::actors::companion::pictures::Pictures;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::membership::opt_outs::OptOuts;
@@ -55,6 +56,8 @@ pub struct ActorContext {
     pub opt_outs: OptOuts,
     /// The briefs of long personas.
     pub briefs: Briefs,
+    /// Which companions have a picture in the store.
+    pub pictures: Pictures,
     /// One lock per channel for rewriting stored events.
     pub rewrite_locks: RewriteLocks,
     /// Whether the last attempt to compact the store failed or found too little disk space. Then it is unknown when erased words leave its
@@ -117,6 +120,7 @@ impl ActorContext {
             settings,
             opt_outs: OptOuts::default(),
             briefs: Briefs::default(),
+            pictures: Pictures::default(),
             rewrite_locks: RewriteLocks::default(),
             compaction_failed: Arc::default(),
             skipped_companions: Arc::default(),

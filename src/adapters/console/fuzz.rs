@@ -18,6 +18,7 @@ use crate::fuzzing::{is_bounded, text};
 use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::backend::room::RoomId;
+use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::settings::server::Server;
 use crate::settings::server::tests::defaults;
@@ -169,7 +170,7 @@ impl TestConsole {
         };
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
-        let served = Served::Core { backend: Backend::of(backend), models: Arc::new(FakeModels::default()) };
+        let served = Served::Core { backend: Backend::of(backend), models: Arc::new(FakeModels::default()), companions: Arc::new(FakeCompanions::default()) };
         let bound = Console::bind(&settings, served, Arc::new(SystemRng), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");
         Self { router: console.router, shared: console.shared, runtime }

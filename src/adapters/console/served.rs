@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Common;
 use crate::ports::backend::keeping::{Readiness, ReadyPart};
 use crate::ports::backend::{Backend, Refused};
+use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::model_setup::ModelSetup;
 
 /// The time after which a client should try again while the store is closed.
@@ -14,7 +15,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// What the console serves.
 pub enum Served {
     /// The core.
-    Core { backend: Backend, models: Arc<dyn ModelSetup> },
+    Core { backend: Backend, models: Arc<dyn ModelSetup>, companions: Arc<dyn CompanionSetup> },
     /// Nothing: the store is closed. The function tells what happens to it, and how far that is.
     Closed(Box<dyn Fn() -> String + Send + Sync>),
 }
@@ -30,6 +31,13 @@ impl Common {
     pub(super) fn models(&self) -> Result<&dyn ModelSetup, Refused> {
         match &self.served {
             Served::Core { models, .. } => Ok(&**models),
+            Served::Closed(progress) => Err(closed(&progress())),
+        }
+    }
+
+    pub(super) fn companions(&self) -> Result<&dyn CompanionSetup, Refused> {
+        match &self.served {
+            Served::Core { companions, .. } => Ok(&**companions),
             Served::Closed(progress) => Err(closed(&progress())),
         }
     }

@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
+use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::samples::Draws;
 use crate::settings::server::tests::defaults;
@@ -42,7 +43,7 @@ struct World {
 
 /// This backend, with models that can be set up.
 fn served(backend: Arc<FakeBackend>) -> Served {
-    Served::Core { backend: Backend::of(backend), models: Arc::<FakeModels>::default() }
+    Served::Core { backend: Backend::of(backend), models: Arc::<FakeModels>::default(), companions: Arc::<FakeCompanions>::default() }
 }
 
 fn rng() -> Arc<Draws> {

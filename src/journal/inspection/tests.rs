@@ -1,3 +1,4 @@
+use super::super::upgrade::is_of_bytes;
 use super::*;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
@@ -40,6 +41,9 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::room(&channel), encode(&RoomRecord { room: channel.clone(), guild: guild.clone(), created_at: at })),
         (key::note(Some(&guild), "session"), encode_bytes(b"\xff")),
         (key::opt_out(&guild, &"Ana".into()), encode(&OptOutRecord { guild: guild.clone(), person: "Ana".into(), since: at })),
+        (key::companion(&"mira".into()), encode(&CompanionRecord { text: "".into(), why: "read-only".into(), at })),
+        (key::picture(&"mira".into()), encode_bytes(b"\xff")),
+        (key::card(&"mira".into()), encode_bytes(b"{}")),
         (key::next_channel(ward), encode(&8_u32)),
         (key::start(at), encode(&StartRecord::default())),
         (key::clock(), encode(&ClockRecord { seen: at, since: at })),
@@ -61,12 +65,11 @@ fn every_kind_of_record_can_be_decoded() {
 fn a_record_of_any_kind_that_cannot_be_decoded_is_a_fault() {
     for (key, value) in all() {
         for damaged in [&b""[..], b"\x09{}", b"\x01not what it was"] {
-            let is_of_bytes = key.is(Kind::Session) && damaged.starts_with(b"\x01");
+            let is_of_bytes = is_of_bytes(&key) && damaged.starts_with(b"\x01");
             assert_eq!(Inspection.fault(&key, damaged).is_none(), is_of_bytes, "{key}: {damaged:?}");
         }
         let cut = &value[..value.len() - 1];
-        let is_of_bytes = key.is(Kind::Session);
-        assert_eq!(Inspection.fault(&key, cut).is_none(), is_of_bytes, "{key}, cut");
+        assert_eq!(Inspection.fault(&key, cut).is_none(), is_of_bytes(&key), "{key}, cut");
     }
 }
 
@@ -90,6 +93,7 @@ fn a_fault_describes_the_record_and_quotes_nothing_of_it() {
         descriptions.iter().any(|description| description.0.starts_with("the number that the next channel of ward ")),
         "{descriptions:?}"
     );
+    assert!(descriptions.contains(&("the companion mira", None)), "{descriptions:?}");
     assert_eq!(descriptions.last(), Some(&("the marker of a deletion in progress", Some(NO))));
     assert!(faults.iter().all(|fault| !fault.detail.contains("secret") && !fault.detail.contains("verify")), "{faults:?}");
 }

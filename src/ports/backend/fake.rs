@@ -113,6 +113,7 @@ impl FakeRoom {
             repetition: true,
             model: ModelChoice::default(),
             paused: *paused,
+            picture: None,
         };
         Room {
             id: id.clone(),
@@ -416,6 +417,7 @@ impl RoomService for FakeBackend {
             max_turns: None,
             repetition: true,
             model: ModelChoice::default(),
+            picture: None,
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
     }

@@ -9,7 +9,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stamp::Stamp;
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, id_of_title};
 pub use crate::settings::companion::{CompanionPatch, Override};
 use crate::settings::companion::{Interjection, ModelChoice};
 pub use crate::settings::console::MOST_IN_A_ROOM;
@@ -52,15 +52,7 @@ impl RoomId {
 
     /// The id of a room with this title that is to be created: its letters in ASCII, and a number if that is taken. A title without any gives `room`.
     pub fn of_title(title: &str, is_taken: impl Fn(&Self) -> bool) -> Self {
-        let ascii = any_ascii::any_ascii(title).to_lowercase();
-        let words = ascii.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        let id = words.collect::<Vec<_>>().join("-");
-        // With a number of up to six digits it is not too long.
-        let id = id.get(..Self::MAX_CHARS - 7).unwrap_or(&id).trim_end_matches('-');
-        let id = if id.is_empty() { "room" } else { id };
-        let numbered = (2..).map(|number: u32| Self(format!("{id}-{number}").into()));
-        let mut ids = std::iter::once(Self(id.into())).chain(numbered);
-        ids.find(|id| !is_taken(id)).unwrap_or_else(|| Self(id.into()))
+        Self(id_of_title(title, Self::MAX_CHARS, "room", |id| is_taken(&Self(id.into()))).into())
     }
 
     /// A channel's room; `None` if the channel's id cannot be a room's.
@@ -144,6 +136,9 @@ pub struct RoomCompanion {
     pub repetition: bool,
     pub model: ModelChoice,
     pub paused: bool,
+    /// The path of its picture on this server, which needs no token; absent: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub picture: Option<String>,
 }
 
 /// The desired state of a console room.
@@ -274,6 +269,9 @@ pub struct CompanionView {
     pub max_turns: Option<u32>,
     pub repetition: bool,
     pub model: ModelChoice,
+    /// The path of its picture on this server, which needs no token; absent: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub picture: Option<String>,
 }
 
 #[cfg(test)]

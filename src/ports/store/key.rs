@@ -71,6 +71,12 @@ kinds! {
     OptOut = 19,
     /// Briefs of personas: hash of the persona. Ward 0.
     Brief = 20,
+    /// Companions that cannot be kept in a file: id. Ward 0.
+    Companion = 21,
+    /// Pictures of companions: id. Ward 0.
+    Picture = 22,
+    /// Character cards that companions were made of: id. Ward 0.
+    Card = 23,
 }
 
 /// A key: one byte for the ward, one for the kind, and the rest by kind.

@@ -9,7 +9,7 @@ use crate::settings::load::{is_there, read_text};
 use crate::settings::problem::Located;
 
 /// The file with the companion's keys.
-const KEYS: &str = "companion.toml";
+pub(super) const KEYS: &str = "companion.toml";
 /// The maximum number of persona files in a folder.
 const MAX_PERSONA_FILES: usize = 64;
 
@@ -67,7 +67,7 @@ fn persona(folder: &Path) -> Result<Option<String>, Vec<Located>> {
 }
 
 /// The files `*.md` of a folder, in the order of their names' bytes. Hidden ones are left out.
-fn persona_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(super) fn persona_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let is_persona = |path: &PathBuf| !is_hidden(path) && path.extension().is_some_and(|extension| extension == "md");
     let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     let mut files: Vec<_> = paths.into_iter().filter(is_persona).collect();

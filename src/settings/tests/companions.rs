@@ -100,6 +100,25 @@ fn a_picture_is_a_public_url() {
 }
 
 #[test]
+fn greetings_are_texts_with_a_limit() {
+    let with = |greetings: &str| Folder::with(&[("companions/mira.toml", greetings)]).load();
+
+    let mira = with("greetings = [\"\"\"Hello,\r\nyou.\"\"\", \"Hm?\"]").expect("nothing is wrong");
+    assert_eq!(*mira.companions[&"mira".into()].greetings, ["Hello,\nyou.".into(), "Hm?".into()]);
+    let many = format!("greetings = [{}]", "\"a\", ".repeat(65));
+    let long = format!("greetings = [\"a\", \"{}\"]", "a".repeat(16_385));
+    for (wrong, expected) in [
+        (many.as_str(), "greetings has 65 entries, at most 64"),
+        (&long, "greetings[1] has 16385 bytes, at most 16384"),
+        ("greetings = [\" \"]", "greetings[0] is empty"),
+        ("greetings = \"Hello\"", "greetings"),
+    ] {
+        let problem = with(wrong).expect_err("it is wrong").to_string();
+        assert!(problem.contains(expected), "{problem}");
+    }
+}
+
+#[test]
 fn the_lobby_has_the_built_in_companions() {
     let loaded = Folder::empty().load().expect("nothing is wrong");
 

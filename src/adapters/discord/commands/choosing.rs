@@ -44,8 +44,20 @@ impl CommandHandler {
 
 /// A companion as a member without overrides.
 pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
-    let CompanionView { id, name, aliases, interjection, starts_after, max_turns, repetition, model, .. } = companion;
-    RoomCompanion { id, name, aliases, external: false, interjection, starts_after, max_turns, repetition, model, paused: false }
+    let CompanionView { id, name, aliases, interjection, starts_after, max_turns, repetition, model, picture, .. } = companion;
+    RoomCompanion {
+        id,
+        name,
+        aliases,
+        external: false,
+        interjection,
+        starts_after,
+        max_turns,
+        repetition,
+        model,
+        paused: false,
+        picture,
+    }
 }
 
 /// The companion of a room with this name.
@@ -143,6 +155,7 @@ pub(super) mod tests {
             repetition: true,
             model: ModelChoice::default(),
             paused: false,
+            picture: None,
         }
     }
 }

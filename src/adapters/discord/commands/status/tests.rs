@@ -173,6 +173,7 @@ fn view(id: &str) -> CompanionView {
         max_turns: None,
         repetition: true,
         model: ModelChoice::default(),
+        picture: None,
     }
 }
 

@@ -1,0 +1,250 @@
+//! Makes, changes and removes companions while the server runs, in their files or in the store, and tries them.
+
+mod changing;
+mod checking;
+mod fields;
+mod written;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+
+use self::fields::{changes, refused, tidied};
+use self::written::Written;
+use super::model_setup::{MOST_AT_A_TIME, busy, invalid, try_models};
+use super::reload::Reloading;
+use crate::actors::runtime::context::ActorContext;
+use crate::adapters::llm::openai::Dialects;
+use crate::backend::title_of;
+use crate::domain::id::{CompanionId, id_of_title};
+use crate::domain::service::Service;
+use crate::journal::key;
+use crate::journal::reader::Reader;
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
+use crate::ports::companion_setup::{
+    CompanionChange, CompanionOptions, CompanionProfile, CompanionSetup, CompanionTrial, DefaultFields, DiscordPicture, Kept,
+    NewCompanion, ProfileRoom, Revision, ServiceVoices,
+};
+use crate::ports::model_setup::Trial;
+use crate::settings::companion::written::edited;
+use crate::settings::roster::files::CompanionFiles;
+use crate::settings::speech::BUILT_IN;
+use crate::settings::{persona_note, shared_names, shared_note, silence_note};
+
+/// The longest id of a companion, in characters.
+const MAX_ID_CHARS: usize = 32;
+/// Ids that are words of the API.
+const RESERVED: [&str; 2] = ["options", "try"];
+/// The longest text that a trial says to a companion, in characters.
+const MAX_MESSAGE_CHARS: usize = 4_000;
+
+/// The companions of a running server.
+#[derive(Clone)]
+pub(super) struct Setup {
+    context: ActorContext,
+    reloading: Arc<Reloading>,
+    files: CompanionFiles,
+    dialects: Dialects,
+    trials: Arc<Semaphore>,
+}
+
+impl Setup {
+    pub(super) fn new(context: ActorContext, reloading: Arc<Reloading>, files: CompanionFiles, dialects: Dialects) -> Self {
+        Self { context, reloading, files, dialects, trials: Arc::new(Semaphore::new(MOST_AT_A_TIME)) }
+    }
+
+    /// The id of a new companion with this name.
+    async fn id_for(&self, name: &str) -> Result<CompanionId, Refused> {
+        let memberships = self.context.memberships.all();
+        let in_rooms =
+            memberships.iter().flat_map(|(_, membership)| membership.companions.iter().chain(membership.externals.keys()));
+        let mut taken: Vec<String> = in_rooms.map(|id| id.as_str().to_lowercase()).collect();
+        taken.extend(self.context.memberships.companions().keys().map(|id| id.as_str().to_lowercase()));
+        taken.extend(Reader::new(&*self.context.store).companions().await?.keys().map(|id| id.as_str().to_lowercase()));
+        let (files, name) = (self.files.clone(), name.to_owned());
+        let id = blocking(move || {
+            let is_taken = |id: &str| RESERVED.contains(&id) || taken.iter().any(|taken| taken == id) || files.has(id);
+            id_of_title(&name, MAX_ID_CHARS, "companion", is_taken)
+        });
+        id.await.map(CompanionId::from)
+    }
+
+    async fn existing(&self, id: &CompanionId) -> Result<Written, Refused> {
+        self.written(id).await?.ok_or_else(|| Refused::NotFound(format!("there is no companion {id}")))
+    }
+
+    fn profile(&self, written: &Written) -> Result<CompanionProfile, Refused> {
+        let (id, companion) = (written.id.clone(), written.fields()?);
+        let server = &self.context.settings.server;
+        let picture = self.context.pictures.path(&id);
+        let discord_picture = match (&companion.picture_url, &picture) {
+            (Some(url), _) => DiscordPicture::Shown { url: url.to_string() },
+            (None, None) => DiscordPicture::None,
+            (None, Some(_)) => match self.context.pictures.public_url(&id, server) {
+                Some(url) => DiscordPicture::Shown { url: url.to_string() },
+                None => DiscordPicture::NoPublicUrl,
+            },
+        };
+        let rooms = self.rooms_of(&id);
+        Ok(CompanionProfile {
+            revision: written.revision(),
+            kept: self.kept(written),
+            persona_elsewhere: written.persona_elsewhere(),
+            picture,
+            discord_picture,
+            has_card: written.card.is_some(),
+            warnings: self.warnings(&id, &rooms),
+            rooms,
+            companion,
+            id,
+        })
+    }
+
+    fn rooms_of(&self, id: &CompanionId) -> Vec<ProfileRoom> {
+        let memberships = self.context.memberships.all().into_iter();
+        let here = memberships.filter(|(_, membership)| membership.companions.contains(id) && !membership.is_external(id));
+        let rooms = here.filter_map(|(channel, membership)| {
+            let id = RoomId::of(&channel)?;
+            Some(ProfileRoom { title: title_of(&self.context, &channel, &membership), id })
+        });
+        rooms.collect()
+    }
+
+    fn warnings(&self, id: &CompanionId, rooms: &[ProfileRoom]) -> Vec<String> {
+        let companions = self.context.memberships.companions();
+        let shared = shared_names(companions.values()).into_iter().filter(|shared| shared.first == *id || shared.second == *id);
+        let mut warnings: Vec<_> = shared.map(|shared| shared_note(&shared)).collect();
+        if let Some(companion) = companions.get(id) {
+            let prompt = &self.context.settings.prompt;
+            warnings.extend(persona_note(companion, prompt, &self.context.pool.settings()));
+            warnings.extend(silence_note(companion));
+        }
+        if rooms.is_empty() {
+            warnings.push(format!("companion {id} is in no room: add it to one"));
+        }
+        warnings
+    }
+}
+
+#[async_trait]
+impl CompanionSetup for Setup {
+    async fn options(&self) -> Result<CompanionOptions, Refused> {
+        let files = self.files.clone();
+        let kept = blocking(move || {
+            let path = files.folder().display().to_string();
+            match (files.is_writable(None), files.are_built_in()) {
+                (true, true) => Kept::BuiltIn { path },
+                (true, false) => Kept::File { path, writable: true },
+                (false, _) => Kept::Store { why: format!("{path} cannot be written"), instead_of: None },
+            }
+        });
+        let kept = kept.await?;
+        let settings = &self.context.settings;
+        let services = settings
+            .speech
+            .services
+            .iter()
+            .filter(|(name, table)| table.api(name).is_ok_and(|api| api.serves(Service::SpeechSynthesis)));
+        let mut voices: Vec<_> = services
+            .map(|(name, table)| ServiceVoices { provider: name.clone(), voices: table.voice.iter().cloned().collect() })
+            .collect();
+        voices.push(ServiceVoices { provider: BUILT_IN.into(), voices: Vec::new() });
+        for companion in self.context.memberships.companions().values() {
+            let provider = companion.voice.provider.as_ref().unwrap_or(&settings.speech.synthesis);
+            let service = voices.iter_mut().find(|service| service.provider == *provider);
+            if let (Some(service), Some(voice)) = (service, &companion.voice.voice)
+                && !service.voices.contains(voice)
+            {
+                service.voices.push(voice.clone());
+            }
+        }
+        let defaults = &settings.companion_defaults;
+        Ok(CompanionOptions {
+            kept,
+            models: self.context.pool.settings().names().collect(),
+            voices,
+            defaults: DefaultFields {
+                persona: defaults.persona.clone(),
+                chattiness: defaults.chattiness.clone(),
+                interjection: defaults.interjection,
+            },
+        })
+    }
+
+    async fn companion(&self, id: CompanionId) -> Result<CompanionProfile, Refused> {
+        let written = self.existing(&id).await?;
+        self.profile(&written)
+    }
+
+    async fn create(&self, new: NewCompanion) -> Result<CompanionProfile, Refused> {
+        let setup = self.clone();
+        uninterrupted(async move { setup.create_now(new).await }).await
+    }
+
+    async fn change(&self, id: CompanionId, change: CompanionChange) -> Result<CompanionProfile, Refused> {
+        let setup = self.clone();
+        uninterrupted(async move { setup.change_now(id, change).await }).await
+    }
+
+    async fn delete(&self, id: CompanionId, revision: Revision) -> Result<(), Refused> {
+        let setup = self.clone();
+        uninterrupted(async move { setup.delete_now(id, revision).await }).await
+    }
+
+    async fn try_out(&self, trial: CompanionTrial) -> Result<Trial, Refused> {
+        let _place = self.trials.try_acquire().map_err(|_| busy("companions are being tried"))?;
+        let CompanionTrial { companion, of, message } = trial;
+        if message.as_ref().is_some_and(|message| message.chars().count() > MAX_MESSAGE_CHARS) {
+            return Err(invalid("message", format!("is too long, at most {MAX_MESSAGE_CHARS} characters are allowed")));
+        }
+        let message = message.filter(|message| !message.trim().is_empty());
+        let (id, text, now) = match of {
+            Some(of) => {
+                let written = self.existing(&of).await?;
+                (of, written.whole_text()?, written.fields()?)
+            }
+            None => {
+                (id_of_title(&companion.name, MAX_ID_CHARS, "companion", |_| false).into(), String::new(), Default::default())
+            }
+        };
+        let text = edited(&text, &changes(&now, &tidied(companion))).map_err(|error| invalid("companion", error))?;
+        let companion = self.draft(&id, &text, None)?;
+        try_models(&self.context.pool.settings(), &self.context.settings, &companion, message, &self.dialects)
+            .await
+            .map_err(refused)
+    }
+
+    async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused> {
+        let none = || Refused::NotFound(format!("{id} has no such picture"));
+        self.context.pictures.hash(&id).filter(|found| **found == *hash).ok_or_else(none)?;
+        Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)
+    }
+
+    async fn card(&self, id: CompanionId) -> Result<Option<Vec<u8>>, Refused> {
+        if !self.context.memberships.companions().contains_key(&id) {
+            self.existing(&id).await?;
+        }
+        Ok(Reader::new(&*self.context.store).bytes(key::card(&id)).await?)
+    }
+}
+
+/// Runs to its end, also if the client is gone meanwhile.
+async fn uninterrupted<T: Send + 'static>(work: impl Future<Output = Result<T, Refused>> + Send + 'static) -> Result<T, Refused> {
+    tokio::spawn(work).await.unwrap_or_else(|error| Err(failed(&error)))
+}
+
+/// Runs file operations off the runtime's own threads.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
+}
+
+fn failed(error: &tokio::task::JoinError) -> Refused {
+    tracing::error!(%error, "a change of companions failed");
+    Refused::Broken("the change of companions failed; the server's log says more".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

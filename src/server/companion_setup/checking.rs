@@ -1,0 +1,100 @@
+//! Whether a change of companions could be put into force. It is asked before anything is written.
+
+use super::Setup;
+use super::fields::refused;
+use super::written::read;
+use crate::actors::membership::memberships::ReloadError;
+use crate::cards;
+use crate::cards::picture;
+use crate::domain::id::CompanionId;
+use crate::domain::names::SharedName;
+use crate::ports::backend::Refused;
+use crate::server::model_setup::invalid;
+use crate::server::reload::{Turn, without_models};
+use crate::settings::companion::Companion;
+use crate::settings::{InPlace, Overlay, checked};
+
+impl Setup {
+    /// The companion that a file with this text is, with the persona of persona files beside it.
+    pub(super) fn draft(&self, id: &CompanionId, text: &str, persona: Option<&str>) -> Result<Companion, Refused> {
+        let mut file = read(text)?;
+        if let Some(persona) = persona {
+            file.persona = Some(persona.into());
+        }
+        let companion = checked(file, id, &self.context.settings)
+            .map_err(|problems| problems.into_iter().next().map_or_else(|| invalid("companion", "cannot be used"), refused))?;
+        let models = [companion.model.clone()].into_iter().flat_map(|model| [model.main, model.side]);
+        match models.into_iter().find(|model| !self.context.pool.has(model)) {
+            None => Ok(companion),
+            Some(model) => Err(invalid("companion.model", format!("= {:?} is not a model of this server", model.as_str()))),
+        }
+    }
+
+    /// Checks that the companions can be put into force with this one in the place of its files and its record. `None`: without it. `change` may change
+    /// what else there is.
+    pub(super) async fn check(
+        &self,
+        turn: &Turn,
+        id: &CompanionId,
+        change: impl FnOnce(&mut Overlay) + Send,
+    ) -> Result<(), Refused> {
+        let mut loaded = self.reloading.read(turn, change).await.map_err(|problems| {
+            Refused::Conflict(format!("the settings would have errors, so nothing was changed: {}", problems.join("; ")))
+        })?;
+        if loaded.left_out.contains(id) {
+            let problems: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
+            return Err(Refused::Conflict(format!(
+                "with the settings as they are written now it would have errors, so nothing was changed: {}",
+                problems.join("; ")
+            )));
+        }
+        let companions = self.reloading.with_kept(&mut loaded);
+        if let Some(other) = without_models(&self.context, &companions) {
+            return Err(Refused::Conflict(format!(
+                "{} names a model that was not in the settings when the server started; restart the server, then change companions",
+                other.id
+            )));
+        }
+        let Err(error) = self.context.memberships.allows_companions(&companions) else { return Ok(()) };
+        Err(match error {
+            ReloadError::SharedName(shared) if shared.first == *id || shared.second == *id => {
+                let other = if shared.first == *id { &shared.second } else { &shared.first };
+                let own = companions.get(id);
+                let is_alias = own.is_some_and(|own| own.aliases.iter().any(|alias| is_same(alias, &shared.name)))
+                    && own.is_some_and(|own| !is_same(&own.name, &shared.name));
+                let field = if is_alias { "companion.aliases" } else { "companion.name" };
+                let SharedName { name, .. } = &shared;
+                let detail = format!(
+                    "{name:?} is a name of {other}, which is in the same guild; choose another one, or put the two into different guilds"
+                );
+                invalid(field, detail)
+            }
+            error => Refused::Conflict(error.to_string()),
+        })
+    }
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+/// What is checked before files count: a companion in the place of what is written about it.
+pub(super) fn instead(id: &CompanionId, place: String, text: String, persona: Option<String>) -> (CompanionId, Option<InPlace>) {
+    (id.clone(), Some(InPlace { place, text: Ok(text), persona }))
+}
+
+/// A picture that a companion can have.
+pub(super) async fn checked_picture(bytes: Vec<u8>) -> Result<Vec<u8>, Refused> {
+    let outcome = super::blocking(move || picture::check(&bytes).map(|_| bytes)).await?;
+    outcome.map_err(|error| invalid("picture", error.to_string()))
+}
+
+/// A character card, and the picture around it if a companion can have it.
+pub(super) async fn checked_card(bytes: Vec<u8>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refused> {
+    let outcome = super::blocking(move || {
+        let card = cards::read(&bytes)?;
+        let picture = card.picture.filter(|picture| picture::check(picture).is_ok());
+        Ok::<_, cards::NotACard>((bytes, picture))
+    });
+    outcome.await?.map_err(|error| invalid("card", error.to_string()))
+}

@@ -1,0 +1,115 @@
+//! What people write about a companion, and the keys of its file.
+
+use std::sync::Arc;
+
+use crate::domain::id::CompanionId;
+use crate::domain::model_role::ModelRole;
+use crate::ports::backend::Refused;
+use crate::ports::companion_setup::{CompanionFields, VoiceFields};
+use crate::settings::Problem;
+use crate::settings::companion::written::{KeyChange, NewValue};
+use crate::settings::companion::{CompanionFile, capitalised, with_plain_lines};
+
+/// What a file says about a companion.
+pub(super) fn fields_of(file: CompanionFile, id: &CompanionId) -> CompanionFields {
+    let voice = file.voice.unwrap_or_default();
+    let model = file.model.map(|model| model.main).filter(|model| *model != ModelRole::Main.into());
+    CompanionFields {
+        name: file.name.unwrap_or_else(|| capitalised(id.as_str()).into()),
+        aliases: file.aliases.unwrap_or_default(),
+        persona: file.persona.map(with_plain_lines),
+        chattiness: file.chattiness,
+        interjection: file.interjection,
+        tone: file.tone,
+        starts_after: file.starts_after.filter(|silence| *silence != 0.0),
+        model,
+        voice: VoiceFields { provider: voice.provider, voice: voice.voice, speed: voice.speed },
+        picture_url: file.picture,
+        greetings: file.greetings.unwrap_or_default().into_iter().map(with_plain_lines).collect(),
+    }
+}
+
+/// Fields as they can be written: names without space around them, lines that end as they do here.
+pub(super) fn tidied(fields: CompanionFields) -> CompanionFields {
+    let trimmed = |text: Arc<str>| if text.trim().len() == text.len() { text } else { text.trim().into() };
+    CompanionFields {
+        name: trimmed(fields.name),
+        aliases: fields.aliases.into_iter().map(trimmed).collect(),
+        persona: fields.persona.map(with_plain_lines),
+        starts_after: fields.starts_after.filter(|silence| *silence != 0.0),
+        model: fields.model.filter(|model| *model != ModelRole::Main.into()),
+        greetings: fields.greetings.into_iter().map(with_plain_lines).collect(),
+        ..fields
+    }
+}
+
+/// The keys of a file that say something else than these fields.
+pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyChange> {
+    let text = |text: &Option<Arc<str>>| text.clone().map(NewValue::Text);
+    let texts = |texts: &[Arc<str>]| (!texts.is_empty()).then(|| NewValue::Texts(texts.to_vec()));
+    let number = |number: Option<f64>| number.map(NewValue::Number);
+    let values = |fields: &CompanionFields| -> [KeyChange; 13] {
+        [
+            ("name", Some(NewValue::Text(fields.name.clone()))),
+            ("aliases", texts(&fields.aliases)),
+            ("persona", text(&fields.persona)),
+            ("chattiness", text(&fields.chattiness)),
+            ("interjection", fields.interjection.map(|level| NewValue::Text(level.as_str().into()))),
+            ("tone", text(&fields.tone)),
+            ("starts_after", number(fields.starts_after)),
+            ("picture", text(&fields.picture_url)),
+            ("greetings", texts(&fields.greetings)),
+            ("model.main", fields.model.as_ref().map(|model| NewValue::Text(model.as_str().into()))),
+            ("voice.provider", text(&fields.voice.provider)),
+            ("voice.voice", text(&fields.voice.voice)),
+            ("voice.speed", number(fields.voice.speed)),
+        ]
+    };
+    values(now).into_iter().zip(values(new)).filter(|(now, new)| now != new).map(|(_, new)| new).collect()
+}
+
+/// What is wrong with a key, by the field that it was written from.
+pub(super) fn refused(problem: Problem) -> Refused {
+    let Problem { key, message } = problem;
+    let field = match key.as_str() {
+        "picture" => "picture_url",
+        "model.main" | "model.side" => "model",
+        "id" => "name",
+        key => key,
+    };
+    Refused::Invalid { field: format!("companion.{field}"), detail: message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::policy::interjection::Interjection;
+    use crate::settings::companion::written::edited;
+
+    #[test]
+    fn fields_that_are_written_are_read_back() {
+        let fields = CompanionFields {
+            name: "Mira".into(),
+            aliases: vec!["Mi".into()],
+            persona: Some("A poet.\nShe is \"dry\".".into()),
+            chattiness: Some("shy".into()),
+            interjection: Some(Interjection::VeryQuiet),
+            tone: Some("dry".into()),
+            starts_after: Some(90.5),
+            model: Some("large".into()),
+            voice: VoiceFields { provider: Some("a".into()), voice: Some("b".into()), speed: Some(1.25) },
+            picture_url: Some("https://example.org/m.png".into()),
+            greetings: vec!["Hello!".into(), "Hm?\nYou?".into()],
+        };
+        let id = "mira".into();
+
+        let text = edited("", &changes(&CompanionFields::default(), &fields)).unwrap();
+
+        let read = |text: &str| fields_of(toml::from_str(text).unwrap(), &id);
+        assert_eq!(read(&text), fields);
+        let bare = CompanionFields { name: "Mira".into(), ..CompanionFields::default() };
+        let text = edited(&text, &changes(&fields, &bare)).unwrap();
+        assert_eq!((read(&text), text.as_str()), (bare.clone(), "name = \"Mira\"\n"));
+        assert_eq!(changes(&bare, &bare), []);
+    }
+}

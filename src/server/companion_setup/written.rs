@@ -1,0 +1,134 @@
+//! A companion as it is written: its file or its record, its picture and its card.
+
+use std::path::PathBuf;
+
+use super::Setup;
+use super::fields::fields_of;
+use crate::actors::companion::pictures::hash;
+use crate::domain::id::CompanionId;
+use crate::journal::key;
+use crate::journal::reader::Reader;
+use crate::journal::record::CompanionRecord;
+use crate::ports::backend::Refused;
+use crate::ports::companion_setup::{CompanionFields, Kept, Revision};
+use crate::settings::companion::CompanionFile;
+use crate::settings::companion::written::{NewValue, edited};
+use crate::settings::roster::files::{Form, Found};
+
+/// A companion as it is written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) id: CompanionId,
+    /// Its files. They do not count if there is a record.
+    pub(super) found: Option<Found>,
+    pub(super) record: Option<CompanionRecord>,
+    pub(super) picture: Option<Vec<u8>>,
+    pub(super) card: Option<Vec<u8>>,
+}
+
+impl Setup {
+    /// A companion as it is written. `None`: there is none with this id.
+    pub(super) async fn written(&self, id: &CompanionId) -> Result<Option<Written>, Refused> {
+        let (files, of) = (self.files.clone(), id.clone());
+        let found = super::blocking(move || files.find(&of)).await?;
+        let reader = Reader::new(&*self.context.store);
+        let record = match reader.companions().await?.remove(id) {
+            Some(Ok(record)) => Some(record),
+            Some(Err(error)) => {
+                return Err(Refused::Damaged(format!(
+                    "the companion {id} in the store cannot be read: {error}; restore a backup"
+                )));
+            }
+            None => None,
+        };
+        let found = match (found, &record) {
+            (Ok(found), _) => found,
+            // It does not count anyway.
+            (Err(_), Some(_)) => None,
+            (Err(error), None) => return Err(broken(&error)),
+        };
+        if found.is_none() && record.is_none() {
+            return Ok(None);
+        }
+        let (picture, card) = (reader.bytes(key::picture(id)).await?, reader.bytes(key::card(id)).await?);
+        Ok(Some(Written { id: id.clone(), found, record, picture, card }))
+    }
+
+    /// Where it is kept.
+    pub(super) fn kept(&self, written: &Written) -> Kept {
+        let path = |found: &Found| found.path.display().to_string();
+        match (&written.record, &written.found) {
+            (Some(record), found) => Kept::Store {
+                why: record.why.to_string(),
+                instead_of: found.as_ref().filter(|found| found.form != Form::BuiltIn).map(path),
+            },
+            (None, Some(found)) if found.form != Form::BuiltIn => {
+                Kept::File { path: path(found), writable: self.files.is_writable(Some(found)) }
+            }
+            (None, _) => Kept::BuiltIn { path: self.files.folder().display().to_string() },
+        }
+    }
+}
+
+impl Written {
+    /// What its file contains, or would contain.
+    pub(super) fn text(&self) -> &str {
+        let found = || self.found.as_ref().map_or("", |found| &found.text);
+        self.record.as_ref().map_or_else(found, |record| &record.text)
+    }
+
+    /// The persona files that count.
+    pub(super) fn personas(&self) -> &[(PathBuf, String)] {
+        self.found.as_ref().filter(|_| self.record.is_none()).map_or(&[], |found| &found.personas)
+    }
+
+    /// What its persona files say, if it has any.
+    pub(super) fn persona(&self) -> Option<String> {
+        let texts: Vec<_> = self.personas().iter().map(|(_, text)| text.trim()).filter(|text| !text.is_empty()).collect();
+        (!self.personas().is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// What one file would contain, with the persona of all files.
+    pub(super) fn whole_text(&self) -> Result<String, Refused> {
+        match self.persona() {
+            None => Ok(self.text().to_owned()),
+            Some(persona) => {
+                edited(self.text(), &[("persona", Some(NewValue::Text(persona.into())))]).map_err(|error| broken(&error))
+            }
+        }
+    }
+
+    /// What is written about it.
+    pub(super) fn fields(&self) -> Result<CompanionFields, Refused> {
+        let mut file = read(self.text())?;
+        if let Some(persona) = self.persona() {
+            file.persona = Some(persona.into());
+        }
+        Ok(fields_of(file, &self.id))
+    }
+
+    /// Why its persona cannot be changed here.
+    pub(super) fn persona_elsewhere(&self) -> Option<String> {
+        let paths: Vec<_> = self.personas().iter().map(|(path, _)| path.display().to_string()).collect();
+        (paths.len() > 1).then(|| format!("Its persona is in {}; change it there.", paths.join(" and ")))
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        let mut parts: Vec<&[u8]> = vec![self.text().as_bytes()];
+        parts.extend(self.personas().iter().map(|(_, text)| text.as_bytes()));
+        let kept = [&self.picture, &self.card].map(|bytes| hash(bytes.as_deref().unwrap_or_default()));
+        parts.extend(kept.iter().map(String::as_bytes));
+        // The length before each part tells parts apart.
+        let whole: Vec<u8> = parts.iter().flat_map(|part| [&part.len().to_be_bytes()[..], part].concat()).collect();
+        Revision(hash(&whole))
+    }
+}
+
+/// The keys of a file. Its errors are told as those of a broken file.
+pub(super) fn read(text: &str) -> Result<CompanionFile, Refused> {
+    toml::from_str(text).map_err(|error: toml::de::Error| broken(error.message()))
+}
+
+fn broken(error: &str) -> Refused {
+    Refused::Conflict(format!("its file has errors: {error}; mend them there and send SIGHUP"))
+}
