@@ -19,7 +19,7 @@ mod png;
 mod preview;
 mod salvage;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use card::{Card, Form, Traits};
 pub use export::{write_json, write_png};

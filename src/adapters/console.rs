@@ -10,6 +10,8 @@
 mod auth;
 mod body;
 mod bundle;
+mod cards;
+mod companions;
 mod connection;
 mod external;
 mod forwarded;
@@ -109,6 +111,10 @@ struct Common {
     slots: Arc<Slots>,
     /// Counts long responses in memory.
     long_responses: Arc<Semaphore>,
+    /// Counts pictures in memory: nobody can keep the operator's long responses back with these, for which no token is needed.
+    pictures: Arc<Semaphore>,
+    /// Counts large bodies in memory.
+    large_bodies: Arc<Semaphore>,
     metrics: Metrics,
     instruments: Instruments,
     page: Page,
@@ -140,6 +146,8 @@ impl Console {
             anonymous_requests: request_limiter(settings),
             slots: Slots::new(settings.max_live, settings.max_live_per_address),
             long_responses: Arc::new(Semaphore::new(guard::MAX_LONG_RESPONSES)),
+            pictures: Arc::new(Semaphore::new(guard::MAX_PICTURES)),
+            large_bodies: Arc::new(Semaphore::new(body::MAX_LARGE_BODIES)),
             instruments: metrics.instruments(),
             metrics,
             page: Page::new(),

@@ -10,17 +10,21 @@ use super::macros::Found;
 use super::persona::{Choices, persona};
 use super::picture::NotAPicture;
 use super::png;
-use super::preview::called;
+use super::preview::{GreetingKind, called, greetings};
 use super::salvage::Salvages;
 use crate::settings::companion::Companion;
 
 /// The fields of `data` that hold our part of an edited persona's text, all of which is the new description.
 const EDITED: [&str; 4] = ["description", "personality", "scenario", "mes_example"];
 
+/// The fields of `data` with the greetings after the first.
+const GREETINGS: [&str; 2] = ["alternate_greetings", "group_only_greetings"];
+
 /// A card of the third version, which programs for the first and the second can read as well.
 ///
 /// `original` is the card that the companion came from ([`Card::original`]). Its keys and extensions stay. While the persona is what the card gives, its
-/// texts stay as well; an edited persona becomes the description, and takes the place of personality, scenario and examples.
+/// texts stay as well; an edited persona becomes the description, and takes the place of personality, scenario and examples. It is the same with the
+/// greetings: the first becomes `first_mes`, the others alternatives.
 pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
     let object = original.and_then(Value::as_object).cloned().unwrap_or_default();
     let card = Card::of(object.clone(), Salvages::default()).ok();
@@ -38,12 +42,13 @@ pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
         data.insert("name".to_owned(), json!(companion.name));
         data.remove("nickname");
     }
-    if !card.is_some_and(|card| gives(&card, companion)) {
+    if !card.as_ref().is_some_and(|card| gives(card, companion)) {
         for field in EDITED {
             data.insert(field.to_owned(), json!(""));
         }
         data.insert("description".to_owned(), json!(companion.persona.trim()));
     }
+    insert_greetings(&mut data, card.as_ref(), companion);
     for field in ["first_mes", "creator_notes", "system_prompt", "post_history_instructions", "creator", "character_version"] {
         data.entry(field).or_insert_with(|| json!(""));
     }
@@ -54,7 +59,8 @@ pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
     for field in V1_FIELDS {
         top.insert(field.to_owned(), data[field].clone());
     }
-    for (field, other) in OTHER_KEYS {
+    // Programs find what is beside `data` as well.
+    for (field, other) in OTHER_KEYS.into_iter().chain(GREETINGS.map(|field| (field, field))) {
         if let Some(same) = top.get_mut(other) {
             *same = data[field].clone();
         }
@@ -139,6 +145,28 @@ fn gives(card: &Card, companion: &Companion) -> bool {
         persona(card, called(&companion.name), &choices, &mut Found::default()).text == companion.persona.trim()
     };
     [(false, false), (true, false), (false, true), (true, true)].into_iter().any(|(system, post)| given(system, post))
+}
+
+/// Writes greetings that were changed. One that the card has stays as it is written there.
+fn insert_greetings(data: &mut Map<String, Value>, card: Option<&Card>, companion: &Companion) {
+    let mut offered = card.map(|card| greetings(card, called(&companion.name), &mut Found::default()).0).unwrap_or_default();
+    if offered.iter().map(|offered| offered.greeting.text.as_str()).eq(companion.greetings.iter().map(|greeting| &**greeting)) {
+        return;
+    }
+    let (mut for_all, mut for_groups) = (Vec::new(), Vec::new());
+    for greeting in &companion.greetings {
+        let known = offered.iter().position(|offered| *offered.greeting.text == **greeting).map(|at| offered.remove(at));
+        match known {
+            Some(known) if known.greeting.kind == GreetingKind::GroupOnly => for_groups.push(known.written),
+            Some(known) => for_all.push(known.written),
+            None => for_all.push(greeting),
+        }
+    }
+    let mut for_all = for_all.into_iter();
+    data.insert("first_mes".to_owned(), json!(for_all.next().unwrap_or_default()));
+    let [alternate, group_only] = GREETINGS;
+    data.insert(alternate.to_owned(), json!(for_all.collect::<Vec<_>>()));
+    data.insert(group_only.to_owned(), json!(for_groups));
 }
 
 fn insert_ours(data: &mut Map<String, Value>, companion: &Companion) {

@@ -14,12 +14,8 @@ use super::salvage::{Salvage, SalvageKind};
 use crate::domain::named::named;
 use crate::domain::policy::interjection::Interjection;
 use crate::domain::text;
-use crate::settings::companion::{CompanionFile, MAX_ALIASES};
+use crate::settings::companion::{CompanionFile, MAX_ALIASES, MAX_GREETING_BYTES, MAX_GREETINGS};
 
-/// The greetings that are offered.
-const MAX_GREETINGS: usize = 64;
-/// The longest greeting, in bytes. Of a longer one the beginning is offered.
-const MAX_GREETING_BYTES: usize = 16 << 10;
 /// How many names of keys are told, and how long they are at most.
 const MAX_NAMES: usize = 16;
 const MAX_NAME_CHARS: usize = 40;
@@ -28,7 +24,7 @@ const MAX_NAME_CHARS: usize = 40;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Preview {
     pub form: Form,
-    /// Empty if the card has none: then somebody must choose it ([`Choices::name`]).
+    /// Empty if the card has none: then somebody must choose it.
     pub name: String,
     pub aliases: Vec<String>,
     pub persona: String,
@@ -37,7 +33,7 @@ pub struct Preview {
     pub tone: Option<String>,
     pub chattiness: Option<String>,
     pub interjection: Option<Interjection>,
-    /// Instructions of the card's author to the model. They are in the persona only if [`Choices`] say so.
+    /// Instructions of the card's author to the model. They are in the persona only if somebody chose that.
     pub system_prompt: Option<String>,
     pub post_history_instructions: Option<String>,
     /// For people who choose a card. In no prompt.
@@ -141,14 +137,13 @@ pub struct Unused {
 /// What [`draft`] makes of a card with these choices.
 pub fn preview(card: &Card, choices: &Choices) -> Preview {
     let mut found = Found::default();
-    let (file, Persona { text: persona, parts }) = made(card, choices, &mut found);
+    let Made { file, persona: Persona { text: persona, parts }, offered, left_out } = made(card, choices, &mut found);
     let name = file.name.as_deref().unwrap_or_default();
     let mut shown = |text: &str| {
         let people = People { character: called(name), user: USER_IN_PERSONA };
         Some(expanded(text, people, &mut found)).filter(|text| !text.is_empty())
     };
     let (system_prompt, post_history_instructions) = (shown(&card.system_prompt), shown(&card.post_history_instructions));
-    let (greetings, left_out) = greetings(card, called(name), &mut found);
     let creator_notes = Some(cleaned(text::first_bytes(&card.creator_notes, MAX_GREETING_BYTES), &mut Found::default()));
     let mut salvaged = card.salvages.clone();
     (0..found.hidden).for_each(|_| salvaged.file(SalvageKind::HiddenCharacters));
@@ -164,7 +159,7 @@ pub fn preview(card: &Card, choices: &Choices) -> Preview {
         system_prompt,
         post_history_instructions,
         creator_notes: creator_notes.filter(|notes| !notes.is_empty()),
-        greetings,
+        greetings: offered.into_iter().map(|offered| offered.greeting).collect(),
         picture: match card.picture.as_deref().map(picture::check) {
             None => PictureUse::None,
             Some(Ok(picture)) => PictureUse::Used { picture },
@@ -178,10 +173,19 @@ pub fn preview(card: &Card, choices: &Choices) -> Preview {
 /// The companion that a card makes, with the keys of a companion's file. What the card does not say is left to the defaults. A card without a name
 /// gives none.
 pub fn draft(card: &Card, choices: &Choices) -> CompanionFile {
-    made(card, choices, &mut Found::default()).0
+    made(card, choices, &mut Found::default()).file
 }
 
-fn made(card: &Card, choices: &Choices, found: &mut Found) -> (CompanionFile, Persona) {
+/// A companion, and what is told of how it was made.
+struct Made<'a> {
+    file: CompanionFile,
+    persona: Persona,
+    offered: Vec<Offered<'a>>,
+    /// The greetings that are too many and too long.
+    left_out: [usize; 2],
+}
+
+fn made<'a>(card: &'a Card, choices: &Choices, found: &mut Found) -> Made<'a> {
     let name = choices.name.as_deref().map(proper_name).filter(|name| !name.is_empty()).unwrap_or_else(|| card.shown_name());
     let persona = persona(card, called(&name), choices, found);
     let mut known = BTreeSet::from([name.clone()]);
@@ -191,16 +195,19 @@ fn made(card: &Card, choices: &Choices, found: &mut Found) -> (CompanionFile, Pe
         let text = text.as_deref().map(|text| cleaned(text, found))?;
         (!text.is_empty()).then(|| text.into())
     };
+    let (chattiness, tone) = (words(&card.traits.chattiness), words(&card.traits.tone));
+    let (offered, left_out) = greetings(card, called(&name), found);
     let file = CompanionFile {
+        greetings: Some(offered.iter().map(|offered| offered.greeting.text.as_str().into()).collect()),
         aliases: Some(aliases.map(Into::into).collect()),
         persona: Some(persona.text.as_str().into()),
-        chattiness: words(&card.traits.chattiness),
-        tone: words(&card.traits.tone),
+        chattiness,
+        tone,
         interjection: card.traits.interjection,
         name: (!name.is_empty()).then(|| name.into()),
         ..CompanionFile::default()
     };
-    (file, persona)
+    Made { file, persona, offered, left_out }
 }
 
 /// What a character is called in its own texts.
@@ -208,23 +215,30 @@ pub(super) fn called(name: &str) -> &str {
     if name.is_empty() { "the character" } else { name }
 }
 
+/// A greeting of a card that a companion can have.
+pub(super) struct Offered<'a> {
+    pub(super) greeting: Greeting,
+    /// As the card has it.
+    pub(super) written: &'a str,
+}
+
 /// The greetings, and how many are too many and too long.
-fn greetings(card: &Card, name: &str, found: &mut Found) -> (Vec<Greeting>, [usize; 2]) {
+pub(super) fn greetings<'a>(card: &'a Card, name: &str, found: &mut Found) -> (Vec<Offered<'a>>, [usize; 2]) {
     let people = People { character: name, user: USER_IN_GREETING };
     let first = std::iter::once((GreetingKind::First, &card.first_mes));
     let others = card.alternate_greetings.iter().map(|text| (GreetingKind::Alternate, text));
     let group = card.group_only_greetings.iter().map(|text| (GreetingKind::GroupOnly, text));
     let all: Vec<_> = first.chain(others).chain(group).filter(|(_, text)| !text.trim().is_empty()).collect();
     let mut too_long = 0;
-    let offered = all.iter().take(MAX_GREETINGS).map(|(kind, text)| {
-        let mut text = expanded(text, people, found);
+    let offered = all.iter().take(MAX_GREETINGS).map(|&(kind, written)| {
+        let mut text = expanded(written, people, found);
         if text.len() > MAX_GREETING_BYTES {
             too_long += 1;
             text = [text::first_bytes(&text, MAX_GREETING_BYTES - 3), "…"].concat();
         }
-        Greeting { kind: *kind, text }
+        Offered { greeting: Greeting { kind, text }, written }
     });
-    let offered = offered.filter(|greeting| !greeting.text.is_empty()).collect();
+    let offered = offered.filter(|offered| !offered.greeting.text.is_empty()).collect();
     (offered, [all.len().saturating_sub(MAX_GREETINGS), too_long])
 }
 

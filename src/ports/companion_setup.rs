@@ -16,7 +16,8 @@ use super::backend::refused::Refused;
 use super::backend::room::RoomId;
 use super::model_setup::Trial;
 use crate::domain::id::{CompanionId, ModelName};
-use crate::settings::companion::{Interjection, Override};
+use crate::domain::model_role::ModelRole;
+use crate::settings::companion::{Companion, CompanionFile, Interjection, Override};
 
 /// Makes, changes and removes companions.
 #[async_trait]
@@ -42,8 +43,8 @@ pub trait CompanionSetup: Send + Sync + 'static {
     /// The bytes of its picture. [`Refused::NotFound`] if it has none with this hash.
     async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused>;
 
-    /// The character card that it was made of, as it was given; `None` if it was made without one.
-    async fn card(&self, id: CompanionId) -> Result<Option<Vec<u8>>, Refused>;
+    /// What an export of it is made of.
+    async fn exported(&self, id: CompanionId) -> Result<Exported, Refused>;
 }
 
 /// A companion as written at one time: a hash of its files, its picture and its card. It is told to clients, and comes back with their changes.
@@ -55,8 +56,8 @@ pub struct Revision(pub String);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompanionFields {
-    /// The name that people see: 1 to 64 characters in one line, in any script.
-    #[schemars(length(min = 1, max = 64))]
+    /// The name that people see: 1 to 64 characters in one line, in any script. Only the preview of a card that has none is without.
+    #[schemars(length(max = 64))]
     pub name: Arc<str>,
     /// Further names that it answers to: at most 16.
     #[schemars(length(max = 16))]
@@ -87,6 +88,26 @@ pub struct CompanionFields {
     /// What it may say first in a room where nothing was said yet: at most 64, each at most 16 KiB.
     #[schemars(length(max = 64))]
     pub greetings: Vec<Arc<str>>,
+}
+
+/// Keys of a file that people do not write here are left out.
+impl From<CompanionFile> for CompanionFields {
+    fn from(file: CompanionFile) -> Self {
+        let voice = file.voice.unwrap_or_default();
+        Self {
+            name: file.name.unwrap_or_default(),
+            aliases: file.aliases.unwrap_or_default(),
+            persona: file.persona,
+            chattiness: file.chattiness,
+            interjection: file.interjection,
+            tone: file.tone,
+            starts_after: file.starts_after.filter(|silence| *silence != 0.0),
+            model: file.model.map(|model| model.main).filter(|main| *main != ModelRole::Main.into()),
+            voice: VoiceFields { provider: voice.provider, voice: voice.voice, speed: voice.speed },
+            picture_url: file.picture,
+            greetings: file.greetings.unwrap_or_default(),
+        }
+    }
 }
 
 /// How a companion sounds.
@@ -222,6 +243,17 @@ pub struct CompanionProfile {
     pub rooms: Vec<ProfileRoom>,
     /// What is unusual and yet allowed, such as a name that it shares with a companion elsewhere. One sentence each.
     pub warnings: Vec<String>,
+}
+
+/// What an export of a companion is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exported {
+    /// The companion with the values that apply to it.
+    pub companion: Arc<Companion>,
+    /// The bytes of its picture.
+    pub picture: Option<Vec<u8>>,
+    /// The character card that it was made of, as it was given.
+    pub card: Option<Vec<u8>>,
 }
 
 /// A room that a companion is a member of.

@@ -9,6 +9,7 @@ use super::gate::ForeignBots;
 use super::*;
 
 mod companions;
+mod documented;
 mod literally;
 mod models;
 mod personas;

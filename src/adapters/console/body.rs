@@ -1,5 +1,7 @@
 //! Extracts JSON bodies, query parameters and path segments. An error names the field that is invalid.
 
+use std::time::Duration;
+
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -7,15 +9,26 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Problem;
 use super::{Shared, validation};
+use crate::cards::MAX_CARD_BYTES;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
 
 /// How many bytes over the limit are read and discarded, so that the client gets to read the response.
 const DRAIN_BYTES: usize = 1 << 20;
+
+/// The largest JSON with files: base64 of a card and a picture takes a third more than their 9 MiB, and the fields a mebibyte and a half.
+const MAX_WITH_FILES_BYTES: usize = 14 << 20;
+
+/// How many large bodies are in memory at a time, with what is decoded of them: up to 128 MiB for a picture.
+pub(super) const MAX_LARGE_BODIES: usize = 4;
+
+/// How long a request with a large body waits for others.
+const LARGE_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// A JSON body. A missing content type counts as JSON. Any other type is refused, so that foreign pages cannot post forms here.
 pub(super) struct Json<T>(pub(super) T);
@@ -24,12 +37,59 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
-        if media_type(request.headers()).is_some_and(|media| media != "application/json") {
-            let detail = "the body must be JSON; send it with Content-Type: application/json";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
-        }
-        parse(&read(request.into_body(), console).await?).map(Self)
+        check_type(request.headers(), &["application/json"])?;
+        parse(&read(request.into_body(), console, console.settings.max_body_bytes).await?).map(Self)
     }
+}
+
+/// A JSON body that may have a picture and a character card in base64, which is one of a few in memory until its place is dropped.
+pub(super) struct JsonWithFiles<T>(pub(super) T, pub(super) OwnedSemaphorePermit);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithFiles<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
+        check_type(request.headers(), &["application/json"])?;
+        let place = place(console).await?;
+        parse(&read(request.into_body(), console, MAX_WITH_FILES_BYTES).await?).map(|body| Self(body, place))
+    }
+}
+
+/// The bytes of a character card, which are one of a few large bodies in memory until their place is dropped.
+pub(super) struct FileBody(pub(super) Vec<u8>, pub(super) OwnedSemaphorePermit);
+
+impl FileBody {
+    /// The media types of bodies. Pages of other sites cannot post any of them without being asked.
+    pub(super) const TYPES: [&str; 3] = ["application/octet-stream", "application/json", "image/png"];
+}
+
+impl FromRequest<Shared> for FileBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
+        check_type(request.headers(), &Self::TYPES)?;
+        let place = place(console).await?;
+        read(request.into_body(), console, MAX_CARD_BYTES).await.map(|bytes| Self(bytes, place))
+    }
+}
+
+/// A place for a large body.
+async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
+    let place = tokio::time::timeout(LARGE_BODY_WAIT, console.large_bodies.clone().acquire_owned()).await;
+    place
+        .ok()
+        .and_then(Result::ok)
+        .ok_or_else(|| Problem::unavailable("too many large bodies arrive at the same time; try again", LARGE_BODY_WAIT))
+}
+
+/// A missing content type counts as the first of these.
+fn check_type(headers: &HeaderMap, types: &[&str]) -> Result<(), Problem> {
+    if media_type(headers).is_none_or(|media| types.contains(&&*media)) {
+        return Ok(());
+    }
+    let what = if types.len() == 1 { "JSON" } else { "a file" };
+    let detail = format!("the body must be {what}; send it with Content-Type: {}", types[0]);
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
 /// The media type in lower case without parameters.
@@ -38,9 +98,8 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     value.split(';').next().map(|media| media.trim().to_ascii_lowercase())
 }
 
-/// Reads a whole body, within `server.max_body_bytes` and `server.body_timeout_secs`.
-pub(super) async fn read(body: Body, console: &Shared) -> Result<Vec<u8>, Problem> {
-    let limit = console.settings.max_body_bytes;
+/// Reads a whole body, within a number of bytes and `server.body_timeout_secs`.
+pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<Vec<u8>, Problem> {
     let too_large =
         || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
     if body.size_hint().lower() > (limit + DRAIN_BYTES) as u64 {
@@ -118,9 +177,9 @@ impl FromRequestParts<Shared> for MessagePath {
     }
 }
 
-pub(super) struct CompanionPath(pub(super) RoomId, pub(super) CompanionId);
+pub(super) struct MemberPath(pub(super) RoomId, pub(super) CompanionId);
 
-impl FromRequestParts<Shared> for CompanionPath {
+impl FromRequestParts<Shared> for MemberPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
@@ -128,6 +187,32 @@ impl FromRequestParts<Shared> for CompanionPath {
         let room = validation::room("room", &room)?;
         validation::companion_id("companion", &companion)?;
         Ok(Self(room, companion.into()))
+    }
+}
+
+pub(super) struct CompanionPath(pub(super) CompanionId);
+
+impl FromRequestParts<Shared> for CompanionPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let companion: String = segments(parts).await?;
+        validation::companion_id("companion", &companion)?;
+        Ok(Self(companion.into()))
+    }
+}
+
+/// A companion, and the hash of its picture.
+pub(super) struct PicturePath(pub(super) CompanionId, pub(super) String);
+
+impl FromRequestParts<Shared> for PicturePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let (companion, hash): (String, String) = segments(parts).await?;
+        validation::companion_id("companion", &companion)?;
+        validation::opaque_id("hash", &hash, 128)?;
+        Ok(Self(companion.into(), hash))
     }
 }
 

@@ -56,6 +56,22 @@ pub(crate) fn requests() -> Vec<Vec<u8>> {
         ("GET /api/why?room=lobby&companion=aria&at=2026-05-01T12:00:00%2B02:00", ""),
         ("GET /api/usage?guild=home&from=2026-05-01T12:00:00Z&to=2026-06-01T12:00:00Z", ""),
         ("GET /api/companions", ""),
+        ("GET /api/companions/options", ""),
+        (
+            "POST /api/companions",
+            r#"{"companion": {"name": "Ida", "aliases": ["I"], "persona": "kind", "interjection": "eager", "tone": "soft", "model": "main", "voice": {"speed": 1.5}, "greetings": ["Hi."]}, "copy_of": "aria", "picture": "iVBORw0KGgo=", "card": "eyJuYW1lIjoiQSJ9"}"#,
+        ),
+        ("POST /api/companions", r#"{"companion": {"name": "Ida"}, "card": "eyJuYW1lIjoiQSJ9"}"#),
+        ("PUT /api/companions/ida", r#"{"revision": "1", "companion": {"name": "Ida"}, "picture": null}"#),
+        ("POST /api/companions/try", r#"{"companion": {"name": "Ida"}, "of": "ida", "message": "Hi"}"#),
+        (
+            "POST /api/cards?name=Ann&system_prompt=true",
+            r#"{"data": {"name": "Ann", "first_mes": "{{char}}", "extensions": {}}}"#,
+        ),
+        ("GET /api/companions/ida/card?as=png", ""),
+        ("GET /api/companions/ida/card", ""),
+        ("GET /pictures/ida/1", ""),
+        ("DELETE /api/companions/ida?revision=1", ""),
         ("POST /api/quarantine/home/release", ""),
         ("POST /api/quarantine/channel:console:den/release", ""),
         ("POST /api/quarantine/x:1/retry", ""),
@@ -170,7 +186,11 @@ impl TestConsole {
         };
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
-        let served = Served::Core { backend: Backend::of(backend), models: Arc::new(FakeModels::default()), companions: Arc::new(FakeCompanions::default()) };
+        let served = Served::Core {
+            backend: Backend::of(backend),
+            models: Arc::new(FakeModels::default()),
+            companions: Arc::new(FakeCompanions::default()),
+        };
         let bound = Console::bind(&settings, served, Arc::new(SystemRng), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");
         Self { router: console.router, shared: console.shared, runtime }

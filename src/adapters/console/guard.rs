@@ -1,8 +1,8 @@
 //! The middleware before every route. It refuses requests from foreign pages, limits the request rate, authenticates, and bounds the memory that
 //! responses use.
 //!
-//! No token is needed for `/healthz`, `/readyz` (whose details need one), `/signin` and the files of the page except `index.html`. Everything
-//! else needs the token, if one is configured. This includes `/metrics`, for which Prometheus sends the token as a bearer token.
+//! No token is needed for `/healthz`, `/readyz` (whose details need one), `/signin`, the files of the page except `index.html`, and the pictures of
+//! companions, which platforms fetch. Everything else needs the token, if one is configured. This includes `/metrics`, for which Prometheus sends the token as a bearer token.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,10 +21,17 @@ use super::auth::Admission;
 use super::metrics;
 use super::problem::Problem;
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Routes whose responses may be long, and take much memory to build.
-const LONG_ROUTES: [&str; 4] = ["/api/decisions", "/api/rooms/{room}/history", "/api/usage", "/api/why"];
+const LONG_ROUTES: [&str; 6] =
+    ["/api/decisions", "/api/rooms/{room}/history", "/api/usage", "/api/why", "/api/companions/{companion}/card", PICTURES];
+
+/// The pictures of companions, a mebibyte each at most.
+pub(super) const PICTURES: &str = "/pictures/{companion}/{hash}";
+
+/// How many pictures may be in memory.
+pub(super) const MAX_PICTURES: usize = 32;
 
 /// How many long responses may be in memory: those that are built, for which a thousand decisions take some 10 MB, and those that clients have not
 /// read yet.
@@ -87,7 +94,8 @@ impl AsRef<[u8]> for Unread {
 /// Builds a response. A long one is held in memory until its client has read it, so there are at most [`MAX_LONG_RESPONSES`]. After a while without
 /// a place for it, it is refused. The page's files are in memory anyway, and a streamed response, such as an export, holds little.
 async fn bounded(console: &Shared, route: &str, response: impl Future<Output = Response>) -> Response {
-    let take_place = async || timeout(LONG_RESPONSE_WAIT, console.long_responses.clone().acquire_owned()).await.ok()?.ok();
+    let places = if route == PICTURES { &console.pictures } else { &console.long_responses };
+    let take_place = async || timeout(LONG_RESPONSE_WAIT, places.clone().acquire_owned()).await.ok()?.ok();
     let refuse = || {
         let detail = "too many long responses wait to be read by their clients; read them, request less at once, or try again";
         Problem::unavailable(detail, LONG_RESPONSE_WAIT).into_response()
@@ -101,7 +109,7 @@ async fn bounded(console: &Shared, route: &str, response: impl Future<Output = R
         }
     }
     let response = response.await;
-    let is_built = route.starts_with("/api/") || route == "/metrics";
+    let is_built = route.starts_with("/api/") || matches!(route, "/metrics" | PICTURES);
     if !is_built || response.body().size_hint().exact().is_none_or(|bytes| bytes <= SHORT_BYTES) {
         return response;
     }
@@ -146,7 +154,10 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
     if is_probe && admission == Admission::Open && !is_same_site(console, &request) {
         admission = Admission::Anonymous;
     }
-    let is_public = is_probe || path == "/signin" || path.strip_prefix("/page/").is_some_and(|name| console.page.is_public(name));
+    let is_public = is_probe
+        || path == "/signin"
+        || path.starts_with("/pictures/")
+        || path.strip_prefix("/page/").is_some_and(|name| console.page.is_public(name));
     if admission == Admission::Anonymous && !is_public {
         if path == "/" {
             return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, "/signin")]).into_response()));
@@ -192,7 +203,7 @@ fn is_same_site(console: &Shared, request: &Request) -> bool {
 }
 
 fn add_security_headers(headers: &mut HeaderMap) {
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // No other site may load our responses as scripts or images, or hold a reference to our window.
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
-use super::body::{CompanionPath, Json, MessagePath, QueryParams, RoomPath};
+use super::body::{Json, MemberPath, MessagePath, QueryParams, RoomPath};
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
@@ -119,7 +119,7 @@ pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, s
 /// `POST /api/rooms/{room}/replies/{companion}/stop`
 pub(super) async fn stop_reply(
     State(console): State<Shared>,
-    CompanionPath(room, companion): CompanionPath,
+    MemberPath(room, companion): MemberPath,
 ) -> Result<StatusCode, Problem> {
     console.backend()?.messages.stop_reply(&room, &companion).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -172,7 +172,7 @@ impl Operation {
             }
             responses.insert(status.to_string(), response);
         }
-        let is_public = guard::is_probe(self.path) || matches!(self.path, "/signin" | "/page/{name}");
+        let is_public = guard::is_probe(self.path) || matches!(self.path, "/signin" | "/page/{name}" | guard::PICTURES);
         let of_all: &[u16] = if guard::is_probe(self.path) { &[] } else { &[403, 429, 500, 503] };
         let of_token = (!is_public).then_some(401);
         for status in parts.errors.into_iter().chain(self.errors.iter().chain(of_all).copied()).chain(of_token) {
@@ -188,8 +188,8 @@ impl Operation {
             "parameters": parts.parameters,
             "responses": responses,
         });
-        if let Some(body) = parts.body {
-            described["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": body } } });
+        if !parts.body.is_empty() {
+            described["requestBody"] = json!({ "required": true, "content": parts.body });
         }
         if is_public {
             described["security"] = json!([]);

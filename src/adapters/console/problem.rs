@@ -7,7 +7,11 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
 
+use crate::cards::NotACard;
+use crate::cards::picture::NotAPicture;
 use crate::ports::backend::{DAMAGED, Refused};
 
 /// Why a request was refused.
@@ -16,6 +20,8 @@ pub(super) struct Problem {
     status: StatusCode,
     detail: String,
     field: Option<String>,
+    /// The code of the reason, with its values.
+    why: Option<Value>,
     retry_after: Option<Duration>,
     kind: &'static str,
 }
@@ -32,11 +38,15 @@ pub(super) struct Body<'a> {
     /// Where one field or parameter is wrong: its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
+    /// Why a file cannot be used, for programs that word it themselves: its `code` and values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    why: Option<&'a Value>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), field: None, retry_after: None, kind: "about:blank" }
+        Self { status, detail: detail.into(), field: None, why: None, retry_after: None, kind: "about:blank" }
     }
 
     /// An invalid value in a body or path: 422.
@@ -47,6 +57,10 @@ impl Problem {
     /// An invalid or missing query parameter: 400.
     pub(super) fn query(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { field: Some(field.into()), ..Self::new(StatusCode::BAD_REQUEST, detail) }
+    }
+
+    fn of_file(is_too_large: bool, detail: String) -> Self {
+        Self::new(if is_too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::UNPROCESSABLE_ENTITY }, detail)
     }
 
     pub(super) fn with_field(mut self, field: Option<String>) -> Self {
@@ -79,6 +93,7 @@ impl Problem {
             status: self.status.as_u16(),
             detail: &self.detail,
             field: self.field.as_deref(),
+            why: self.why.as_ref(),
         };
         // Serializing strings and a number cannot fail.
         serde_json::to_vec(&body).unwrap_or_default()
@@ -100,6 +115,28 @@ impl From<Refused> for Problem {
             Refused::Broken(detail) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
         }
     }
+}
+
+impl From<NotACard> for Problem {
+    fn from(why: NotACard) -> Self {
+        let is_too_large = matches!(why, NotACard::TooLarge { .. } | NotACard::TextTooLong { .. });
+        Self { why: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
+    }
+}
+
+impl From<NotAPicture> for Problem {
+    fn from(why: NotAPicture) -> Self {
+        let is_too_large = matches!(why, NotAPicture::TooLarge { .. });
+        Self { why: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
+    }
+}
+
+/// Does what takes a while beside the threads that serve others.
+pub(super) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed on this request; see its log");
+    spawn_blocking(work).await.map_err(failed)?
 }
 
 impl IntoResponse for Problem {

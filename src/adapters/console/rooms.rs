@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::validation;
 use crate::domain::id::GuildId;
 use crate::ports::backend::room::{
-    Companions, Deletion, Invited, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomId, RoomPatch, RoomPlan, Rooms,
+    Deletion, Invited, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomId, RoomPatch, RoomPlan, Rooms,
 };
 use crate::ports::backend::state::RoomState;
 
@@ -91,11 +91,6 @@ pub(super) async fn clear(State(console): State<Shared>, RoomPath(room): RoomPat
 /// `GET /api/rooms/{room}/state`
 pub(super) async fn state(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<RoomState>, Problem> {
     Ok(Answer(console.backend()?.rooms.state(&room).await?))
-}
-
-/// `GET /api/companions`
-pub(super) async fn companions(State(console): State<Shared>) -> Result<Answer<Companions>, Problem> {
-    Ok(Answer(console.backend()?.rooms.companions().await?))
 }
 
 /// The room that a query names.

@@ -14,7 +14,8 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, external, guard, health, keeping, live, messages, metrics, models, overview, page, records, rooms, usage, voice,
+    Shared, cards, companions, external, guard, health, keeping, live, messages, metrics, models, overview, page, records, rooms,
+    usage, voice,
 };
 use crate::ports::backend::keeping::BackedUp;
 
@@ -81,7 +82,21 @@ pub(super) fn api() -> Api {
         .get("/api/decisions", records::decisions, "Return decisions", &[200], &[404])
         .get("/api/why", records::why, "Explain a decision, or what happened to a message", &[200], &[404])
         .get("/api/usage", usage::usage, "Return calls, tokens and cost", &[200], &[404])
-        .get("/api/companions", rooms::companions, "List the configured companions", &[200], &[])
+        .get("/api/companions", companions::list, "List the configured companions", &[200], &[])
+        .post("/api/companions", companions::create, "Make a companion with an id that is made from its name", &[201], &[409])
+        .get("/api/companions/options", companions::options, "Return what a new companion can be given", &[200], &[])
+        .post("/api/companions/try", companions::try_out, "Have a companion make one decision and one statement", &[200], &[])
+        .get("/api/companions/{companion}", companions::get, "Return a companion as it is configured", &[200], &[404])
+        .put("/api/companions/{companion}", companions::change, "Replace what is written about a companion", &[200], &[404, 409])
+        .delete("/api/companions/{companion}", companions::delete, "Remove a companion from the server", &[204], &[404, 409])
+        .get("/api/companions/{companion}/card", cards::export, "Return a companion as a character card", &[200], &[404, 409])
+        .producing::<Map<String, Value>>("application/json")
+        .producing::<String>("image/png")
+        .post("/api/cards", cards::preview, "Return what importing a character card would write", &[200], &[])
+        .get(guard::PICTURES, companions::picture, "Return the picture of a companion", &[200], &[404])
+        .producing::<String>("image/png")
+        .producing::<String>("image/jpeg")
+        .producing::<String>("image/webp")
         .get("/api/quarantine", keeping::quarantine, "List what needs an operator", &[200], &[])
         .post("/api/quarantine/{id}/release", keeping::release, "Release a guild, or retry a suspended channel", &[204], &[404])
         .post("/api/quarantine/{id}/retry", keeping::retry, "Handle a dead letter again", &[204], &[404, 409])

@@ -60,7 +60,7 @@ async fn token(console: &Shared, request: Request, is_form: bool) -> Result<Sign
     if !is_form {
         return Json::from_request(request, console).await.map(|Json(sign_in)| sign_in);
     }
-    let bytes = body::read(request.into_body(), console).await?;
+    let bytes = body::read(request.into_body(), console, console.settings.max_body_bytes).await?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     // The parser's error is not passed on, because it may contain the token.
     body::form(text).map_err(|_| Problem::invalid("token", "is missing from the form"))

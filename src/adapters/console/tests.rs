@@ -3,6 +3,8 @@
 mod api;
 mod auth;
 mod bytes;
+mod cards;
+mod companions;
 mod external;
 mod foreign;
 mod limits;
@@ -43,7 +45,11 @@ struct World {
 
 /// This backend, with models that can be set up.
 fn served(backend: Arc<FakeBackend>) -> Served {
-    Served::Core { backend: Backend::of(backend), models: Arc::<FakeModels>::default(), companions: Arc::<FakeCompanions>::default() }
+    Served::Core {
+        backend: Backend::of(backend),
+        models: Arc::<FakeModels>::default(),
+        companions: Arc::<FakeCompanions>::default(),
+    }
 }
 
 fn rng() -> Arc<Draws> {

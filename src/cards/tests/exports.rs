@@ -65,6 +65,7 @@ fn a_companion_survives_an_export_and_an_import() {
         chattiness: Some("talks to everyone".into()),
         interjection: Some(Interjection::VeryEager),
         tone: Some("Begin with a sigh.".into()),
+        greetings: Some(vec!["Come in.".into(), "Sit down.\nTea?".into()]),
         ..CompanionFile::default()
     });
 
@@ -87,8 +88,8 @@ fn an_edited_persona_takes_the_place_of_the_texts_that_it_was_made_of() {
     assert_eq!((again.name.as_str(), again.nickname.as_str()), ("Vera", ""));
     let mut paths = Vec::new();
     lost(&full(), Some(&written), "", &mut paths);
-    let changed =
-        ["description", "mes_example", "name", "nickname", "personality", "scenario"].map(|field| format!("/data/{field}"));
+    let changed = ["description", "first_mes", "mes_example", "name", "nickname", "personality", "scenario"]
+        .map(|field| format!("/data/{field}"));
     assert_eq!(paths, changed);
 }
 
@@ -101,6 +102,41 @@ fn an_edited_persona_is_written_under_every_name_that_the_card_has_for_it() {
 
     let told = [&written["data"]["description"], &written["description"], &written["char_persona"], &written["example_dialogue"]];
     assert_eq!(told, ["You are new.", "You are new.", "You are new.", ""]);
+}
+
+#[test]
+fn greetings_that_were_not_changed_stay_as_they_are_written_and_others_take_their_places() {
+    let mut card = full_with("/data/alternate_greetings", json!(["Hey, {{user}}.", "Hm."]));
+    card["data"]["group_only_greetings"] = json!(["Hello, {{user}}, says {{char}}."]);
+    let card = read_json(&card);
+    let companion = companion_of(&card);
+    let greetings = |chosen: &[&str]| {
+        let chosen = Companion { greetings: chosen.iter().map(|text| (*text).into()).collect(), ..companion.clone() };
+        let written = write_json(Some(&card.original), &chosen);
+        assert_eq!(companion_of(&read_json(&written)).greetings, chosen.greetings);
+        assert_eq!(written["first_mes"], written["data"]["first_mes"]);
+        ["first_mes", "alternate_greetings", "group_only_greetings"].map(|field| written["data"][field].clone())
+    };
+
+    let as_they_are: Vec<&str> = companion.greetings.iter().map(|greeting| &**greeting).collect();
+
+    assert_eq!(as_they_are, ["*Nyx nods at everyone.* Everyone is late.", "Hey, everyone.", "Hm.", "Hello, everyone, says Nyx."]);
+    assert_eq!(greetings(&as_they_are)[0], card.first_mes);
+    assert_eq!(
+        greetings(&["New.", "Hey, everyone.", "Hello, everyone, says Nyx."]),
+        [json!("New."), json!(["Hey, {{user}}."]), json!(["Hello, {{user}}, says {{char}}."])]
+    );
+    assert_eq!(greetings(&[]), [json!(""), json!([]), json!([])]);
+}
+
+#[test]
+fn greetings_beside_the_data_do_not_come_back() {
+    let card = read_json(&json!({ "name": "Ann", "first_mes": "Hi.", "alternate_greetings": ["Ho."], "char_greeting": "Hi." }));
+    let silent = Companion { greetings: Vec::new(), ..companion_of(&card) };
+
+    let again = read_json(&write_json(Some(&card.original), &silent));
+
+    assert_eq!(companion_of(&again).greetings, silent.greetings);
 }
 
 #[test]

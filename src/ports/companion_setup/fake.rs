@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::super::model_setup::Tried;
 use super::*;
+use crate::domain::samples;
 
 /// The companions that were made, with their pictures and cards.
 #[derive(Default)]
@@ -63,7 +64,9 @@ impl CompanionSetup for FakeCompanions {
     }
 
     async fn create(&self, new: NewCompanion) -> Result<CompanionProfile, Refused> {
-        let id = CompanionId::from(new.companion.name.to_lowercase());
+        let plain: String = new.companion.name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+        let id = CompanionId::from(if plain.is_empty() { "companion".to_owned() } else { plain });
+        configured(&id, &new.companion)?;
         let made = Made {
             changes: 1,
             fields: new.companion,
@@ -80,6 +83,7 @@ impl CompanionSetup for FakeCompanions {
             if change.revision != made.revision() {
                 return Err(Refused::Conflict("somebody else has changed it".to_owned()));
             }
+            configured(&id, &change.companion)?;
             made.changes += 1;
             made.fields = change.companion;
             match change.picture {
@@ -120,7 +124,31 @@ impl CompanionSetup for FakeCompanions {
         self.with(&id, |made| made.picture.clone().filter(|_| hash == made.revision().0).ok_or_else(none))
     }
 
-    async fn card(&self, id: CompanionId) -> Result<Option<Vec<u8>>, Refused> {
-        self.with(&id, |made| Ok(made.card.clone()))
+    async fn exported(&self, id: CompanionId) -> Result<Exported, Refused> {
+        self.with(&id, |made| {
+            let companion = configured(&id, &made.fields)?.into();
+            Ok(Exported { companion, picture: made.picture.clone(), card: made.card.clone() })
+        })
     }
+}
+
+/// The companion with these fields, if they can be a companion's.
+fn configured(id: &CompanionId, fields: &CompanionFields) -> Result<Companion, Refused> {
+    let fields = fields.clone();
+    let file = CompanionFile {
+        name: Some(fields.name),
+        aliases: Some(fields.aliases),
+        persona: fields.persona,
+        chattiness: fields.chattiness,
+        interjection: fields.interjection,
+        tone: fields.tone,
+        starts_after: fields.starts_after,
+        picture: fields.picture_url,
+        greetings: Some(fields.greetings),
+        ..CompanionFile::default()
+    };
+    Companion::from_file(file, Some(id.as_str()), &samples::defaults().companion_defaults).map_err(|problems| {
+        let problem = problems.into_iter().next().expect("why it is refused");
+        Refused::Invalid { field: format!("companion.{}", problem.key), detail: problem.message }
+    })
 }

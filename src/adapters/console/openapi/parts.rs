@@ -7,11 +7,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::{Extension, Json as Answer};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use super::super::Shared;
-use super::super::body::{CompanionPath, EntryPath, Json, MessagePath, QueryParams, RoomPath};
+use super::super::body::{
+    CompanionPath, EntryPath, FileBody, Json, JsonWithFiles, MemberPath, MessagePath, PicturePath, QueryParams, RoomPath,
+};
 use super::super::guard::Caller;
 use super::super::language::Preferred;
 use super::super::problem::Problem;
@@ -56,7 +58,8 @@ impl Schemas {
 #[derive(Default)]
 pub(in super::super) struct Parts {
     pub(super) parameters: Vec<Value>,
-    pub(super) body: Option<Schema>,
+    /// What it takes, by media type.
+    pub(super) body: Map<String, Value>,
     pub(super) content: Option<Schema>,
     pub(super) errors: BTreeSet<u16>,
 }
@@ -66,6 +69,11 @@ impl Parts {
         let schema = schemas.received.subschema_for::<T>();
         self.parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
         self.errors.extend([400, 422]);
+    }
+
+    fn body(&mut self, media_type: &str, schema: &Schema) {
+        self.body.insert(media_type.to_owned(), json!({ "schema": schema }));
+        self.errors.extend([400, 408, 413, 415, 422]);
     }
 
     fn query<T: JsonSchema>(&mut self, schemas: &mut Schemas) {
@@ -170,15 +178,30 @@ macro_rules! in_path {
 in_path! {
     RoomPath: "room" RoomId;
     MessagePath: "room" RoomId, "seq" Seq;
-    CompanionPath: "room" RoomId, "companion" PlainId;
+    MemberPath: "room" RoomId, "companion" PlainId;
+    CompanionPath: "companion" PlainId;
+    PicturePath: "companion" PlainId, "hash" String;
     EntryPath: "id" String;
     Path<String>: "name" String;
 }
 
 impl<T: JsonSchema> Part for Json<T> {
     fn describe(parts: &mut Parts, schemas: &mut Schemas) {
-        parts.body = Some(schemas.received.subschema_for::<T>());
-        parts.errors.extend([400, 408, 413, 415, 422]);
+        parts.body("application/json", &schemas.received.subschema_for::<T>());
+    }
+}
+
+impl<T: JsonSchema> Part for JsonWithFiles<T> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        Json::<T>::describe(parts, schemas);
+    }
+}
+
+impl Part for FileBody {
+    fn describe(parts: &mut Parts, _: &mut Schemas) {
+        for media_type in Self::TYPES {
+            parts.body(media_type, &json_schema!({}));
+        }
     }
 }
 
