@@ -39,8 +39,9 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   let changed = isCopy ? null : profile;
   const base = made?.companion ?? profile?.companion ?? { name: '' };
   const fields = isCopy ? { ...base, name: t('maker.title_copy', { who: base.name }).slice(0, 64) } : base;
-  const before = { path: made?.picture ?? profile?.picture ?? null };
-  let picture = before.path; // a `data:` address, the path of the one that it has, or null
+  const before = made?.picture ?? profile?.picture ?? null;
+  let picture = before; // an address, or null
+  let bytes; // of another picture than before, in base64
 
   const problem = el('div', { class: 'form-problem', role: 'alert' });
   const pictureNode = el('div', { class: 'picture' });
@@ -54,7 +55,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     problem.replaceChildren();
     if (isCard(file)) return !changed && importCard(file);
     try {
-      picture = (await asPicture(file)).url;
+      ({ url: picture, base64: bytes } = await asPicture(file));
       drawPicture();
     } catch {
       problem.replaceChildren(el('p', null, t('maker.no_picture')));
@@ -62,7 +63,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     return undefined;
   }
   const importCard = file => desk.importCard(file, { chosen: () => box.close(), picked });
-  const remove = el('button', { type: 'button', class: 'quiet-button', onclick: () => ((picture = null), drawPicture(), choose.firstChild.focus()) }, t('maker.remove_picture'));
+  const remove = el('button', { type: 'button', class: 'quiet-button', onclick: () => ((picture = null), (bytes = undefined), drawPicture(), choose.firstChild.focus()) }, t('maker.remove_picture'));
   const choose = fileButton(t('maker.choose_picture'), PICTURES, take);
 
   const room = changed || picked ? null : desk.room();
@@ -98,17 +99,16 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   }
 
   // Saving.
-  const newPicture = () => (picture?.startsWith('data:') && picture !== made?.picture ? picture.slice(picture.indexOf(',') + 1) : undefined);
   const save = el('button', { class: 'solid' }, t('base.save'));
   async function create() {
-    let answer = await api.createCompanion({ companion: form.fields(), copy_of: isCopy ? profile.id : undefined, picture: newPicture(), card: made?.card });
+    let answer = await api.createCompanion({ companion: form.fields(), copy_of: isCopy ? profile.id : undefined, picture: bytes, card: made?.card });
     // A copy and a card bring theirs.
     if (!picture && answer.picture) answer = await api.changeCompanion(answer.id, { revision: answer.revision, companion: answer.companion, picture: null });
     changed = answer;
     if (room && joins.checked) await desk.join(room, answer.id);
     return answer;
   }
-  const change = () => api.changeCompanion(changed.id, { revision: changed.revision, companion: form.fields(), picture: picture === before.path ? undefined : (newPicture() ?? null) });
+  const change = () => api.changeCompanion(changed.id, { revision: changed.revision, companion: form.fields(), picture: picture === before ? undefined : (bytes ?? null) });
   async function saveIt() {
     if (!form.isComplete()) return;
     problem.replaceChildren();
@@ -137,7 +137,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     problem.scrollIntoView({ block: 'nearest' });
   }
   function showConflict(theirs) {
-    const shown = el('dl', { class: 'theirs', hidden: true }, differences(form.fields(), theirs.companion), (theirs.picture ?? null) === before.path ? null : el('dd', null, t('maker.theirs_picture')));
+    const shown = el('dl', { class: 'theirs', hidden: true }, differences(form.fields(), theirs.companion), (theirs.picture ?? null) === before ? null : el('dd', null, t('maker.theirs_picture')));
     if (!shown.firstChild) shown.append(el('dd', null, t('maker.theirs_same')));
     const show = el('button', { type: 'button', class: 'outlined', 'aria-expanded': 'false', onclick: () => ((shown.hidden = !shown.hidden), show.setAttribute('aria-expanded', String(!shown.hidden))) }, t('maker.theirs'));
     const over = el('button', { type: 'button', class: 'outlined danger', onclick: () => ((changed = { ...changed, revision: theirs.revision }), saveIt()) }, t('maker.overwrite'));

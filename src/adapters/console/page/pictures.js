@@ -35,10 +35,10 @@ const asDataUrl = blob =>
     reader.readAsDataURL(blob);
   });
 
-// A file as a `data:` address, and its bytes in base64.
+// The address of a file for an image, and its bytes in base64.
 export async function contents(file) {
-  const url = await asDataUrl(file);
-  return { url, base64: url.slice(url.indexOf(',') + 1) };
+  const data = await asDataUrl(file);
+  return { url: URL.createObjectURL(file), base64: data.slice(data.indexOf(',') + 1) };
 }
 
 // A file as a picture that the server takes: a large one is made smaller. It fails if the browser cannot show it.
