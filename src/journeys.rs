@@ -19,6 +19,7 @@ mod elsewhere;
 mod erased_prompts;
 mod failing;
 mod forgetting;
+mod greeting;
 mod illegible;
 mod inbound_events;
 mod interrupting;

@@ -17,12 +17,14 @@ use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::{Author, Message, Role};
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, Words};
+use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
+use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 
@@ -80,6 +82,35 @@ impl MessageService for ActorBackend {
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::Conflict(not_again.to_string()))?;
         deletion::try_again(&self.context, &channel_key, statement).await.map_err(Refused::from)
+    }
+
+    async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        self.check_writable(room)?;
+        let Greeting { companion, text } = greeting;
+        let known = self.context.memberships.companion(&channel_key.channel, &companion);
+        let known = known.filter(|_| membership.companions.contains(&companion));
+        let known = known.ok_or_else(|| Refused::NotFound(format!("{companion} is not in room {}", self.name_of(room))))?;
+        if !known.greetings.contains(&text) {
+            return Err(invalid("text", format!("is not one of the greetings of {companion}; add it to them first")));
+        }
+        if membership.is_paused(&companion) {
+            return Err(Refused::Conflict(format!("{companion} is paused in room {}; resume it first", self.name_of(room))));
+        }
+        let newest = HistoryQuery { after: None, before: None, limit: 1 };
+        if !self.history(room, newest).await?.messages.is_empty() {
+            return Err(Refused::Conflict(format!(
+                "something was said in room {} already; a greeting is a first word",
+                self.name_of(room)
+            )));
+        }
+        let last = self.reader().head(&channel_key).await?.last;
+        // Of two at once, the first one counts.
+        let id: Arc<str> = format!("greeting:{last}").into();
+        let from = Author { id: companion.as_str().into(), name: known.name, role: Role::Companion };
+        let message = Message { id: Some(id.clone()), ..Message::new(from, text) };
+        let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
+        Ok(self.accept(&channel_key, event, Some(id)).await?.seq)
     }
 
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {

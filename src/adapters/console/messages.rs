@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
 use crate::domain::message::Author;
-use crate::ports::backend::messages::{Edit, History, HistoryQuery};
+use crate::ports::backend::messages::{Edit, Greeting, History, HistoryQuery};
 use crate::ports::inbound_events::InboundMessage;
 
 const MAX_MENTIONS: usize = 64;
@@ -114,6 +114,12 @@ pub(super) async fn delete(State(console): State<Shared>, MessagePath(room, seq)
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
     console.backend()?.messages.try_again(&room, seq).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/rooms/{room}/greeting`
+pub(super) async fn greet(State(console): State<Shared>, RoomPath(room): RoomPath, Json(greeting): Json<Greeting>) -> Reply {
+    validation::companion_id("companion", greeting.companion.as_str())?;
+    accepted(console.backend()?.messages.greet(&room, greeting).await?)
 }
 
 /// `POST /api/rooms/{room}/replies/{companion}/stop`

@@ -61,6 +61,13 @@ pub(super) fn api() -> Api {
             &[404, 409],
         )
         .post(
+            "/api/rooms/{room}/greeting",
+            messages::greet,
+            "Have a companion say one of its greetings in a room where nothing was said",
+            &[202],
+            &[404, 409],
+        )
+        .post(
             "/api/rooms/{room}/replies/{companion}/stop",
             messages::stop_reply,
             "Stop the reply that this companion is making",

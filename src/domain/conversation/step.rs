@@ -4,6 +4,7 @@
 //! [`handle`](Step::handle), [`pass_time`](Step::pass_time) and [`follow_up`](Step::follow_up) name them, and that order decides: what has ended is
 //! closed first, then the floor is given, and who may be asked is asked last.
 
+use super::super::message::Role;
 use super::turns::assign_first_turn;
 use super::*;
 
@@ -65,7 +66,7 @@ impl Step<'_, '_> {
         self.pass_time(inbound_at.unwrap_or(now));
         self.note_ended_back_offs();
         if let Input::Inbound(recorded) = &input {
-            self.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
+            self.after_statement = matches!(&recorded.event, Event::Said { message, .. } if message.from.role == Role::Companion);
         } else if inbound_at.is_none() {
             // A round's own deadlines come before those of companions at the same moment.
             self.begin_turn_due();

@@ -32,7 +32,7 @@ use crate::ports::backend::keeping::{
 use crate::ports::backend::live::{Lagged, LiveStream, Watched};
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, History, HistoryMessage, HistoryQuery, Words};
+use crate::ports::backend::messages::{Edit, Greeting, History, HistoryMessage, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
@@ -507,6 +507,21 @@ impl MessageService for FakeBackend {
 
     async fn try_again(&self, id: &RoomId, statement: Seq) -> Result<(), Refused> {
         self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
+    async fn greet(&self, id: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {
+        self.with_room(id, |room| match room.companions.contains_key(&greeting.companion) {
+            true if room.messages.is_empty() => {
+                let (from, role) = (Arc::from(greeting.companion.as_str()), Role::Companion);
+                Ok(room.store(HistoryMessage {
+                    name: Some(room.name(&greeting.companion)),
+                    role,
+                    ..room.typed(from, greeting.text)
+                }))
+            }
+            true => Err(Refused::Conflict(format!("something was said in {id} already"))),
+            false => Err(Refused::NotFound(format!("{} is not in room {id}", greeting.companion))),
+        })
     }
 
     async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {

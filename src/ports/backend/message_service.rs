@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::messages::{Edit, Words};
+use super::messages::{Edit, Greeting, Words};
 use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, Seq};
@@ -32,6 +32,10 @@ pub trait MessageService: Send + Sync + 'static {
     /// Deletes the newest message of a room, a companion's statement, and has the companion answer again (docs/design/speaking.md S-17). Where that
     /// is impossible, it is a [`Refused::Conflict`].
     async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused>;
+
+    /// Has a companion say one of its greetings, word for word, in a room where nothing can be read yet. It is committed when this returns. Where
+    /// something was said, or the companion is paused, it is a [`Refused::Conflict`].
+    async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused>;
 
     /// Submits the vote of an external companion in the open round. Its State counts when this returns.
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;

@@ -36,6 +36,16 @@ pub struct Edit {
     pub text: Arc<str>,
 }
 
+/// A greeting that a companion is to say.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Greeting {
+    pub companion: CompanionId,
+    /// One of its `greetings`, as it is configured.
+    #[schemars(length(min = 1))]
+    pub text: Arc<str>,
+}
+
 /// The range of a room's history to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryQuery {
