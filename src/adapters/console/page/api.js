@@ -130,7 +130,7 @@ export const changeCompanion = (id, change) => call('PUT', companionPath(id), ch
 export const deleteCompanion = (id, revision) => call('DELETE', companionPath(id) + query({ revision }));
 export const tryCompanion = trial => call('POST', '/api/companions/try', trial);
 // What importing a character card would write.
-export const previewCard = (file, choices) => call('POST', `/api/cards${query(choices)}`, file);
+export const previewCard = (file, choices = {}) => call('POST', `/api/cards${query(choices)}`, file);
 export const cardUrl = (id, as) => `${companionPath(id)}/card?as=${as}`;
 // The companion as a file, or why there is none.
 export async function cardFile(id, as) {

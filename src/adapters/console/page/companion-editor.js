@@ -62,7 +62,15 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     }
     return undefined;
   }
-  const importCard = file => desk.importCard(file, { chosen: () => box.close(), picked });
+  async function importCard(file) {
+    // It takes the place of what was typed.
+    if (await box.mayClose()) desk.importCard(file, { chosen: () => box.close(), picked });
+  }
+  // A PNG may be a picture or a card.
+  async function dropped(file) {
+    const mayBeCard = !changed && !made && file.type === 'image/png';
+    return mayBeCard && (await api.previewCard(file).then(() => true, () => false)) ? importCard(file) : take(file);
+  }
   const remove = el('button', { type: 'button', class: 'quiet-button', onclick: () => ((picture = null), (bytes = undefined), drawPicture(), choose.firstChild.focus()) }, t('maker.remove_picture'));
   const choose = fileButton(t('maker.choose_picture'), PICTURES, take);
 
@@ -161,7 +169,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     event.preventDefault();
     saveIt();
   });
-  takesFiles(node, take);
+  takesFiles(node, dropped);
   const box = dialog(t(changed ? 'maker.title_edit' : isCopy ? 'maker.title_copy' : 'maker.title', { who: base.name }), node);
   box.classList.add('wide');
   drawPicture();
