@@ -223,11 +223,12 @@ impl CompanionSetup for Setup {
         Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)
     }
 
-    async fn card(&self, id: CompanionId) -> Result<Option<Vec<u8>>, Refused> {
-        if !self.context.memberships.companions().contains_key(&id) {
-            self.existing(&id).await?;
-        }
-        Ok(Reader::new(&*self.context.store).bytes(key::card(&id)).await?)
+    async fn exported(&self, id: CompanionId) -> Result<crate::ports::companion_setup::Exported, Refused> {
+        let companion = self.context.memberships.companions().get(&id).cloned();
+        let companion = companion.ok_or_else(|| Refused::NotFound(format!("there is no companion {id}")))?;
+        let reader = Reader::new(&*self.context.store);
+        let (picture, card) = (reader.bytes(key::picture(&id)).await?, reader.bytes(key::card(&id)).await?);
+        Ok(crate::ports::companion_setup::Exported { companion: companion.into(), picture, card })
     }
 }
 
