@@ -262,7 +262,7 @@ async fn serve(
         tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
     }
     if !is_reopened {
-        add_kept(&mut loaded, sources, &*store).await?;
+        add_kept(&mut loaded, sources, &store).await?;
     }
     let models = models(&loaded.settings.models, &dialects);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;

@@ -10,18 +10,20 @@ use serde_json::json;
 use super::EXIT_USAGE;
 use super::visible::{self, line};
 use crate::domain::gate::MOST_JITTER;
-use crate::domain::id::ModelName;
+use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
+use crate::server::holds_a_store;
+use crate::server::offline::kept_companions;
 use crate::settings::companion::Companion;
 use crate::settings::connection::Connection;
 use crate::settings::models::{Models, Served};
 use crate::settings::repetition::Judge;
 use crate::settings::speech::Resolved;
-use crate::settings::{Loaded, Origin, Problem, Problems, Settings, Sources, load};
+use crate::settings::{Loaded, Origin, Overlay, Problem, Problems, Settings, Sources, load_with};
 
 /// Loads the settings and prints a summary. Problems go to standard error, one per line.
 pub fn run(sources: &Sources, json: bool) -> ExitCode {
-    match load(sources).and_then(Loaded::complete).and_then(|loaded| loaded.serve().map(|()| loaded)) {
+    match with_kept(sources).and_then(Loaded::complete).and_then(|loaded| loaded.serve().map(|()| loaded)) {
         Ok(mut loaded) => {
             if let Err(problem) = use_connection(&mut loaded) {
                 eprintln!("{}", line(&problem.to_string()));
@@ -33,6 +35,30 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
         }
         Err(problems) => refuse(&problems, json),
     }
+}
+
+/// Loads the settings, with the companions that are kept in the store if no server has it open.
+fn with_kept(sources: &Sources) -> Result<Loaded, Problems> {
+    let mut files_only = load_with(sources, &Overlay::new())?;
+    let data = &files_only.settings.storage.path;
+    if !holds_a_store(data) {
+        return files_only.known();
+    }
+    let Some(kept) = kept_companions(data) else {
+        let unknown = std::mem::take(&mut files_only.unknown);
+        files_only.notes.extend(unknown.iter().map(|unknown| format!("{unknown}, unless it is kept in the store")));
+        let note =
+            "companions that are kept in the store are not listed, because the store cannot be read now; the page shows them";
+        files_only.notes.push(note.to_owned());
+        return Ok(files_only);
+    };
+    if kept.is_empty() {
+        return files_only.known();
+    }
+    let mut loaded = load_with(sources, &kept).and_then(Loaded::known)?;
+    let ids: Vec<_> = kept.keys().map(CompanionId::as_str).collect();
+    loaded.notes.push(format!("kept in the store, and not in files: {}", ids.join(", ")));
+    Ok(loaded)
 }
 
 /// Puts the model that was connected on the page in the place of those of the settings, as the server does.
@@ -351,6 +377,6 @@ mod tests {
         let nowhere = tempfile::tempdir().expect("a folder");
         let sources =
             Sources { folder: nowhere.path().join("none"), folder_was_named: false, profile: None, environment: Vec::new() };
-        load(&sources).expect("the built-in settings are good")
+        with_kept(&sources).expect("the built-in settings are good")
     }
 }

@@ -17,7 +17,7 @@ use super::backend::room::RoomId;
 use super::model_setup::Trial;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::settings::companion::{Companion, CompanionFile, Interjection, Override};
+use crate::settings::companion::{Companion, CompanionFile, Interjection, Override, with_plain_lines};
 
 /// Makes, changes and removes companions.
 #[async_trait]
@@ -97,7 +97,7 @@ impl From<CompanionFile> for CompanionFields {
         Self {
             name: file.name.unwrap_or_default(),
             aliases: file.aliases.unwrap_or_default(),
-            persona: file.persona,
+            persona: file.persona.map(with_plain_lines),
             chattiness: file.chattiness,
             interjection: file.interjection,
             tone: file.tone,
@@ -105,7 +105,7 @@ impl From<CompanionFile> for CompanionFields {
             model: file.model.map(|model| model.main).filter(|main| *main != ModelRole::Main.into()),
             voice: VoiceFields { provider: voice.provider, voice: voice.voice, speed: voice.speed },
             picture_url: file.picture,
-            greetings: file.greetings.unwrap_or_default(),
+            greetings: file.greetings.unwrap_or_default().into_iter().map(with_plain_lines).collect(),
         }
     }
 }
@@ -249,7 +249,7 @@ pub struct CompanionProfile {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exported {
     /// The companion with the values that apply to it.
-    pub companion: Arc<Companion>,
+    pub companion: Companion,
     /// The bytes of its picture.
     pub picture: Option<Vec<u8>>,
     /// The character card that it was made of, as it was given.

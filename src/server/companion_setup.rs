@@ -25,8 +25,8 @@ use crate::journal::reader::Reader;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::companion_setup::{
-    CompanionChange, CompanionOptions, CompanionProfile, CompanionSetup, CompanionTrial, DefaultFields, DiscordPicture, Kept,
-    NewCompanion, ProfileRoom, Revision, ServiceVoices,
+    CompanionChange, CompanionOptions, CompanionProfile, CompanionSetup, CompanionTrial, DefaultFields, DiscordPicture, Exported,
+    Kept, NewCompanion, ProfileRoom, Revision, ServiceVoices,
 };
 use crate::ports::model_setup::Trial;
 use crate::settings::companion::written::edited;
@@ -211,7 +211,7 @@ impl CompanionSetup for Setup {
             }
         };
         let text = edited(&text, &changes(&now, &tidied(companion))).map_err(|error| invalid("companion", error))?;
-        let companion = self.draft(&id, &text, None)?;
+        let companion = self.draft(&id, &text)?;
         try_models(&self.context.pool.settings(), &self.context.settings, &companion, message, &self.dialects)
             .await
             .map_err(refused)
@@ -223,12 +223,14 @@ impl CompanionSetup for Setup {
         Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)
     }
 
-    async fn exported(&self, id: CompanionId) -> Result<crate::ports::companion_setup::Exported, Refused> {
-        let companion = self.context.memberships.companions().get(&id).cloned();
-        let companion = companion.ok_or_else(|| Refused::NotFound(format!("there is no companion {id}")))?;
+    async fn exported(&self, id: CompanionId) -> Result<Exported, Refused> {
+        let in_force = self.context.memberships.companions().get(&id).cloned();
+        let Some(companion) = in_force else {
+            self.existing(&id).await?;
+            return Err(Refused::Conflict(format!("{id} is not in force; send SIGHUP, or mend its file")));
+        };
         let reader = Reader::new(&*self.context.store);
-        let (picture, card) = (reader.bytes(key::picture(&id)).await?, reader.bytes(key::card(&id)).await?);
-        Ok(crate::ports::companion_setup::Exported { companion: companion.into(), picture, card })
+        Ok(Exported { companion, picture: reader.bytes(key::picture(&id)).await?, card: reader.bytes(key::card(&id)).await? })
     }
 }
 

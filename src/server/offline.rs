@@ -1,10 +1,14 @@
 //! A backend without running channels, for commands on stored data while no server runs.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use ractor::Actor;
+use rustix::process::geteuid;
 
 use super::reload::overlay;
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open, speech};
@@ -21,7 +25,7 @@ use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::rng::Rng as _;
-use crate::settings::{self, Loaded};
+use crate::settings::{self, Loaded, Overlay};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
 
@@ -75,6 +79,14 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
         };
         Ok(retention::pass_older(context, &kept_from).await)
     })
+}
+
+/// The companions that are kept in a store. `None`: it cannot be read now. Another user's store is left alone, because opening one writes files.
+pub fn kept_companions(data: &Path) -> Option<Overlay> {
+    let is_ours = fs::metadata(data).is_ok_and(|data| data.uid() == geteuid().as_raw());
+    let store = is_ours.then(|| SledStore::open(data, &open_options()).ok()).flatten()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(overlay(&store)).ok()
 }
 
 fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {

@@ -73,8 +73,6 @@ pub struct InPlace {
     pub place: String,
     /// What its file would contain, or why that cannot be read.
     pub text: Result<String, String>,
-    /// What persona files beside it would say.
-    pub persona: Option<String>,
 }
 
 /// The companions that count instead of files, and what is wrong with the others.
@@ -176,10 +174,9 @@ impl Roster {
 
     fn take_all(&mut self, overlay: &Overlay, settings: &Settings) {
         for (id, instead) in overlay {
-            let Some(InPlace { place, text, persona }) = instead.clone() else { continue };
-            let persona = persona.map(Ok);
+            let Some(InPlace { place, text }) = instead.clone() else { continue };
             match check_id(id.as_str()) {
-                Ok(()) => self.take(id.as_str(), CardFiles { file: place, text, persona }, settings),
+                Ok(()) => self.take(id.as_str(), CardFiles { file: place, text, persona: None }, settings),
                 Err(message) => self.broken.push(Located::at(place, message)),
             }
         }

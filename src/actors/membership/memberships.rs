@@ -66,6 +66,9 @@ struct GuildMembers {
     names: Option<Arc<Names>>,
 }
 
+/// The name matchers of guilds whose companions are replaced.
+type Renamed = Vec<(GuildId, Arc<Names>)>;
+
 /// Why the configured companions cannot be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReloadError {
@@ -339,7 +342,7 @@ impl Drop for MembershipChange {
 
 impl Register {
     /// The name matchers of all guilds if these were the configured companions.
-    fn names_with(&self, cast: &CompanionSet) -> Result<(NameSets, Vec<(GuildId, Arc<Names>)>), ReloadError> {
+    fn names_with(&self, cast: &CompanionSet) -> Result<(NameSets, Renamed), ReloadError> {
         for (channel, membership) in &self.channels {
             // Ids that were taken before are logged when the rooms are loaded.
             let is_taken = |id: &&CompanionId| cast.contains_key(*id) && !self.cast.contains_key(*id);

@@ -37,9 +37,9 @@ const UNREADABLE_REMEDY: &str = "For records that cannot be read: restore an ear
     membership or next channel number keeps the server from starting. If the format is newer than this version, start the version that wrote it.";
 
 /// What else a server needs that takes the place of another one.
-const NOT_IN_A_BACKUP: &str = "A backup holds what was said and decided, the rooms and their members. It does not hold the settings, the companions' files, \
-    the admin token, Discord's token, the keys of models, and a model that was connected on the page: copy the folder of the settings, set the \
-    tokens, and connect the model again.";
+const NOT_IN_A_BACKUP: &str = "A backup holds what was said and decided, the rooms and their members, the pictures and cards of companions, and the \
+    companions that are kept in the store. It does not hold the settings, the companions' files, the admin token, Discord's token, the keys of models, \
+    and a model that was connected on the page: copy the folder of the settings, set the tokens, and connect the model again.";
 
 /// What to do about a backup with such records.
 const UNREADABLE_IN_A_BACKUP: &str = "The records that are intact but cannot be parsed were the same in the store when this backup was taken, and a \

@@ -126,7 +126,7 @@ impl CompanionSetup for FakeCompanions {
 
     async fn exported(&self, id: CompanionId) -> Result<Exported, Refused> {
         self.with(&id, |made| {
-            let companion = configured(&id, &made.fields)?.into();
+            let companion = configured(&id, &made.fields)?;
             Ok(Exported { companion, picture: made.picture.clone(), card: made.card.clone() })
         })
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Setup;
-use super::checking::{checked_card, checked_picture, instead};
+use super::checking::{checked_card, checked_picture};
 use super::fields::{changes, tidied};
 use super::written::Written;
 use crate::actors::membership::changes::update_membership;
@@ -19,10 +19,10 @@ use crate::ports::store::Write;
 use crate::ports::store::key::Key;
 use crate::server::model_setup::invalid;
 use crate::server::reload::Turn;
-use crate::settings::Overlay;
 use crate::settings::companion::Override;
 use crate::settings::companion::written::edited;
 use crate::settings::roster::files::{CompanionFiles, Form, Found, is_unwritable};
+use crate::settings::{InPlace, Overlay};
 
 /// What is to be written of a companion.
 struct Draft {
@@ -115,15 +115,16 @@ impl Setup {
         before: Option<Written>,
         draft: Draft,
     ) -> Result<CompanionProfile, Refused> {
-        self.draft(id, &draft.whole_text, None)?;
+        let companion = self.draft(id, &draft.whole_text)?;
         // Nobody is added to a guild between the check of its names and their change.
         let lock = self.context.memberships.lock().await;
+        self.check_names(&companion)?;
         let place = before
             .as_ref()
             .and_then(|before| before.found.as_ref())
             .map_or_else(|| self.files.path_of(id), |found| found.path.clone());
-        let (of, in_place) = instead(id, place.display().to_string(), draft.whole_text.clone(), None);
-        self.check(turn, id, |overlay| drop(overlay.insert(of, in_place))).await?;
+        let written = InPlace { place: place.display().to_string(), text: Ok(draft.whole_text.clone()) };
+        self.check(turn, id, |overlay| drop(overlay.insert(id.clone(), Some(written)))).await?;
         let kept = self.write(id, before.as_ref(), &draft).await?;
         drop(lock);
         if draft.picture != Override::Keep {

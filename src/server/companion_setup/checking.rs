@@ -3,7 +3,7 @@
 use super::Setup;
 use super::fields::refused;
 use super::written::read;
-use crate::actors::membership::memberships::ReloadError;
+use crate::actors::membership::memberships::{CompanionSet, ReloadError};
 use crate::cards;
 use crate::cards::picture;
 use crate::domain::id::CompanionId;
@@ -12,16 +12,12 @@ use crate::ports::backend::Refused;
 use crate::server::model_setup::invalid;
 use crate::server::reload::{Turn, without_models};
 use crate::settings::companion::Companion;
-use crate::settings::{InPlace, Overlay, checked};
+use crate::settings::{Overlay, checked};
 
 impl Setup {
-    /// The companion that a file with this text is, with the persona of persona files beside it.
-    pub(super) fn draft(&self, id: &CompanionId, text: &str, persona: Option<&str>) -> Result<Companion, Refused> {
-        let mut file = read(text)?;
-        if let Some(persona) = persona {
-            file.persona = Some(persona.into());
-        }
-        let companion = checked(file, id, &self.context.settings)
+    /// The companion that a file with this text is.
+    pub(super) fn draft(&self, id: &CompanionId, text: &str) -> Result<Companion, Refused> {
+        let companion = checked(read(text)?, id, &self.context.settings)
             .map_err(|problems| problems.into_iter().next().map_or_else(|| invalid("companion", "cannot be used"), refused))?;
         let models = [companion.model.clone()].into_iter().flat_map(|model| [model.main, model.side]);
         match models.into_iter().find(|model| !self.context.pool.has(model)) {
@@ -55,32 +51,33 @@ impl Setup {
                 other.id
             )));
         }
-        let Err(error) = self.context.memberships.allows_companions(&companions) else { return Ok(()) };
-        Err(match error {
-            ReloadError::SharedName(shared) if shared.first == *id || shared.second == *id => {
-                let other = if shared.first == *id { &shared.second } else { &shared.first };
-                let own = companions.get(id);
-                let is_alias = own.is_some_and(|own| own.aliases.iter().any(|alias| is_same(alias, &shared.name)))
-                    && own.is_some_and(|own| !is_same(&own.name, &shared.name));
-                let field = if is_alias { "companion.aliases" } else { "companion.name" };
-                let SharedName { name, .. } = &shared;
-                let detail = format!(
-                    "{name:?} is a name of {other}, which is in the same guild; choose another one, or put the two into different guilds"
-                );
-                invalid(field, detail)
-            }
-            error => Refused::Conflict(error.to_string()),
-        })
+        self.context.memberships.allows_companions(&companions).map_err(|error| Refused::Conflict(error.to_string()))
+    }
+
+    /// Checks that nobody in its guilds has a name of this companion.
+    pub(super) fn check_names(&self, companion: &Companion) -> Result<(), Refused> {
+        let mut companions = CompanionSet::clone(&self.context.memberships.companions());
+        companions.insert(companion.id.clone(), companion.clone());
+        let shared = match self.context.memberships.allows_companions(&companions) {
+            Err(ReloadError::SharedName(shared)) if [&shared.first, &shared.second].contains(&&companion.id) => shared,
+            // What is wrong with others is told with the whole.
+            _ => return Ok(()),
+        };
+        let SharedName { name, first, second } = shared;
+        let other = if first == companion.id { second } else { first };
+        let is_alias = companion.aliases.iter().any(|alias| is_same(alias, &name)) && !is_same(&companion.name, &name);
+        let field = if is_alias { "companion.aliases" } else { "companion.name" };
+        Err(invalid(
+            field,
+            format!(
+                "{name:?} is a name of {other}, which is in the same guild; choose another one, or put the two into different guilds"
+            ),
+        ))
     }
 }
 
 fn is_same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
-}
-
-/// What is checked before files count: a companion in the place of what is written about it.
-pub(super) fn instead(id: &CompanionId, place: String, text: String, persona: Option<String>) -> (CompanionId, Option<InPlace>) {
-    (id.clone(), Some(InPlace { place, text: Ok(text), persona }))
 }
 
 /// A picture that a companion can have.

@@ -5,28 +5,15 @@ use std::sync::Arc;
 use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
 use crate::ports::backend::Refused;
-use crate::ports::companion_setup::{CompanionFields, VoiceFields};
+use crate::ports::companion_setup::CompanionFields;
 use crate::settings::Problem;
 use crate::settings::companion::written::{KeyChange, NewValue};
 use crate::settings::companion::{CompanionFile, capitalised, with_plain_lines};
 
 /// What a file says about a companion.
 pub(super) fn fields_of(file: CompanionFile, id: &CompanionId) -> CompanionFields {
-    let voice = file.voice.unwrap_or_default();
-    let model = file.model.map(|model| model.main).filter(|model| *model != ModelRole::Main.into());
-    CompanionFields {
-        name: file.name.unwrap_or_else(|| capitalised(id.as_str()).into()),
-        aliases: file.aliases.unwrap_or_default(),
-        persona: file.persona.map(with_plain_lines),
-        chattiness: file.chattiness,
-        interjection: file.interjection,
-        tone: file.tone,
-        starts_after: file.starts_after.filter(|silence| *silence != 0.0),
-        model,
-        voice: VoiceFields { provider: voice.provider, voice: voice.voice, speed: voice.speed },
-        picture_url: file.picture,
-        greetings: file.greetings.unwrap_or_default().into_iter().map(with_plain_lines).collect(),
-    }
+    let name = file.name.clone().unwrap_or_else(|| capitalised(id.as_str()).into());
+    CompanionFields { name, ..file.into() }
 }
 
 /// Fields as they can be written: names without space around them, lines that end as they do here.
@@ -84,6 +71,7 @@ pub(super) fn refused(problem: Problem) -> Refused {
 mod tests {
     use super::*;
     use crate::domain::policy::interjection::Interjection;
+    use crate::ports::companion_setup::VoiceFields;
     use crate::settings::companion::written::edited;
 
     #[test]

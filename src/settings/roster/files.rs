@@ -140,7 +140,7 @@ impl CompanionFiles {
     /// It cannot be written. Nothing has changed then.
     pub fn write(&self, id: &CompanionId, found: Option<&Found>, text: &str) -> io::Result<()> {
         if self.are_built_in() {
-            return self.make_folder(|stem| (stem == id.as_str()).then_some(text), Some((id, text)));
+            return self.make_folder(self.built_in_but(id).chain([(id.as_str(), text)]));
         }
         match found {
             Some(found) => (self.replace)(&found.path, text),
@@ -162,7 +162,7 @@ impl CompanionFiles {
     /// They cannot be moved. Nothing has changed then.
     pub fn move_away(&self, id: &CompanionId, found: &Found) -> io::Result<Option<MovedAway>> {
         let from = match found.form {
-            Form::BuiltIn => return self.make_folder(|stem| (stem == id.as_str()).then_some(""), None).map(|()| None),
+            Form::BuiltIn => return self.make_folder(self.built_in_but(id)).map(|()| None),
             Form::File => found.path.clone(),
             Form::Folder => self.folder.join(id.as_str()),
         };
@@ -173,8 +173,13 @@ impl CompanionFiles {
         Ok(Some(MovedAway { from, to }))
     }
 
-    /// Makes the folder with the built-in companions, and one more file. `instead` gives other texts for built-in ones; an empty one leaves it out.
-    fn make_folder<'a>(&self, instead: impl Fn(&str) -> Option<&'a str>, more: Option<(&CompanionId, &str)>) -> io::Result<()> {
+    /// The built-in companions but this one, by the stems of their files.
+    fn built_in_but<'a>(&self, id: &'a CompanionId) -> impl Iterator<Item = (&'a str, &'a str)> {
+        BUILT_IN.into_iter().filter(|(stem, _)| *stem != id.as_str())
+    }
+
+    /// Makes the folder with these companions.
+    fn make_folder<'a>(&self, companions: impl Iterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
         let parent = self.folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let made: Vec<_> = parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !is_there(folder)).collect();
         let new = hidden(&self.folder, ".new");
@@ -182,9 +187,7 @@ impl CompanionFiles {
             fs::create_dir_all(parent)?;
             remove_all(&new)?;
             fs::create_dir(&new)?;
-            let texts = BUILT_IN.into_iter().map(|(stem, text)| (stem.to_owned(), instead(stem).unwrap_or(text)));
-            let more = more.into_iter().map(|(id, text)| (id.to_string(), text));
-            for (stem, text) in texts.chain(more).filter(|(_, text)| !text.is_empty()) {
+            for (stem, text) in companions {
                 (self.replace)(&new.join(format!("{stem}.toml")), text)?;
             }
             sync(&new);

@@ -141,7 +141,13 @@ fn default_rooms_get_the_first_three_companions_that_share_no_name() {
 
     let lobby: Vec<_> = loaded.settings.console.rooms[0].companions.iter().map(|id| id.as_str()).collect();
     assert_eq!(lobby, ["ana", "cora", "dan"]);
-    assert_eq!(loaded.notes, ["room lobby: ana, cora and dan are in it; set console.rooms to choose"]);
+    assert_eq!(
+        loaded.notes,
+        [
+            "room lobby: ana, cora and dan are in it; set console.rooms to choose",
+            "the companions ana and ben share the name \"Sunny\", so they cannot be in one guild; rename one of them"
+        ]
+    );
 }
 
 #[test]
