@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Problem;
 use super::{Shared, validation};
-use crate::cards::MAX_CARD_BYTES;
+use crate::cards::{MAX_CARD_BYTES, NotACard};
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
@@ -69,7 +69,8 @@ impl FromRequest<Shared> for FileBody {
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
         check_type(request.headers(), &Self::TYPES)?;
         let place = place(console).await?;
-        read(request.into_body(), console, MAX_CARD_BYTES).await.map(|bytes| Self(bytes, place))
+        let too_large = |bytes| NotACard::TooLarge { bytes, most: MAX_CARD_BYTES }.into();
+        read_or(request.into_body(), console, MAX_CARD_BYTES, too_large).await.map(|bytes| Self(bytes, place))
     }
 }
 
@@ -100,10 +101,20 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 
 /// Reads a whole body, within a number of bytes and `server.body_timeout_secs`.
 pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<Vec<u8>, Problem> {
-    let too_large =
-        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
-    if body.size_hint().lower() > (limit + DRAIN_BYTES) as u64 {
-        return Err(too_large());
+    let detail = |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
+    read_or(body, console, limit, detail).await
+}
+
+/// Reads a whole body like [`read`], with a problem of one that has too many bytes: so many at least.
+async fn read_or(
+    body: Body,
+    console: &Shared,
+    limit: usize,
+    too_large: impl Fn(usize) -> Problem,
+) -> Result<Vec<u8>, Problem> {
+    let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if told > limit + DRAIN_BYTES {
+        return Err(too_large(told));
     }
     let whole = async {
         let mut pieces = body.into_data_stream();
@@ -117,7 +128,7 @@ pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<V
                 break;
             }
         }
-        if seen > limit { Err(too_large()) } else { Ok(read) }
+        if seen > limit { Err(too_large(seen)) } else { Ok(read) }
     };
     let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time; send it again");
     tokio::time::timeout(console.settings.body_timeout(), whole).await.map_err(late)?

@@ -84,7 +84,8 @@ async fn a_file_that_is_no_card_is_refused_with_the_reason() {
         let (refused, problem) = world.post_raw("/api/cards", file).await;
         assert_eq!((refused, problem["why"]["code"].as_str()), (status, Some(code)), "{problem}");
     }
-    assert_eq!(world.post_raw("/api/cards", vec![0; (8 << 20) + 1]).await.0, 413);
+    let (status, problem) = world.post_raw("/api/cards", vec![0; (8 << 20) + 1]).await;
+    assert_eq!((status, &problem["why"]), (413, &json!({ "code": "too_large", "bytes": (8 << 20) + 1, "most": 8 << 20 })));
     let form = world.request(Method::POST, "/api/cards").header("content-type", "multipart/form-data; boundary=x").body("--x");
     assert_eq!(answer(form.send().await.unwrap()).await.0, 415);
 }
