@@ -70,6 +70,7 @@ export function cardPreview(file, use) {
     }
     name.value = answer.preview.name;
     draw();
+    persona.setSelectionRange(0, 0);
     (answer.preview.name ? persona : name).focus();
     return undefined;
   }

@@ -104,6 +104,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
       result.replaceChildren(form.refuse(refusal) ? '' : el('p', { class: 'danger', dir: 'auto' }, plain(words.upper(refusal.message))));
     }
     tryButton.disabled = false;
+    result.scrollIntoView({ block: 'nearest' });
   }
 
   // Saving.

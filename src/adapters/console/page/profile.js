@@ -18,7 +18,7 @@ const fact = (term, ...detail) => (detail.some(Boolean) ? [el('dt', null, term),
 function personaNode(text) {
   const shown = plain(text ?? '');
   if (shown.length <= BEGINNING) return el('p', { class: 'words', dir: 'auto' }, shown);
-  const begin = el('p', { class: 'words', dir: 'auto' }, `${shown.slice(0, BEGINNING).trimEnd()}…`);
+  const begin = el('p', { class: 'words', dir: 'auto' }, `${shown.slice(0, BEGINNING).replace(/\s+\S*$/u, '')}…`);
   const all = el('button', { type: 'button', class: 'quiet-button', onclick: () => (begin.replaceChildren(shown), all.remove()) }, t('profile.all'));
   return [begin, all];
 }
