@@ -36,7 +36,7 @@ function decisionNode(decision, roomName) {
     const answer = await api.why(decision.room, decision.companion, decision.seq).catch(problem => ({ problem: problem.message }));
     story.replaceChildren(answer.problem ? el('p', { class: 'muted', dir: 'auto' }, t('base.not_loaded', { problem: answer.problem })) : (sentences(answer.story) ?? el('p', { class: 'muted' }, t('cards.nothing_yet'))));
   }
-  return el('li', null, el('div', { class: 'decided' }, glyph(yes ? 'yes' : 'no'), el('span', { dir: 'auto' }, el('strong', null, t(yes ? 'base.yes' : 'base.no')), ` · ${decision.why ? plain(decision.why) : words.reason(decision.reason)} `, el('span', { class: 'muted' }, name(roomName), ` · ${words.moment(decision.at)}`)), why), story);
+  return el('li', null, el('div', { class: 'decided-row' }, glyph(yes ? 'yes' : 'no'), el('span', { dir: 'auto' }, el('strong', null, t(yes ? 'base.yes' : 'base.no')), ` · ${decision.why ? plain(decision.why) : words.reason(decision.reason)} `, el('span', { class: 'muted' }, name(roomName), ` · ${words.moment(decision.at)}`)), why), story);
 }
 
 function discordWords({ code, url }) {
