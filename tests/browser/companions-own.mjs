@@ -35,7 +35,7 @@ const isShown = image => image.evaluate(node => node.complete && node.naturalWid
 
 test('a companion is made with the keyboard alone, joins the room, and answers', async t => {
   const page = await lobby(t);
-  await page.getByRole('button', { name: '+ New companion' }).focus();
+  await page.locator('.make').getByRole('button', { name: '+ New companion' }).focus();
   await page.keyboard.press('Enter');
   await page.locator('#companion-name:focus').waitFor();
   await page.keyboard.type('Großmutter Hilde');
@@ -206,6 +206,22 @@ test('a card in JSON without a name asks for one, and can be dropped on the edit
   await page.locator('.card', { hasText: 'Gull' }).waitFor();
 
   assert.match((await profileOf('gull')).companion.persona, /knows the tides/u);
+});
+
+test('a companion that is made for a new room is chosen there', async t => {
+  const page = await lobby(t);
+  await page.getByRole('button', { name: '+ New room' }).click();
+  await page.getByLabel('Room name').fill('harbour');
+  await page.locator('.companion-picker').getByRole('button', { name: '+ New companion' }).click();
+  await page.locator('#companion-name').fill('Udo');
+  await button(page, 'Save').click();
+  await page.locator('.companion-picker').getByLabel('Udo').waitFor();
+  assert.equal(await page.locator('.companion-picker').getByLabel('Udo').isChecked(), true);
+  assert.equal(await page.getByLabel('Room name').inputValue(), 'harbour');
+  await page.getByRole('button', { name: 'Create' }).click();
+
+  await page.locator('.card', { hasText: 'Udo' }).waitFor();
+  assert.deepEqual((await profileOf('udo')).rooms.map(({ id }) => id), ['harbour']);
 });
 
 test('a file that is no card is refused with what to do, and another one can be chosen', async t => {

@@ -34,7 +34,7 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     join: (target, id) => put(target, [...membersOf(target).filter(one => one !== id), id]),
     part: (target, id) => put(target, membersOf(target).filter(one => one !== id)),
     async saved(profile, isNew) {
-      const text = t('maker.saved', { who: profile.companion.name, place: placeOf(profile.kept) });
+      const text = t('maker.saved', { who: profile.companion.name, place: placeOf(profile.kept) }) + (profile.kept.why ? ` (${profile.kept.why})` : '');
       await changed();
       if (isNew) tell(text);
       else profileDialog(desk, profile.id, profile.companion.name, text);

@@ -170,9 +170,9 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     event.preventDefault();
     saveIt();
   });
-  takesFiles(node, dropped);
   const box = dialog(t(changed ? 'maker.title_edit' : isCopy ? 'maker.title_copy' : 'maker.title', { who: base.name }), node);
   box.classList.add('wide');
+  takesFiles(box, dropped);
   drawPicture();
   // What a card became is not saved yet.
   const saved = made ? null : now();

@@ -154,22 +154,17 @@ function clockTime(at, link) {
   return link ? el('a', { class: 'permalink', href: link, tabindex: '-1', 'aria-label': t('messages.link', { time: words.time(at) }) }, time) : time;
 }
 
-// The name of a companion of this server opens its profile.
-function author(view, from, companion) {
-  const hasProfile = companion && !view.room.companions.get(companion)?.isExternal;
-  if (!hasProfile) return name(from, { class: 'who' });
-  return el('button', { class: 'who', tabindex: '-1', 'data-focus': 'profile', title: t('profile.open_who', { who: from }), onclick: () => view.act.profile(companion) }, name(from));
-}
-
 function speech(view, { from, role, companion, eventKind, at, text, follows, tone, extra, className, link }) {
   const isCompanion = role === 'companion';
-  const open = isCompanion && !view.room.companions.get(companion)?.isExternal && (() => view.act.profile(companion));
+  // The name and the picture of a companion of this server open its profile.
+  const open = isCompanion && !view.room.companions.get(companion)?.isExternal ? () => view.act.profile(companion) : null;
+  const who = open ? el('button', { class: 'who', tabindex: '-1', 'data-focus': 'profile', title: t('profile.open_who', { who: from }), onclick: open }, name(from)) : name(from, { class: 'who' });
   const marks = part => withMarks(part, view.search);
   return el(
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
-    follows ? null : face(from, { path: isCompanion ? pictureOf(companion) : null, onclick: open || null }),
-    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, author(view, from, isCompanion ? companion : null), role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
+    follows ? null : face(from, { path: isCompanion ? pictureOf(companion) : null, onclick: open }),
+    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, who, role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
     drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), text, marks),
     extra,
   );

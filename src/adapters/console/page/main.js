@@ -202,7 +202,7 @@ function offerUndo(room, deletion) {
   notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
 }
 const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, desk });
-const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), showProblem });
+const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), create: () => desk.create(), showProblem });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), sayConnection()) });
 // A room that is not processed sends no events, so its state is requested.

@@ -10,21 +10,21 @@ const paths = new Map(); // by companion
 
 // Takes the pictures that companions have now. Returns whether one of them is another.
 export function learnPictures(companions) {
-  const before = paths.size + [...paths].join();
+  const before = [...paths].join();
   for (const { id, external, picture } of companions) {
     if (external || !picture) paths.delete(id);
     else paths.set(id, picture);
   }
-  return before !== paths.size + [...paths].join();
+  return before !== [...paths].join();
 }
 
 export const pictureOf = id => paths.get(id) ?? null;
 
-// A circle with a picture, or with the first letter of the name. The name stands beside it. `part` may be a button instead.
-export function face(who, { path = null, tone = null, part = 'span', ...attributes } = {}) {
+// A circle with a picture, or with the first letter of the name. The name stands beside it.
+export function face(who, { path = null, tone = null, onclick = null } = {}) {
   const letter = () => initial(who);
   const image = path && el('img', { src: path, alt: '', loading: 'lazy', decoding: 'async', onerror: () => image.replaceWith(letter()) });
-  return el(part, { class: 'face', 'data-tone': tone, 'aria-hidden': 'true', ...attributes }, image || letter());
+  return el('span', { class: 'face', 'data-tone': tone, 'aria-hidden': 'true', onclick }, image || letter());
 }
 
 const asDataUrl = blob =>
