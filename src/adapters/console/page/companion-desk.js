@@ -33,11 +33,11 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     importButton: (kind, picked) => fileButton(t('maker.import'), CARDS, file => desk.importCard(file, { picked }), kind),
     join: (target, id) => put(target, [...membersOf(target).filter(one => one !== id), id]),
     part: (target, id) => put(target, membersOf(target).filter(one => one !== id)),
-    async saved(profile, isNew) {
-      const text = t('maker.saved', { who: profile.companion.name, place: placeOf(profile.kept) }) + (profile.kept.why ? ` (${profile.kept.why})` : '');
+    async saved({ id, companion, kept }, isNew) {
+      const text = t('maker.saved', { who: companion.name, place: placeOf(kept) }) + (kept.why ? ` (${kept.why})` : '');
       await changed();
       if (isNew) tell(text);
-      else profileDialog(desk, profile.id, profile.companion.name, text);
+      else profileDialog(desk, id, companion.name, text);
     },
     deleted(who) {
       tell(t('profile.deleted', { who }));
