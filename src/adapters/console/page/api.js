@@ -75,6 +75,7 @@ function first(path) {
 }
 
 export const listRooms = () => first('/api/rooms');
+export const room = id => call('GET', roomPath(id));
 export const putRoom = (room, setup) => call('PUT', roomPath(room), setup);
 export const createRoom = setup => call('POST', '/api/rooms', setup);
 export const patchRoom = (room, change) => call('PATCH', roomPath(room), change);

@@ -12,8 +12,10 @@ import { t } from './texts.js';
 
 // `room()` is the room shown as the server lists it, `rooms()` are all; `changed()` loads rooms and companions again; `tell(text, kind)` shows a notice.
 export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell }) {
-  const put = async (target, members) => {
-    await api.putRoom(target.id, { guild: target.guild, companions: members });
+  // Changes the members that a room has now, which somebody else may have changed.
+  const change = async ({ id }, members) => {
+    const target = await api.room(id);
+    await api.putRoom(id, { guild: target.guild, companions: members(membersOf(target)) });
     await changed();
   };
   const edit = how => once(() => companionEditor(desk, how)).catch(problem => tell(problem.message, 'problem'));
@@ -31,8 +33,8 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     // `chosen()` is called when the card becomes a companion.
     importCard: (file, { chosen = () => {}, picked } = {}) => cardPreview(file, made => (chosen(), edit({ made, picked }))),
     importButton: (kind, picked) => fileButton(t('maker.import'), CARDS, file => desk.importCard(file, { picked }), kind),
-    join: (target, id) => put(target, [...membersOf(target).filter(one => one !== id), id]),
-    part: (target, id) => put(target, membersOf(target).filter(one => one !== id)),
+    join: (target, id) => change(target, members => [...members.filter(one => one !== id), id]),
+    part: (target, id) => change(target, members => members.filter(one => one !== id)),
     async saved({ id, companion, kept }, isNew) {
       const text = t('maker.saved', { who: companion.name, place: placeOf(kept) }) + (kept.why ? ` (${kept.why})` : '');
       await changed();

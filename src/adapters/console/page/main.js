@@ -122,7 +122,7 @@ const desk = companionDesk({
   usualLevel: id => configured.get(id)?.interjection,
   nameOf: id => nameOf(view.room, id),
   tone: id => tone(id),
-  changed: () => Promise.all([readRooms(), readCompanions()]),
+  changed: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem),
   tell: (text, kind) => notice.show(text, kind),
 });
 const speaker = people({ changed: () => (composer.draw(), change(['companions'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
