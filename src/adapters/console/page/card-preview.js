@@ -51,7 +51,7 @@ export function cardPreview(file, use) {
 
   function refused(refusal) {
     const { code, ...values } = refusal.why ?? {};
-    const key = `not_cards.${code === 'other' ? values.what : code}`;
+    const key = `not_cards.${code === 'other' ? `is_${values.what}` : code}`;
     const why = has(key) ? t(key, values) : words.upper(refusal.message);
     body.replaceChildren(el('p', null, el('strong', null, t('imported.refused'))), el('p', { class: 'danger', dir: 'auto' }, plain(why)), el('p', { class: 'actions last' }, other, el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, t('base.cancel'))));
     other.firstChild.focus();
