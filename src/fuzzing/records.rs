@@ -12,9 +12,9 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::record::{
-    BriefRecord, ChannelRecord, ClockRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord, PendingRecord,
-    RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode,
-    encode_bytes, encode_event, encode_number,
+    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord,
+    PendingRecord, RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
+    decode_number, encode, encode_bytes, encode_event, encode_number,
 };
 use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};
@@ -61,6 +61,7 @@ const RECORDS: &[&str] = &[
     r#"{"seen":9,"since":5}"#,
     r#"{"guild":"home","person":"ana","since":5}"#,
     r#"{"text":"You are curious.","at":5}"#,
+    r#"{"text":"name = \"Mira\"\n","why":"config/companions/mira.toml cannot be written: read-only filesystem","at":5}"#,
     r#"{"guild":"home","channel":"console:lobby","seq":3,"at":5,"deaths":3,"error":"it broke","is_closed":true}"#,
     r#"{"guild":"home","companions":["aria","zed"],"externals":{"zed":{"name":"Zed","aliases":["z"]}},"overrides":{"aria":{"paused":true}},"paused":false,"within":"console:hall","created_at":5}"#,
 ];
@@ -121,6 +122,7 @@ pub(super) fn record(bytes: &[u8]) {
     check_record::<ClockRecord>(bytes);
     check_record::<OptOutRecord>(bytes);
     check_record::<BriefRecord>(bytes);
+    check_record::<CompanionRecord>(bytes);
     check_record::<DeadLetterRecord>(bytes);
     check_record::<Membership>(bytes);
     check_record::<SnapshotRecord>(bytes);

@@ -17,6 +17,7 @@ mod hung;
 mod metrics;
 mod models;
 mod overload;
+mod own_companions;
 mod proxies;
 mod refused_starts;
 mod remembering;

@@ -244,7 +244,8 @@ impl Setup {
     async fn leave_rooms(&self, lock: &MembershipLock, id: &CompanionId) {
         for (channel, _) in self.context.memberships.all() {
             let Some(mut membership) = self.context.memberships.recorded(&channel) else { continue };
-            if membership.is_external(id) || !membership.companions.remove(id) {
+            // A thread has what its parent channel has.
+            if membership.inherits_from().is_some() || membership.is_external(id) || !membership.companions.remove(id) {
                 continue;
             }
             membership.overrides.remove(id);
