@@ -102,7 +102,15 @@ pub fn cause(error: &(dyn Error + 'static)) -> String {
         }
         Some(InvalidCertificate(error)) => format!("its certificate is not valid: {}", certificate_error(error)),
         Some(other) => format!("TLS failed: {other}"),
-        None => causes(error).last().map_or_else(String::new, ToString::to_string),
+        None => causes(error).last().map_or_else(String::new, plain),
+    }
+}
+
+/// The words of an error, without the number that the system gives it.
+fn plain(error: &(dyn Error + 'static)) -> String {
+    match error.downcast_ref::<io::Error>() {
+        Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nothing answers at this address".to_owned(),
+        _ => error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
     }
 }
 

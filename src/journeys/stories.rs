@@ -254,7 +254,8 @@ async fn a_statement_in_the_making_over_a_restart_is_shown_as_started_again() {
     assert_eq!(events(&restarted), events(&explanation)[..5], "{}", texts(&restarted));
     assert_eq!(step(&explanation, "restart"), "The server was restarted, and Aria began the answer again.");
     assert_eq!((speaking.outcome, answered.outcome), (Some(Outcome::Speaking), Some(Outcome::Answered)));
-    assert_eq!((speaking.seq, &*answered.text), (answered.seq, "Aria answered: “Hello!”"));
+    assert_eq!(speaking.seq, answered.seq);
+    assert!(answered.text.ends_with(" Aria answered: “Hello!”"), "{}", answered.text);
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,7 +48,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
     assert.deepEqual(await problems(page), []);
 
     await page.getByRole('button', { name: /^Usage/u }).click();
-    await page.locator('table.usage').waitFor();
+    await page.locator('dialog :is(table.usage, p:not(.muted))').first().waitFor();
     assert.deepEqual(await problems(page), []);
 
     await page.keyboard.press('Escape');

@@ -89,7 +89,7 @@ test('the name of a visitor is asked once, before the first message', async t =>
 
   // It does not have to be filled in, and the message comes first.
   await page.locator('#message:focus').waitFor();
-  await page.getByLabel('Your name', { exact: true }).fill('Rosa');
+  await page.getByLabel('Your name, for example:').fill('Rosa');
   await page.locator('#message').fill('Hello.');
   await page.keyboard.press('Enter');
 

@@ -58,7 +58,7 @@ test('an external companion that has ended the conversation is not shown as list
 
   const round = page.locator('.line.round', { hasText: 'yan, zed, are you there?' });
   await round.waitFor();
-  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on “yan, zed, are you there?” by Ben: Yan 5 ★ · Zed ends the conversation · called upon`]);
+  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on “yan, zed, are you there?” by Ben: Yan 5 ★ · Zed ends the conversation · was spoken to`]);
   const card = page.locator('.card', { has: page.locator('.who', { hasText: 'Zed' }) });
   assert.match((await texts(card.locator('.card-now')))[0], /^conversation ended/u);
 });
@@ -93,4 +93,43 @@ test('a card opens with a click on its head, and the profile with one on the nam
   await page.locator('.card .controls select').waitFor({ state: 'hidden' });
   await page.locator('.card-head .who').click();
   await page.locator('dialog').getByRole('heading', { name: 'Aria', exact: true }).waitFor();
+});
+
+test('who names a companion that is not in the room can add it', async t => {
+  const room = await it.server.room({ companions: ['aria'], externals: [{ id: 'zed', name: 'Zed', aliases: ['z'] }] });
+  const page = await it.open(t, room);
+  const hint = page.locator('#not-here');
+  await page.locator('.card').nth(1).waitFor();
+
+  await page.locator('#message').fill('Aria and Brunos friend?');
+  assert.equal(await hint.isVisible(), false);
+  await page.locator('#message').fill('Aria, where is bruno?');
+  await page.getByText('Bruno is not in this room.').waitFor();
+  await page.getByRole('button', { name: 'Add Bruno' }).click();
+
+  await page.locator('.card', { hasText: 'Bruno' }).waitFor();
+  await hint.waitFor({ state: 'hidden' });
+  assert.equal(await page.locator('#message').inputValue(), 'Aria, where is bruno?');
+  const { companions } = (await it.server.call('GET', '/api/rooms')).rooms.find(({ id }) => id === room);
+  assert.deepEqual(companions.map(({ id, name, aliases, external }) => [id, name, aliases, external]).filter(([id]) => id !== 'aria'), [
+    ['bruno', 'Bruno', ['bru', 'signor bruno'], false],
+    ['zed', 'Zed', ['z'], true],
+  ]);
+});
+
+test('Why? on a card says the decision first, and the rest step by step', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await it.server.say(room, 'Aria, are you there?');
+  await page.locator('.chat-message.companion:not(.draft)').waitFor();
+
+  await page.locator('.card-head .ring').click();
+  await page.locator('.card').getByRole('button', { name: 'Why?' }).click();
+  const explanation = page.locator('.explanation');
+  await explanation.locator('.decided', { hasText: /^Aria wanted to speak/u }).waitFor();
+  assert.equal(await explanation.locator('.sentences').isVisible(), false);
+
+  await explanation.getByText('Step by step').click();
+  await explanation.locator('.sentences', { hasText: 'Ben called Aria by name' }).waitFor();
 });

@@ -61,7 +61,7 @@ test('a German browser gets the page in German, and in English once that is chos
   await page.getByRole('button', { name: 'Mehr', exact: true }).click();
   assert.deepEqual(await untranslated(page), []);
   await page.getByRole('button', { name: /^Verbrauch/u }).click();
-  await page.locator('table.usage').waitFor();
+  await page.locator('dialog', { hasText: 'Demomodus' }).waitFor();
   assert.deepEqual(await untranslated(page), []);
   await page.keyboard.press('Escape');
   for (const [button, inside] of [['#help', 'dialog .keys'], ['#model', 'dialog form.connect']]) {

@@ -88,6 +88,18 @@ test('export and usage are behind buttons', async t => {
 
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('button', { name: /^Usage/u }).click();
+  await page.getByText('Demo mode: no AI is connected').waitFor();
+  assert.equal(await page.locator('table.usage').count(), 0);
+  await page.keyboard.press('Escape');
+
+  // As if another model had been asked.
+  await page.route('**/api/usage*', async route => {
+    const answer = await (await route.fetch()).json();
+    answer.guilds[0].by[0].provider = 'openrouter';
+    await route.fulfill({ json: answer });
+  });
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('button', { name: /^Usage/u }).click();
   await page.locator('table.usage').waitFor();
   const rows = await texts(page.locator('table.usage tbody th'));
   assert.deepEqual(rows, ['Answers', 'Requests to the AI', 'failed requests', 'Tokens read', 'Tokens written', 'Cost']);

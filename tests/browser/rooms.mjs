@@ -129,14 +129,14 @@ test('what a person said is counted, and forgotten after a question', async t =>
   await page.locator('#me').fill('Zoe');
   await page.locator('#me').press('Enter');
 
-  await page.getByRole('button', { name: 'Forget me' }).click();
+  await page.getByRole('button', { name: 'Delete my messages' }).click();
   const asked = await page.locator('dialog p').first().textContent();
   await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText('2 messages were deleted.').first().waitFor();
   const left = (await it.server.call('GET', `/api/rooms/${room}/history`)).messages;
-  await page.getByRole('button', { name: 'Forget me' }).click();
+  await page.getByRole('button', { name: 'Delete my messages' }).click();
 
-  assert.equal(asked, 'What Zoe said will be deleted in all rooms: 2 messages.');
+  assert.equal(asked, '2 messages will be deleted: all that Zoe said, in all rooms.');
   assert.deepEqual(left, []);
   await page.getByText('Nothing that Zoe said is stored.').first().waitFor();
 });

@@ -7,9 +7,9 @@ import { until, world } from './support/world.mjs';
 
 const it = world();
 const statements = page => page.locator('.chat-message.companion:not(.draft)');
-const tryAgain = page => page.getByRole('button', { name: 'Try again' });
+const answerAgain = page => page.getByRole('button', { name: 'Answer again' });
 
-test('Try again writes another statement in the place of the newest one', async t => {
+test('Answer again writes another statement in the place of the newest one', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
   await page.locator('#connection[data-state=live]').waitFor();
@@ -20,13 +20,13 @@ test('Try again writes another statement in the place of the newest one', async 
   const key = await statements(page).nth(1).getAttribute('data-key');
 
   // Only the newest one can be replaced.
-  assert.equal(await tryAgain(page).count(), 1);
+  assert.equal(await answerAgain(page).count(), 1);
   await statements(page).nth(1).hover();
-  await tryAgain(page).click();
+  await answerAgain(page).click();
 
   await page.getByText('A message was deleted').waitFor();
   await until(page, gone => [...document.querySelectorAll('.chat-message.companion:not(.draft)')].filter(node => node.dataset.key !== gone).length === 2, key);
-  assert.match(await statements(page).last().textContent(), /Try again/u);
+  assert.match(await statements(page).last().textContent(), /Answer again/u);
   // The replaced one does not count.
   assert.match(await page.locator('#meters').textContent(), /In a row 1\/4/u);
 });
@@ -41,11 +41,11 @@ test('what may not be tried again says so, and stays', async t => {
   await page.locator('.card[data-doing=paused]').waitFor();
 
   await statements(page).hover();
-  await tryAgain(page).click();
+  await answerAgain(page).click();
 
-  await page.locator('.notice.problem', { hasText: /^Not tried again: its companion .*paused.*\./u }).waitFor();
+  await page.locator('.notice.problem', { hasText: /^No other answer: its companion .*paused.*\./u }).waitFor();
   assert.equal(await statements(page).count(), 1);
-  assert.equal(await tryAgain(page).isEnabled(), true);
+  assert.equal(await answerAgain(page).isEnabled(), true);
 });
 
 test('messages of people, of external companions and before the newest one are not tried again', async t => {
@@ -57,11 +57,11 @@ test('messages of people, of external companions and before the newest one are n
   await live.vote('zed', message, { state: 'speak', importance: 4 });
   await live.speak('zed', message, 'I am.');
   await statements(page).first().waitFor();
-  assert.equal(await tryAgain(page).count(), 0);
+  assert.equal(await answerAgain(page).count(), 0);
 
   await it.server.say(room, 'Aria, and you?');
   await statements(page).nth(1).waitFor();
-  assert.equal(await tryAgain(page).count(), 1);
+  assert.equal(await answerAgain(page).count(), 1);
   const key = await statements(page).nth(1).getAttribute('data-key');
   await it.server.say(room, 'Thank you, Aria and Zed.', 'Ben');
   await page.locator('.chat-message', { hasText: 'Thank you' }).waitFor();

@@ -71,6 +71,7 @@ const FILES: &[(&str, &[u8])] = files![
     "models.css",
     "models.js",
     "no-companions.js",
+    "not-here.js",
     "notices.js",
     "outbox.js",
     "people.js",

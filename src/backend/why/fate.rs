@@ -7,7 +7,7 @@ use super::super::quarantine::retry_id;
 use super::super::state::CurrentState;
 use super::Scene;
 use super::finding::{MAX_SEARCHED, Search};
-use super::story::in_order;
+use super::story::{in_order, question};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -17,7 +17,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use crate::story::Subject;
 use crate::story::fates::{Fate, Fates};
-use crate::story::words::{Told, fate as words};
+use crate::story::words::{Told, fate as words, question_line};
 
 /// A message, and what the record says about it.
 struct Found {
@@ -161,6 +161,11 @@ impl Scene<'_> {
                     Some(yes) => Some(*yes),
                     None => self.yes_before(who, owed).await?,
                 };
+                let because = match seq {
+                    Some(yes) if outcome == Outcome::Answered => self.because(who, yes).await?,
+                    _ => None,
+                };
+                let text = because.into_iter().chain([text]).collect::<Vec<_>>().join(" ");
                 Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
             Fate::Lost(recorded) => {
@@ -216,6 +221,18 @@ impl Scene<'_> {
             return brief(Outcome::Deleted, who.say("why.fate.deleted", &[]));
         }
         brief(Outcome::Absent, who.say("why.fate.absent", &[]))
+    }
+
+    /// Why it wanted to answer.
+    async fn because(&self, who: &Subject, yes: Seq) -> Result<Option<String>, ReadError> {
+        let Some(recorded) = self.reader().event(&self.channel_key, yes).await? else { return Ok(None) };
+        let Event::Decided(decided) = &recorded.event else { return Ok(None) };
+        let before = self.before(yes).await?;
+        let asked = question(&before, decided).map(|(asked, evaluated)| question_line(who, asked, evaluated, &before).text);
+        // The model's own reason says more than that it wanted to speak.
+        let has_reason = decided.why.is_some() || asked.is_none();
+        let decided = if has_reason { Some(self.decided(who, &recorded, decided).await?.text) } else { None };
+        Ok(Some(asked.into_iter().chain(decided).collect::<Vec<_>>().join(" ")))
     }
 
     async fn yes_before(&self, who: &Subject, owed: &Recorded) -> Result<Option<Seq>, ReadError> {

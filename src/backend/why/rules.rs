@@ -17,7 +17,7 @@ impl Scene<'_> {
         let told = match decided.reason {
             Reason::Budget => self.used_up(who, recorded, decided.used_up.as_ref()?)?,
             Reason::Closed => who.tell("why.rules.closed", &[("count", &self.backend.context.settings.closing.reopen_after)]),
-            Reason::Paused => return Some(self.pause(who, recorded)),
+            Reason::Paused => return self.pause(who, recorded),
             reason @ (Reason::Unpostable | Reason::LoopGuard | Reason::Unreadable) => {
                 who.tell(&format!("why.rules.{reason}"), &[])
             }
@@ -26,18 +26,18 @@ impl Scene<'_> {
         Some(told.line(recorded, "rule"))
     }
 
-    /// Whether the pause continues, and the request that ends it.
-    fn pause(&self, who: &Subject, recorded: &Recorded) -> StoryLine {
+    /// That the pause continues, and the request that ends it.
+    fn pause(&self, who: &Subject, recorded: &Recorded) -> Option<StoryLine> {
         let own = self.membership.overrides.get(&who.id).is_some_and(|overrides| overrides.paused == Some(true));
         let of_companion = json!({ &*who.id.to_string(): { "paused": null } });
         let (key, change) = match (self.membership.paused, own) {
-            (false, false) => ("why.rules.pause_over", None),
-            (true, false) => ("why.rules.room_paused", Some(json!({ "paused": false }))),
-            (false, true) => ("why.rules.own_paused", Some(json!({ "companions": of_companion }))),
-            (true, true) => ("why.rules.both_paused", Some(json!({ "paused": false, "companions": of_companion }))),
+            (false, false) => return None,
+            (true, false) => ("why.rules.room_paused", json!({ "paused": false })),
+            (false, true) => ("why.rules.own_paused", json!({ "companions": of_companion })),
+            (true, true) => ("why.rules.both_paused", json!({ "paused": false, "companions": of_companion })),
         };
-        let setting = change.map(|change| format!("PATCH /api/rooms/{} {change}", self.room).into());
-        StoryLine { setting, ..who.tell(key, &[]).line(recorded, "rule") }
+        let setting = Some(format!("PATCH /api/rooms/{} {change}", self.room).into());
+        Some(StoryLine { setting, ..who.tell(key, &[]).line(recorded, "rule") })
     }
 
     /// The budget that was used up, as it was recorded. None if there is no such limit any more.

@@ -251,7 +251,7 @@ pub(super) fn in_order(story: &mut Vec<StoryLine>) {
     *story = ordered;
 }
 
-fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {
+pub(super) fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {
     before.iter().rev().find_map(|recorded| {
         let Event::Evaluated(evaluated) = &recorded.event else { return None };
         (Some(evaluated.ticket) == decided.ticket).then_some((recorded, evaluated))

@@ -101,7 +101,7 @@ async fn health_explains_why_an_address_is_no_tertulia_server() {
     let with_tls = premises.run(&["health", "--server", &url.replace("http://", "https://ana:secret@")]).await;
 
     assert_unhealthy(&other_server, "but not like a tertulia server");
-    assert_unhealthy(&unreachable, "Connection refused");
+    assert_unhealthy(&unreachable, "nothing answers at this address");
     assert!(!unreachable.stderr.contains("secret"), "{unreachable:?}");
     let plain = format!("does not speak TLS: a tertulia server itself speaks plain HTTP, so use {url},");
     assert_unhealthy(&with_tls, &plain);

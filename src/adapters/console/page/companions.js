@@ -14,6 +14,8 @@ const RELOAD_AFTER_MS = 700;
 const RING = 2 * Math.PI * 20;
 const MOST_SEGMENTS = 24;
 
+const narrow = matchMedia('(max-width: 48em)');
+
 // The dashes of the ring: one segment for each message, unless they would be too many to tell apart.
 function dashes(filled, total) {
   if (total <= 0 || filled <= 0) return `0 ${RING}`;
@@ -63,12 +65,13 @@ function card(id, act) {
   const whoNode = el('span', { class: 'card-who' }, title);
   const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: toggle }, circle.node, whoNode, about);
   // On phones the whole card is needed for a finger.
-  const wide = matchMedia('(min-width: 48.01em)');
   function toggle(event) {
-    if (wide.matches && profile.isConnected && !profile.hidden && event.target.closest('.card-who > *')) return act.profile(id);
+    if (!narrow.matches && profile.isConnected && !profile.hidden && event.target.closest('.card-who > *')) return act.profile(id);
     const open = head.getAttribute('aria-expanded') === 'false';
     node.toggleAttribute('data-open', open);
     head.setAttribute('aria-expanded', String(open));
+    // On a phone the cards scroll in a small part of the screen.
+    if (open) node.scrollIntoView({ block: narrow.matches ? 'start' : 'nearest' });
     return undefined;
   }
   const external = el('span', { class: 'external', hidden: true, title: t('cards.external_about') }, t('cards.external'));
@@ -80,6 +83,7 @@ function card(id, act) {
   const settings = el('p', { class: 'muted', hidden: true });
   const decisions = el('ul', { class: 'last-decisions' });
   const explanation = el('div', { class: 'explanation', hidden: true });
+  const steps = el('details', { class: 'steps-more' });
   const level = el(
     'select',
     { onchange: event => act.setLevel(id, event.target.value) },
@@ -91,14 +95,16 @@ function card(id, act) {
   const why = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, t('cards.why_silent'));
   async function loadExplanation() {
     const answer = await act.why(id).catch(problem => ({ problem: problem.message }));
-    const waiting = answer.waiting_for;
+    const { waiting_for: waiting, story = [] } = answer;
+    const decided = story.findLast(({ event }) => event === 'decision') ?? story.at(-1);
+    steps.replaceChildren(el('summary', null, t('cards.steps')), sentences(story) ?? '');
     explanation.replaceChildren(
       ...[
         answer.problem ? el('p', { class: 'muted', dir: 'auto' }, t('base.not_loaded', { problem: answer.problem })) : null,
-        waiting ? el('p', { dir: 'auto' }, waiting.text) : null,
-        answer.story?.length ? el('h3', null, t(answer.decision ? 'cards.last_decision' : 'cards.last_attempt')) : null,
-        sentences(answer.story),
-        answer.problem || waiting || answer.story?.length ? null : el('p', { class: 'muted' }, t('cards.nothing_yet')),
+        decided ? el('p', { class: 'decided', dir: 'auto' }, decided.text) : null,
+        waiting ? el('p', { class: 'muted', dir: 'auto' }, waiting.text) : null,
+        story.length > 1 ? steps : null,
+        answer.problem || waiting || decided ? null : el('p', { class: 'muted' }, t('cards.nothing_yet')),
       ].filter(Boolean),
     );
   }
@@ -108,7 +114,7 @@ function card(id, act) {
     why.setAttribute('aria-expanded', String(opens));
     if (opens) {
       explanation.replaceChildren(el('p', { class: 'muted' }, t('base.loading')));
-      loadExplanation();
+      loadExplanation().then(() => explanation.scrollIntoView({ block: 'nearest' }));
     }
   });
   // An open explanation is loaded again when the companion's state changed, but not ten times a second.

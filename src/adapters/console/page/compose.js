@@ -81,6 +81,7 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
     const shown = context();
     about.hidden = !shown;
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t('base.cancel_esc'))] : []));
+    say(nameRow.querySelector('label'), t(isNew() ? 'compose.your_name_example' : 'compose.your_name'));
     speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
     if (nameRow.hidden === asks) steady(() => (nameRow.hidden = !asks));

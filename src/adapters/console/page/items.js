@@ -62,11 +62,12 @@ export function itemsOf(room, now, showsDecisions = true) {
   };
   let behind = [];
   const addSentence = (next = null) => {
-    const [first] = behind;
+    const isAnswered = !showsDecisions && heard !== null && items.at(-1)?.entry === heard && next?.role === 'companion';
+    const first = behind[0] ?? (isAnswered ? heard : null);
     if (!first) return;
     // Cached, too. A version only grows.
     const mark = `${behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length)} ${next?.key}`;
-    if (first.sentence?.mark !== mark) first.sentence = { mark, about: addressed(room, behind, heard), item: happened(behind, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, before, mark } : null };
+    if (first.sentence?.mark !== mark) first.sentence = { mark, about: addressed(room, behind, heard), item: happened(behind, heard, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, before, mark } : null };
     if (first.sentence.about.companions.length) before = first.sentence.about;
     if (first.sentence.item) {
       items.push(first.sentence.item);
@@ -193,7 +194,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         { class: 'tools' },
         el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
-        canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('base.try_again')) : null,
+        canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
         entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
         entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),

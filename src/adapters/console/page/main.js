@@ -14,6 +14,7 @@ import { find } from './find.js';
 import { meters } from './meters.js';
 import { models as modelsInForce } from './models.js';
 import { noCompanions } from './no-companions.js';
+import { notHere } from './not-here.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { nameProblem, people } from './people.js';
@@ -42,6 +43,7 @@ const CALM_TICK_MS = 1000;
 const ROOMS_POLL_MS = 20_000;
 const LOOKS_FOR_UNDO = 8;
 const LOOKS_EVERY_MS = 1500;
+const LOST_AFTER_MS = 1000;
 
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
@@ -218,6 +220,13 @@ const noCompanionsNotice = noCompanions({
   },
   create: () => desk.create(),
 });
+const notHereNotice = notHere({
+  field: byId('message'),
+  room: () => allRooms.find(room => room.id === current?.room.id),
+  configured: () => configured.values(),
+  changed: id => readRooms().then(() => open(id, true)),
+  showProblem,
+});
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text) });
 
 function draw() {
@@ -254,7 +263,8 @@ function showConnection(state, at) {
   nextAttempt = at;
   document.body.classList.toggle('disconnected', state === 'lost');
   sayConnection();
-  if (state === 'lost' && before === 'live') notice.announce(t('online.lost_said'));
+  // A connection that ends because the room is deleted is not lost.
+  if (state === 'lost' && before === 'live') setTimeout(() => connection === 'lost' && notice.announce(t('online.lost_said')), LOST_AFTER_MS);
   if (state === 'live' && before === 'lost') notice.announce(t('online.restored'));
   if (state === 'live' && before !== 'live') {
     unsent?.flush();
@@ -352,6 +362,7 @@ function open(id, reload = false) {
   showTitle();
   showPlatform(opened.room.platform);
   composer.restore();
+  notHereNotice.hide();
   showSide(false);
   voicePanel.shown();
   change(['talk', 'companions']);

@@ -48,7 +48,9 @@ function adapted(adaptations) {
 function failure(error, detail, role = '') {
   const what = words.upper(words.error(error));
   const fix = has(`fixes.${error}`) ? t(`fixes.${error}`) : '';
-  return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${role ? t('ai.trouble', { what, role }) : `${what}.`} ${fix}`), el('p', { class: 'muted', dir: 'auto' }, plain(words.ofModel(detail))));
+  // The same advice for a terminal.
+  const answer = fix ? detail.replace(/; is the server running, and is base_url right\?$/u, '.') : detail;
+  return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${role ? t('ai.trouble', { what, role }) : `${what}.`} ${fix}`), el('p', { class: 'muted', dir: 'auto' }, plain(words.ofModel(answer))));
 }
 
 function triedLine(key, { model, works, adaptations, detail, secs, input_tokens, output_tokens, cost }, currency) {
@@ -190,7 +192,7 @@ export function modelDialog({ ready, current, changed }) {
       el('summary', null, t('ai.added')),
       field(t('ai.model_decides'), decides, t('ai.model_decides_about')),
       el('p', { class: 'muted' }, t('ai.prices', { currency: current.currency })),
-      el('div', { class: 'prices' }, field(t('ai.price_answers_in'), prices.in), field(t('ai.price_out'), prices.out), field(t('ai.price_decisions_in'), prices.sideIn), field(t('ai.price_out'), prices.sideOut)),
+      el('div', { class: 'prices' }, field(t('ai.price_answers_in'), prices.in), field(t('ai.price_answers_out'), prices.out), field(t('ai.price_decisions_in'), prices.sideIn), field(t('ai.price_decisions_out'), prices.sideOut)),
     ),
     result,
     el('p', { class: 'actions' }, connect, test, back),

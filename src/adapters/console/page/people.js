@@ -47,18 +47,31 @@ export function people({ changed, problemWith, showProblem, guild, forgotten }) 
   }
 
   async function forget() {
+    const where = guild();
+    // A person may have used several names in this browser.
+    const names = [...new Set([me, ...loadForAll('people', [])])];
+    const person = el('select', { id: 'forget-who' }, names.map(one => el('option', { value: one }, one)));
+    const answers = el('input', { type: 'checkbox', id: 'forget-answers' });
+    const counted = el('span');
+    const unknown = problem => (problem.status === 404 ? new Error(t('people.nothing', { name: person.value })) : problem);
+    let asked = 0;
+    async function count() {
+      asked += 1;
+      const mine = asked;
+      say(counted, t('base.loading'));
+      const key = answers.checked ? 'people.forget_question_all' : 'people.forget_question';
+      const text = await api.forgettable(where, person.value, answers.checked).then(({ messages }) => t(key, { name: person.value, count: messages }), problem => unknown(problem).message);
+      if (mine === asked) say(counted, text);
+    }
+    for (const field of [person, answers]) field.addEventListener('change', count);
     try {
-      const [person, where] = [me, guild()];
-      const { messages: count } = await api.forgettable(where, person);
-      const answers = el('input', { type: 'checkbox', id: 'forget-answers' });
-      const says = all => t('people.forget_question', { name: person, count: all });
-      const counted = el('span', null, says(count));
-      answers.addEventListener('change', () => api.forgettable(where, person, answers.checked).then(({ messages }) => say(counted, says(messages)), showProblem));
-      const question = [counted, el('label', { for: 'forget-answers' }, answers, ' ', t('people.forget_answers'))];
-      if (!(await confirmed(t('people.forget'), question, t('base.delete')))) return;
-      forgotten((await api.forget(where, person, answers.checked)).messages);
+      if (names.length === 1) await api.forgettable(where, me);
+      await count();
+      const who = names.length > 1 ? [el('label', { for: 'forget-who' }, t('compose.your_name')), ' ', person] : null;
+      if (!(await confirmed(t('people.forget'), [counted, ...(who ? [who] : []), el('label', { for: 'forget-answers' }, answers, ' ', t('people.forget_answers'))], t('base.delete')))) return;
+      forgotten((await api.forget(where, person.value, answers.checked)).messages);
     } catch (problem) {
-      showProblem(problem.status === 404 ? new Error(t('people.nothing', { name: me })) : problem);
+      showProblem(unknown(problem));
     }
   }
 
@@ -75,6 +88,7 @@ export function people({ changed, problemWith, showProblem, guild, forgotten }) 
     });
     root.replaceChildren(
       el('div', { class: 'me' }, el('label', { for: 'me' }, t('people.you')), input),
+      el('p', { class: 'muted' }, t('people.to_try')),
       el('ul', { class: 'others' }, others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces('people.speak_as', { name: name(other) }))))),
       el('button', { class: 'quiet-button deletes', title: t('people.forget_about'), onclick: () => once(forget) }, t('people.forget')),
     );

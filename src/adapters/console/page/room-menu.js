@@ -28,6 +28,9 @@ async function showUsage(room) {
   const since = from => api.usage(room.guild, from.toISOString());
   try {
     const [today, month] = await Promise.all([since(new Date(now.getFullYear(), now.getMonth(), now.getDate())), since(new Date(now.getFullYear(), now.getMonth()))]);
+    // In demo mode no model was asked, and nothing has a price.
+    const { by = [] } = month.guilds?.[0] ?? {};
+    if (by.length && by.every(({ provider }) => provider === 'rehearsal') && !month.total?.speech?.cost) return body.replaceChildren(el('p', null, t('usage.demo')));
     const rows = [
       [t('usage.answers'), one => whole(one.statements)],
       [t('usage.calls'), one => whole(one.calls)],

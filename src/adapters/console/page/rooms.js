@@ -81,7 +81,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, de
         more ? el('button', { class: 'quiet-button more-rooms', onclick: () => showMore(platform, shown) }, t('rooms.more', { shown: Math.min(more, MORE), count: more })) : null,
       ].filter(Boolean)),
     );
-    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, t('rooms.no_match')));
+    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, t(all.length ? 'rooms.no_match' : 'rooms.none')));
     if (focused !== null) [...listNode.querySelectorAll('.room')].find(button => button.dataset.room === focused)?.focus();
   }
 

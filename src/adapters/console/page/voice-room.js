@@ -103,7 +103,9 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   const personState = person => (person.ignored ? 'ignored' : person.listening ? 'listens' : person.muted ? 'muted' : view.call.noisy.has(person.user) ? 'noise' : person.talking ? 'talks' : '');
 
   function personNode(person) {
-    const about = personState(person);
+    const isMe = person.user === view.call.you;
+    // What is true of oneself stands before the list.
+    const about = isMe ? 'you' : personState(person);
     return el('li', { class: about === 'talks' ? 'talks' : null }, el('span', { class: 'dot', 'aria-hidden': 'true' }), name(person.user), about ? el('span', { class: 'aside' }, ` ${t(`callers.${about}`)}`) : null);
   }
 
@@ -147,7 +149,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   function outText() {
     if (view.phase === 'over' && view.room?.id === room()?.id) return [t(`endings.${view.ending}`), EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
     const there = description?.people ?? [];
-    return there.length ? pieces('call.in_call_who', { who: listed(there.map(person => name(person.user))) }) : t('call.invites');
+    return there.length ? pieces('call.in_call_who', { who: listed(there.map(person => name(person.user))) }) : t(description?.recognises_words ? 'call.invites' : 'call.invites_typed');
   }
 
   const saidWaits = () => saidAt !== null && Date.now() - saidAt > SAID_WAITS_MS && Date.now() - saidAt < SAID_COUNTS_MS && !view.listening && !mine.isMuted() && view.call.heardAt > saidAt;
@@ -201,6 +203,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     if (!isIn) {
       fill(outWords, [outText()].flat());
       outWords.classList.toggle('voice-trouble', view.phase === 'over' && view.room?.id === shown?.id);
+      outWords.classList.toggle('voice-invites', view.phase !== 'over' && !description?.people?.length);
       return;
     }
     const { call } = view;

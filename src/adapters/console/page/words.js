@@ -94,7 +94,7 @@ export function seconds(ms) {
 // A span of time before or after now, in the unit that suits it.
 function span(s) {
   const size = Math.abs(s);
-  const [length, unit] = size < 90 ? [1, 'second'] : size < 5400 ? [60, 'minute'] : size < 129_600 ? [3600, 'hour'] : [86_400, 'day'];
+  const [length, unit] = size < 60 ? [1, 'second'] : size < 5400 ? [60, 'minute'] : size < 129_600 ? [3600, 'hour'] : [86_400, 'day'];
   return relative.format(Math.round(s / length), unit);
 }
 

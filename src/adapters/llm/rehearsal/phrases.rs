@@ -72,19 +72,19 @@ fn phrases(temper: Temper, kind: Kind) -> &'static [&'static str] {
             "About “{word}” I could only guess, {name}.",
             "I would ask somebody who knows about “{word}”, {name}.",
             "I do not know, {name}. Perhaps somebody else does.",
-            "Hard to say, {name}. I only rehearse here until a model is connected.",
+            "Hard to say, {name}. This is a demo, and my sentences are ready-made.",
         ],
         (Kind::Question, Temper::Curious) => &[
             "What do you know about “{word}” so far, {name}?",
             "What matters most to you about “{word}”, {name}?",
             "I have half an answer, {name}. What made you ask?",
-            "I would love to say more, {name}, but I only rehearse until a model is connected.",
+            "I would love to say more, {name}, but this is a demo until an AI is connected.",
         ],
         (Kind::Question, Temper::Lively) => &[
             "“{word}”! I would have to guess, {name}!",
             "I have so many ideas about “{word}”, {name}! What is yours?",
             "I could only guess, {name}! Who guesses first?",
-            "Good question, {name}! I only rehearse, so all I can do is guess.",
+            "Good question, {name}! This is a demo, so all I can do is guess.",
         ],
         (Kind::Remark, Temper::Quiet) => {
             &["“{word}”. I see.", "Mm. I am listening, {name}.", "That is worth a thought, {name}.", "Noted, {name}."]
