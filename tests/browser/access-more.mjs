@@ -59,6 +59,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
     await page.keyboard.press('Escape');
     await it.server.say('lobby', 'unread');
     await page.reload();
+    await page.locator('#connection[data-state=live]').waitFor();
     if (kind === 'phone') await page.locator('#room-title').click();
     await page.locator('.room-unread').first().waitFor();
     assert.deepEqual(await problems(page), []);

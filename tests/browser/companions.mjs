@@ -79,18 +79,20 @@ test('a companion with another name has it in pages that are open', async t => {
   assert.deepEqual(await cards(page), ['Zora']);
 });
 
-test('a card opens with a click anywhere on its head', async t => {
+test('a card opens with a click on its head, and the profile with one on the name', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
   await page.locator('#connection[data-state=live]').waitFor();
 
-  await page.locator('.card-head').click();
+  await page.locator('.card-head .ring').click();
   await page.locator('.card .controls select').waitFor();
   // The words that lie over it take no clicks.
   const words = await page.locator('.card .doing').boundingBox();
   await page.mouse.click(words.x + words.width / 2, words.y + words.height / 2);
 
   await page.locator('.card .controls select').waitFor({ state: 'hidden' });
+  await page.locator('.card-head .who').click();
+  await page.locator('dialog').getByRole('heading', { name: 'Aria', exact: true }).waitFor();
 });
 
 test('who names a companion that is not in the room can add it', async t => {
@@ -122,7 +124,7 @@ test('Why? on a card says the decision first, and the rest step by step', async 
   await it.server.say(room, 'Aria, are you there?');
   await page.locator('.chat-message.companion:not(.draft)').waitFor();
 
-  await page.locator('.card-head').click();
+  await page.locator('.card-head .ring').click();
   await page.locator('.card').getByRole('button', { name: 'Why?' }).click();
   const explanation = page.locator('.explanation');
   await explanation.locator('.decided', { hasText: /^Aria wanted to speak/u }).waitFor();

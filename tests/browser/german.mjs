@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
+import { card, file, png } from './support/cards.mjs';
 import { PHONE, texts, world } from './support/world.mjs';
 
 const it = world();
@@ -86,5 +87,30 @@ test('on a phone the language is in the menu, with its name', async t => {
 
   await page.locator('#room-menu').getByText('Sprache', { exact: true }).waitFor();
   await page.locator('#room-menu #language').waitFor();
+  assert.deepEqual(await untranslated(page), []);
+});
+
+test('profiles, the editor and the preview of a card are in German', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }), { locale: 'de-DE' });
+  await page.locator('.card .who').click();
+  const dialog = page.locator('dialog[open]').last();
+  await dialog.getByRole('button', { name: 'Bearbeiten' }).waitFor();
+  assert.deepEqual(await untranslated(page), []);
+
+  await dialog.getByRole('button', { name: 'Bearbeiten' }).click();
+  await page.locator('details.more summary').click();
+  await dialog.getByRole('button', { name: 'Ausprobieren' }).click();
+  await dialog.locator('.said').waitFor();
+  assert.deepEqual(await untranslated(page), []);
+  await page.keyboard.press('Escape');
+  await page.locator('dialog').waitFor({ state: 'detached' });
+
+  const odd = { ...card('Nell', { mes_example: `<START>\n${'{{char}}: Die Flut kommt. '.repeat(900)}`, alternate_greetings: 'Moin.', character_book: { entries: [{}] }, assets: [{ uri: 'https://example.org/a.png' }] }), tags: ['x'] };
+  await page.locator('.make input[type=file]').setInputFiles(file('nell.png', png([40, 90, 160], odd), 'image/png'));
+  await dialog.getByText('weil alles zusammen zu lang wäre').first().waitFor();
+  for (const summary of await dialog.locator('summary').all()) await summary.click();
+  assert.deepEqual(await untranslated(page), []);
+  await dialog.locator('input[type=file]').setInputFiles(file('x.gif', Buffer.from('GIF89a'), 'image/gif'));
+  await dialog.getByText('Sie ist ein GIF.').waitFor();
   assert.deepEqual(await untranslated(page), []);
 });

@@ -7,9 +7,14 @@ const FIELDS = { text: 'the message', from: 'the name', base_url: 'the address',
 
 // A refusal, in the server's words. Status 0 means that there was no answer.
 export class Problem extends Error {
-  constructor({ title, detail, status }) {
+  constructor({ title, detail, status, field = '', about = detail, why = null }) {
     super(detail || title || t('problems.no_reason'));
     this.status = status ?? 0;
+    // Where it is, and what is wrong there.
+    this.field = field;
+    this.about = about;
+    // Why a file is not what it should be: a code, and values.
+    this.why = why;
   }
 
   // Whether the same request, unchanged, may succeed later.
@@ -19,12 +24,13 @@ export class Problem extends Error {
 }
 
 async function call(method, path, body) {
+  const isFile = body instanceof Blob;
   let response;
   try {
     response = await fetch(path, {
       method,
-      headers: body === undefined ? {} : { 'content-type': 'application/json' },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: body === undefined ? {} : { 'content-type': isFile ? 'application/octet-stream' : 'application/json' },
+      body: body === undefined || isFile ? body : JSON.stringify(body),
       cache: 'no-store',
     });
   } catch {
@@ -44,7 +50,7 @@ async function call(method, path, body) {
   // The readiness check answers 503 with a useful body.
   if (!response.ok && path !== '/readyz') {
     const { field = '', detail } = answer ?? {};
-    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && Object.hasOwn(FIELDS, field) ? `${FIELDS[field]} ${detail}` : detail, status: response.status });
+    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && Object.hasOwn(FIELDS, field) ? `${FIELDS[field]} ${detail}` : detail, status: response.status, field, about: detail, why: answer?.why });
   }
   return answer ?? {};
 }
@@ -69,6 +75,7 @@ function first(path) {
 }
 
 export const listRooms = () => first('/api/rooms');
+export const room = id => call('GET', roomPath(id));
 export const putRoom = (room, setup) => call('PUT', roomPath(room), setup);
 export const createRoom = setup => call('POST', '/api/rooms', setup);
 export const patchRoom = (room, change) => call('PATCH', roomPath(room), change);
@@ -117,6 +124,27 @@ export const exportUrl = (room, form) => `/api/export${query({ room, as: form })
 export const forgettable = (guild, person, answers = false) => call('GET', `/api/forget${query({ guild, person, answers })}`);
 export const forget = (guild, person, answers) => call('POST', '/api/forget', { guild, person, answers });
 export const companions = () => first('/api/companions');
+const companionPath = id => `/api/companions/${encodeURIComponent(id)}`;
+export const companion = id => call('GET', companionPath(id));
+// What somebody who makes a companion can choose from.
+export const companionOptions = () => call('GET', '/api/companions/options');
+export const createCompanion = made => call('POST', '/api/companions', made);
+export const changeCompanion = (id, change) => call('PUT', companionPath(id), change);
+export const deleteCompanion = (id, revision) => call('DELETE', companionPath(id) + query({ revision }));
+export const tryCompanion = trial => call('POST', '/api/companions/try', trial);
+// What importing a character card would write.
+export const previewCard = (file, choices = {}) => call('POST', `/api/cards${query(choices)}`, file);
+export const cardUrl = (id, as) => `${companionPath(id)}/card?as=${as}`;
+// The companion as a file, or why there is none.
+export async function cardFile(id, as) {
+  const response = await fetch(cardUrl(id, as)).catch(() => null);
+  if (response?.ok) return response.blob();
+  const { title, detail } = (await response?.json().catch(() => null)) ?? {};
+  throw new Problem({ title, detail: response ? detail : t('problems.unreachable'), status: response?.status });
+}
+export const decisionsOf = (companion, limit) => call('GET', `/api/decisions${query({ companion, limit })}`);
+// The companion says the first words in a room.
+export const greet = (room, companion, text) => call('POST', roomPath(room, '/greeting'), { companion, text });
 export const readiness = () => first('/readyz');
 export const models = () => first('/api/models');
 export const modelNames = server => call('POST', '/api/models/names', server);

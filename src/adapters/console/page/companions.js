@@ -3,6 +3,7 @@
 import { isClosed, STAGES } from './companion.js';
 import { el, glyph, name, say, svg } from './dom.js';
 import { floorHolder, isHeld, isStopped, lostTo, stopReason } from './floor.js';
+import { face, pictureOf } from './pictures.js';
 import { lastDecisions, nameOf } from './state.js';
 import { sentences } from './story.js';
 import { t } from './texts.js';
@@ -61,13 +62,17 @@ function card(id, act) {
   const circle = ring();
   const title = name('', { class: 'who' });
   const about = el('span', { class: 'visually-hidden' });
-  const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: toggle }, circle.node, title, about);
-  function toggle() {
+  const whoNode = el('span', { class: 'card-who' }, title);
+  const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: toggle }, circle.node, whoNode, about);
+  // On phones the whole card is needed for a finger.
+  function toggle(event) {
+    if (!narrow.matches && profile.isConnected && !profile.hidden && event.target.closest('.card-who > *')) return act.profile(id);
     const open = head.getAttribute('aria-expanded') === 'false';
     node.toggleAttribute('data-open', open);
     head.setAttribute('aria-expanded', String(open));
     // On a phone the cards scroll in a small part of the screen.
     if (open) node.scrollIntoView({ block: narrow.matches ? 'start' : 'nearest' });
+    return undefined;
   }
   const external = el('span', { class: 'external', hidden: true, title: t('cards.external_about') }, t('cards.external'));
   const doing = el('span', { class: 'doing' });
@@ -86,6 +91,7 @@ function card(id, act) {
   );
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
   const address = el('button', { class: 'quiet-button call', hidden: true, onclick: () => act.address(id) }, t('cards.address'));
+  const profile = el('button', { class: 'quiet-button', onclick: () => act.profile(id) }, t('profile.open'));
   const why = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, t('cards.why_silent'));
   async function loadExplanation() {
     const answer = await act.why(id).catch(problem => ({ problem: problem.message }));
@@ -124,9 +130,9 @@ function card(id, act) {
     { class: 'card' },
     head,
     el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
-    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, pause, why), explanation),
+    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, pause, why, profile), explanation),
   );
-  return { node, head, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
+  return { node, head, whoNode, profile, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
 }
 
 // What the companion waits for, in words: the same that the ring and the bar show.
@@ -176,9 +182,19 @@ function doingWords(companion, now) {
   }
 }
 
-// `act` has `setLevel`, `pause`, `why`, `open` and `address`.
+// `act` has `setLevel`, `pause`, `why`, `open`, `profile` and `address`.
 export function companionCards(root, { tone, act }) {
   const cards = new Map();
+
+  function drawFace(parts, { id, name: who }) {
+    const path = pictureOf(id);
+    const key = `${who} ${path}`;
+    if (parts.face === key) return;
+    parts.face = key;
+    parts.whoNode.querySelector('.face')?.remove();
+    parts.whoNode.prepend(face(who, { path }));
+    parts.node.toggleAttribute('data-picture', Boolean(path));
+  }
 
   function drawDecisions(parts, room, companion, now) {
     const found = lastDecisions(room, companion.id, 3);
@@ -239,6 +255,8 @@ export function companionCards(root, { tone, act }) {
         parts.stage.set(companion.closing);
         parts.address.hidden = !isClosed(companion) || Boolean(room.platform);
         parts.external.hidden = !companion.isExternal;
+        parts.profile.hidden = companion.isExternal;
+        drawFace(parts, companion);
         const ownSettings = words.ownSettings(companion);
         parts.settings.hidden = !ownSettings;
         say(parts.settings, ownSettings);

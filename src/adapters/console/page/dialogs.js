@@ -6,11 +6,24 @@ import { t } from './texts.js';
 // The second click of a double click on what opened a dialog does nothing in it.
 const DOUBLE_CLICK_MS = 500;
 
+// With `box.mayClose`, which resolves to whether it may, it does not close before.
 export function dialog(title, ...content) {
-  const close = el('button', { class: 'quiet-button', onclick: () => box.close() }, t('base.close_esc'));
+  const leave = async () => (await (box.mayClose?.() ?? true)) && box.close();
+  const close = el('button', { class: 'quiet-button', type: 'button', onclick: leave }, t('base.close_esc'));
   const box = el('dialog', { 'aria-label': title }, el('header', null, el('h2', null, title), close), content);
   const opened = performance.now();
-  box.addEventListener('click', event => event.target === box && performance.now() - opened > DOUBLE_CLICK_MS && box.close());
+  box.addEventListener('click', event => event.target === box && performance.now() - opened > DOUBLE_CLICK_MS && leave());
+  // Of two closing requests of the browser only the first one can be refused, so the key is.
+  box.addEventListener('keydown', event => {
+    if (event.key !== 'Escape' || !box.mayClose || event.defaultPrevented) return;
+    event.preventDefault();
+    leave();
+  });
+  box.addEventListener('cancel', event => {
+    if (!box.mayClose || event.target !== box) return;
+    event.preventDefault();
+    leave();
+  });
   box.addEventListener('close', () => box.remove());
   document.body.append(box);
   box.showModal();
@@ -31,11 +44,11 @@ export async function once(ask) {
 }
 
 // Asks before something is done that cannot be undone. Resolves to whether it shall be done.
-export function confirmed(title, question, label) {
+export function confirmed(title, question, label, otherwise = t('base.keep')) {
   return new Promise(resolve => {
     let isSure = false;
     const yes = el('button', { class: 'quiet-button danger', disabled: true, onclick: () => ((isSure = true), box.close()) }, label);
-    const no = el('button', { class: 'solid', onclick: () => box.close() }, t('base.keep'));
+    const no = el('button', { class: 'solid', onclick: () => box.close() }, otherwise);
     const box = dialog(title, [question].flat().map(part => el('p', { dir: 'auto' }, part)), el('p', { class: 'actions' }, no, yes));
     box.addEventListener('close', () => resolve(isSure));
     no.focus();

@@ -4,12 +4,12 @@ import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
 import { addressed, drawHappened, happened } from './happened.js';
 import { draw as drawMarkdown } from './markdown.js';
+import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
 import { drawOutcomes, drawStory } from './story.js';
 import { listed, pieces, t } from './texts.js';
-import { initial } from './tones.js';
 import * as words from './words.js';
 
 const FOLLOWS_WITHIN_MS = 5 * 60_000;
@@ -155,14 +155,17 @@ function clockTime(at, link) {
   return link ? el('a', { class: 'permalink', href: link, tabindex: '-1', 'aria-label': t('messages.link', { time: words.time(at) }) }, time) : time;
 }
 
-function speech(view, { from, role, eventKind, at, text, follows, tone, extra, className, link }) {
+function speech(view, { from, role, companion, eventKind, at, text, follows, tone, extra, className, link }) {
   const isCompanion = role === 'companion';
+  // The name and the picture of a companion of this server open its profile.
+  const open = isCompanion && !view.room.companions.get(companion)?.isExternal ? () => view.act.profile(companion) : null;
+  const who = open ? el('button', { class: 'who', tabindex: '-1', 'data-focus': 'profile', title: t('profile.open_who', { who: from }), onclick: open }, name(from)) : name(from, { class: 'who' });
   const marks = part => withMarks(part, view.search);
   return el(
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
-    el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
-    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
+    follows ? null : face(from, { path: isCompanion ? pictureOf(companion) : null, onclick: open }),
+    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, who, role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
     drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), text, marks),
     extra,
   );
@@ -178,6 +181,7 @@ function message(view, { entry, follows, canBeReplaced }) {
     ...entry,
     follows,
     from: isCompanion ? nameOf(room, entry.from) : entry.from,
+    companion: entry.from,
     tone: view.tone(entry.from),
     link: `#/${encodeURIComponent(room.id)}/${entry.seq}`,
     extra: [
@@ -355,7 +359,7 @@ function asked(view, { companion, entry }) {
 }
 
 function draft(view, { companion, entry }) {
-  const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
+  const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', companion, at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
   const state = t(`drafts.${entry.isStopped ? 'again' : entry.isLate ? 'late' : entry.isSpoken ? 'spoken' : 'new'}`);
   const stop = el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': t('base.stop_who', { who: nameOf(view.room, companion) }), onclick: event => view.act.stop(companion, event.currentTarget) }, t('base.stop'));
   node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state), entry.isStopped ? '' : stop);

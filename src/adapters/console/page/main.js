@@ -4,6 +4,7 @@ import { announcement } from './announcements.js';
 import * as api from './api.js';
 import { attention } from './attention.js';
 import { serverNow } from './clock.js';
+import { companionDesk } from './companion-desk.js';
 import { companionCards } from './companions.js';
 import { compose } from './compose.js';
 import { legend, showKeys } from './dialogs.js';
@@ -17,6 +18,7 @@ import { notHere } from './not-here.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { nameProblem, people } from './people.js';
+import { learnPictures, pictureOf } from './pictures.js';
 import { platformName, titleOf } from './platforms.js';
 import { presence } from './presence.js';
 import { roomMenu } from './room-menu.js';
@@ -84,6 +86,7 @@ const view = {
   tone: id => tone(id),
   act: {
     open: entry => story.toggle(current.room, entry),
+    profile: id => desk.open(id),
     unfold: item => story.unfold(item.key),
     reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => composer.edit(entry),
@@ -115,6 +118,15 @@ const view = {
 let tone = tonesOf(view.room);
 
 const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
+const desk = companionDesk({
+  room: () => allRooms.find(room => room.id === current?.room.id) ?? null,
+  rooms: () => allRooms,
+  usualLevel: id => configured.get(id)?.interjection,
+  nameOf: id => nameOf(view.room, id),
+  tone: id => tone(id),
+  changed: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem),
+  tell: (text, kind) => notice.show(text, kind),
+});
 const speaker = people({ changed: () => (composer.draw(), change(['companions'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
 const steady = act => talkView.steady(act);
 const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
@@ -125,7 +137,20 @@ const talkView = talk(byId('log'), byId('to-end'), {
   empty: room => {
     const roomOutbox = unsent;
     if (!room.id) return noRoom();
-    return welcome(room, { tone: id => tone(id), me: speaker.me, send: (from, text) => speaker.mayWrite() && roomOutbox.send(from, text) });
+    return welcome(room, {
+      tone: id => tone(id),
+      me: speaker.me,
+      send: (from, text) => speaker.mayWrite() && roomOutbox.send(from, text),
+      greetings: id => (configured.has(id) ? api.companion(id).then(({ companion }) => companion.greetings ?? []) : Promise.resolve([])),
+      greet(id, text, button) {
+        button.disabled = true;
+        api.greet(room.id, id, text).catch(problem => {
+          button.disabled = false;
+          showProblem(problem);
+        });
+      },
+      create: () => desk.create(),
+    });
   },
 });
 
@@ -144,6 +169,7 @@ const cards = companionCards(byId('companions'), {
     pause: (id, paused) => api.patchRoom(current.room.id, { companions: { [id]: { paused } } }).then(() => current.refresh()).catch(showProblem),
     why: id => api.why(current.room.id, id),
     open: goTo,
+    profile: id => desk.open(id),
     address: id => composer.address(nameOf(view.room, id)),
   },
 });
@@ -177,8 +203,8 @@ function offerUndo(room, deletion) {
       .catch(showProblem);
   notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
 }
-const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo });
-const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), showProblem });
+const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, desk });
+const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), create: () => desk.create(), showProblem });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), sayConnection()) });
 // A room that is not processed sends no events, so its state is requested.
@@ -192,6 +218,7 @@ const noCompanionsNotice = noCompanions({
     showSide(true);
     list.chooseCompanions();
   },
+  create: () => desk.create(),
 });
 const notHereNotice = notHere({
   field: byId('message'),
@@ -209,7 +236,7 @@ function draw() {
   if (parts.has('companions')) {
     tone = tonesOf(view.room);
     // Items show names and colours, so they are redrawn when these change.
-    const epoch = [speaker.me(), [...view.room.names], [...view.room.companions.keys()]].join();
+    const epoch = [speaker.me(), [...view.room.names], [...view.room.companions.keys()], [...view.room.names.keys()].map(pictureOf)].join();
     if (epoch !== view.epoch) {
       view.epoch = epoch;
       parts.add('talk');
@@ -401,8 +428,9 @@ async function readRooms() {
   const currentRoom = allRooms.find(room => room.id === current?.room.id);
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
   // Companions may have got other names.
-  for (const { companions = [] } of allRooms) for (const companion of companions) if (!companion.external) configured.set(companion.id, companion);
-  if (current && rename(current.room, [...configured.values(), ...(currentRoom?.companions ?? [])])) change(['companions']);
+  for (const { companions = [] } of allRooms) for (const companion of companions) if (!companion.external) configured.set(companion.id, { ...companion, ...configured.get(companion.id), name: companion.name });
+  const isPictured = learnPictures(allRooms.flatMap(room => room.companions ?? []));
+  if (current && (rename(current.room, [...configured.values(), ...(currentRoom?.companions ?? [])]) || isPictured)) change(['companions']);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
   missed.read(allRooms, current?.room.id);
@@ -526,9 +554,14 @@ const probable = wantedRoom() ?? loadForAll('room');
 if (probable) api.expect(probable, PAGE);
 begin();
 // They may have left the rooms in which they spoke.
-api.companions().then(({ companions = [] }) => {
+async function readCompanions() {
+  const { companions = [] } = await api.companions();
+  configured.clear();
   for (const companion of companions) configured.set(companion.id, companion);
   learnNames(view.room, companions);
+  learnPictures(companions);
   change(['companions']);
-}, () => {});
+}
+readCompanions().catch(() => {});
+byId('companions').after(el('p', { class: 'make' }, el('button', { class: 'quiet-button', onclick: () => desk.create() }, t('maker.new')), ' ', desk.importButton('quiet-button')));
 tick();

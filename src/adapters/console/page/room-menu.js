@@ -66,8 +66,8 @@ function showExport(room) {
 }
 
 // `room()` is the room shown as the server lists it; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with null if it
-// was not, `deleted(room, deletion)` afterwards; `find()` opens the search.
-export function roomMenu({ room, changed, leave, deleted, find, showProblem }) {
+// was not, `deleted(room, deletion)` afterwards; `find()` opens the search, `create()` the form that makes a companion.
+export function roomMenu({ room, changed, leave, deleted, find, create, showProblem }) {
   const button = byId('more');
   const panel = byId('room-menu');
   const actions = byId('room-menu-actions');
@@ -115,6 +115,7 @@ export function roomMenu({ room, changed, leave, deleted, find, showProblem }) {
           pencil.hidden ? null : item(t('rooms.rename'), closing(rename), t('rooms.rename_about')),
           item(t('rooms.export'), closing(() => showExport(shown)), t('rooms.export_about')),
           item(t('rooms.usage'), closing(() => showUsage(shown)), t('rooms.usage_about')),
+          item(t('maker.new'), closing(create)),
           item('Discord', closing(showDiscord), t('on_discord.about')),
           item(t('rooms.cancel_replies'), closing(() => api.clearRoom(shown.id).catch(showProblem)), t('rooms.cancel_replies_about')),
           deletion(shown),

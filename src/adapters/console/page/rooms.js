@@ -34,8 +34,8 @@ export async function deletesRoom(room, leave, deleted) {
 }
 
 // `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
-// null if it was not; `deleted(room, deletion)` is called afterwards.
-export function rooms({ open, unreadIn, showProblem, changed, leave, deleted }) {
+// null if it was not; `deleted(room, deletion)` is called afterwards; `desk` makes companions.
+export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, desk }) {
   const listNode = byId('rooms');
   const filter = byId('room-filter');
   const newNode = byId('new-room');
@@ -89,7 +89,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted }) 
     const problem = el('p', { class: 'form-problem', role: 'alert' });
     const title = el('input', { id: 'new-room-title', required: true, maxlength: '64', autocomplete: 'off', dir: 'auto', placeholder: t('rooms.name_example') });
     // All companions are chosen at first, because there is most to see when several are in a room.
-    const picker = companionPicker(companions, companions);
+    const picker = companionPicker(companions, companions, { desk });
     const form = el(
       'form',
       { class: 'small-form' },
@@ -145,7 +145,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted }) 
     api
       .companions()
       .then(({ companions = [] }) => {
-        picker = companionPicker(companions, room.companions ?? [], !platformName(room.id));
+        picker = companionPicker(companions, room.companions ?? [], { allowsExternal: !platformName(room.id), desk });
         pickerNode.replaceChildren(picker.node);
         picker.focus();
       })
@@ -189,6 +189,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted }) 
       room.lives_by ? el('p', { class: 'muted' }, t('rooms.thread')) : null,
       el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, t(room.paused ? 'rooms.resume_all' : 'rooms.pause_all')),
       el('button', { class: 'quiet-button', onclick: chooseCompanions }, t('rooms.choose')),
+      el('button', { class: 'quiet-button make-here', onclick: () => desk.create() }, t('maker.new')),
       el('button', { class: 'quiet-button', title: t('rooms.cancel_replies_about'), onclick: attempt(() => api.clearRoom(room.id)) }, t('rooms.cancel_replies')),
       el(
         'button',

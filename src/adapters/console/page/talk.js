@@ -221,7 +221,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   }
 
   function moveToTool(step) {
-    const tools = [...(document.activeElement?.closest?.('[data-key]')?.querySelectorAll('.tool') ?? [])];
+    const tools = [...(document.activeElement?.closest?.('[data-key]')?.querySelectorAll('button.who, .tool') ?? [])];
     const i = tools.indexOf(document.activeElement) + step;
     if (i < 0) document.activeElement.closest('[data-key]')?.focus({ preventScroll: true });
     else tools[i]?.focus({ preventScroll: true });

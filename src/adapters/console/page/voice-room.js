@@ -2,6 +2,7 @@
 
 import * as api from './api.js';
 import { byId, el, name, plain, say } from './dom.js';
+import { face, pictureOf } from './pictures.js';
 import { nameOf } from './state.js';
 import { listed, pieces, t } from './texts.js';
 import { MOST_ECHOES, isQuiet, shownCaptions, shownTrouble } from './voice-call.js';
@@ -118,7 +119,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
 
   function companionWords() {
     const { reply, thinking } = view.call;
-    const who = id => name(companionName(id), { class: 'who' });
+    const who = id => el('span', { class: 'with-face', 'data-tone': tone(id) }, face(companionName(id), { path: pictureOf(id) }), ' ', name(companionName(id), { class: 'who' }));
     if (reply?.isAudible) return pieces(reply.paused ? 'call.pauses' : isQuiet(reply, Date.now()) ? 'call.quieter' : 'call.speaks', { who: who(reply.companion) });
     const waiting = new Set(reply ? [...thinking, reply.companion] : thinking);
     return waiting.size ? pieces('call.thinking', { who: listed([...waiting].map(who)), count: waiting.size }) : [];

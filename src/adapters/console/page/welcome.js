@@ -19,18 +19,36 @@ export const noRoom = () => section('welcome.no_room', el('p', null, t('welcome.
 
 // Names as a sentence lists them: at most four, then “others”.
 const MOST_NAMED = 4;
+// The companions whose greetings are offered, and how much of each is shown, in characters.
+const MOST_GREETERS = 8;
+const SHOWN = 140;
+const short = text => (text.length > SHOWN ? `${text.slice(0, SHOWN).trimEnd()}…` : text);
 function everybody(companions, drawn = c => c.name) {
   const shown = companions.slice(0, MOST_NAMED).map(drawn);
   if (companions.length > MOST_NAMED) shown.push(t('base.others'));
   return listed(shown);
 }
 
-// `send(from, text)` sends a message; `me()` is the speaker of this window; `tone(id)` is the accent of a companion.
-export function welcome(room, { send, me, tone }) {
+// What companions can say to begin, each with a button.
+function beginnings(room, { greetings, greet }) {
+  const list = el('ul', { class: 'suggestions' });
+  for (const { id, name: who, isExternal } of [...room.companions.values()].slice(0, MOST_GREETERS)) {
+    if (isExternal) continue;
+    greetings(id).then(
+      texts => list.append(...texts.map(text => suggestion(pieces('profile.begin', { who: name(who), text: short(text) }), button => greet(id, text, button)))),
+      () => {},
+    );
+  }
+  return list;
+}
+
+// `send(from, text)` sends a message; `me()` is the speaker of this window; `tone(id)` is the accent of a companion; `greetings(id)` resolves to what it can say
+// first, and `greet(id, text, button)` lets it.
+export function welcome(room, { send, me, tone, greetings, greet, create }) {
   if (room.unreadable) return section('welcome.unreadable', el('p', null, t('welcome.unreadable_about')));
   const companions = [...room.companions.values()];
   const [companion] = companions;
-  if (!companion) return section('welcome.no_companions', el('p', null, room.platform ? t('welcome.channel_join', { platform: room.platform }) : t('welcome.choose')));
+  if (!companion) return section('welcome.no_companions', el('p', null, room.platform ? t('welcome.channel_join', { platform: room.platform }) : t('welcome.choose')), room.platform ? null : el('p', null, el('button', { class: 'suggestion', onclick: create }, t('maker.new'))));
   const named = c => name(c.name, { class: 'who', 'data-tone': tone(c.id) });
   const count = companions.length;
   const who = everybody(companions, named);
@@ -57,5 +75,6 @@ export function welcome(room, { send, me, tone }) {
         ? suggestion(t('welcome.ask_all'), () => send(me(), t('welcome.ask_all_text', { who: everybody(companions).join('') })))
         : suggestion(t('welcome.ask_nobody'), () => send(me(), t('welcome.ask_nobody_text'))),
     ),
+    beginnings(room, { greetings, greet }),
   );
 }

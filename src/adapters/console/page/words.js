@@ -15,7 +15,7 @@ export const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 
 // A code in words, where nothing better is known.
 export const spaced = code => String(code ?? '').replaceAll('_', ' ');
-const coded = (section, code) => (has(section + code) ? t(section + code) : spaced(code));
+export const coded = (section, code, values) => (has(section + code) ? t(section + code, values) : spaced(code));
 
 export const verdict = code => (has(`verdicts.${code}`) ? `verdicts.${code}` : 'verdicts.unknown');
 export const missing = code => coded('missing.', code);
