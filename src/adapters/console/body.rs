@@ -101,17 +101,13 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 
 /// Reads a whole body, within a number of bytes and `server.body_timeout_secs`.
 pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<Vec<u8>, Problem> {
-    let detail = |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
+    let detail =
+        |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
     read_or(body, console, limit, detail).await
 }
 
 /// Reads a whole body like [`read`], with a problem of one that has too many bytes: so many at least.
-async fn read_or(
-    body: Body,
-    console: &Shared,
-    limit: usize,
-    too_large: impl Fn(usize) -> Problem,
-) -> Result<Vec<u8>, Problem> {
+async fn read_or(body: Body, console: &Shared, limit: usize, too_large: impl Fn(usize) -> Problem) -> Result<Vec<u8>, Problem> {
     let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if told > limit + DRAIN_BYTES {
         return Err(too_large(told));
