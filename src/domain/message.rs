@@ -40,7 +40,7 @@ pub struct Message {
     /// Whether it is a statement whose end was not written, because the model reached its limit of tokens (docs/design/models.md M-21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// For a companion's statement: the numbers of the older messages that were recalled for it (docs/design/memory.md).
+    /// For a companion's statement: the numbers of the older messages that were recalled for it, the best first (docs/design/memory.md).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
 }

@@ -60,7 +60,7 @@ pub struct Prompt {
     pub turns: Vec<Turn>,
     /// The parts in order, with their estimated tokens.
     pub sizes: Vec<(&'static str, usize)>,
-    /// The older messages that were recalled for it and are part of it, by number.
+    /// The older messages that were recalled for it and are part of it, the best first.
     pub recalled: Vec<Seq>,
 }
 

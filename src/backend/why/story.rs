@@ -19,6 +19,8 @@ const BEFORE: usize = 2_048;
 const AFTER: usize = 512;
 /// How many messages a story quotes, and how many attempts it shows. If there are more, the newest.
 const MAX_QUOTED: usize = 12;
+/// How many recalled messages it quotes. If there are more, the best.
+const MAX_RECALLED: usize = 4;
 /// How many starts of the server a story shows. If there are more, the first.
 const MAX_STARTS: usize = 4;
 
@@ -219,7 +221,7 @@ impl Scene<'_> {
     /// Lines about the older messages that were recalled for a statement.
     async fn recalled(&self, recalled: &[Seq]) -> Result<Vec<StoryLine>, ReadError> {
         let mut lines = Vec::new();
-        for seq in recalled.iter().take(MAX_QUOTED) {
+        for seq in recalled.iter().take(MAX_RECALLED) {
             let found = self.entries(Range {
                 after: Seq(seq.0.saturating_sub(1)),
                 before: Some(seq.next()),
@@ -227,6 +229,11 @@ impl Scene<'_> {
                 newest_first: false,
             });
             lines.extend(found.await?.events.iter().filter_map(|recorded| words::recalled(recorded, self.language)));
+        }
+        if let (Some(last), more @ 1..) = (lines.iter().max_by_key(|line| line.seq), recalled.len().saturating_sub(MAX_RECALLED))
+        {
+            let text = Told::new(self.language, "why.recalled.more", &[("count", &more)]).text;
+            lines.push(StoryLine { text, ..last.clone() });
         }
         Ok(lines)
     }

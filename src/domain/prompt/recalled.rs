@@ -10,8 +10,8 @@ use crate::domain::id::Seq;
 /// The share of the room that one message takes at most. A longer one is cut in its middle.
 const SHARE: usize = 3;
 
-/// Of these messages, the best first, as many as fit, oldest first: their lines, each with its time, and their numbers. Those from `shown_from` on are
-/// shown anyway.
+/// Of these messages, the best first, as many as fit: their lines, oldest first, each with its time, and their numbers, the best first. Those from
+/// `shown_from` on are shown anyway.
 pub(super) fn recalled(
     found: &[Said],
     shown_from: Option<Seq>,
@@ -19,7 +19,7 @@ pub(super) fn recalled(
     zone: &TimeZone,
     room: usize,
 ) -> (String, Vec<Seq>) {
-    let (mut lines, mut left) = (Vec::new(), room);
+    let (mut lines, mut left) = (Vec::<(Seq, String)>::new(), room);
     for said in found.iter().filter(|said| shown_from.is_none_or(|from| said.seq < from)) {
         let begin = beginning(said.at, Some(zone));
         let most = (room / SHARE).saturating_sub(weight(&begin));
@@ -29,8 +29,7 @@ pub(super) fn recalled(
             lines.push((said.seq, line));
         }
     }
+    let numbers = lines.iter().map(|(seq, _)| *seq).collect();
     lines.sort_by_key(|(seq, _)| *seq);
-    lines.dedup_by_key(|(seq, _)| *seq);
-    let (numbers, lines): (Vec<Seq>, Vec<String>) = lines.into_iter().unzip();
-    (lines.concat(), numbers)
+    (lines.into_iter().map(|(_, line)| line).collect(), numbers)
 }

@@ -110,7 +110,7 @@ pub struct HistoryMessage {
     /// Whether it is a statement whose end was not written, because the model reached its limit of tokens.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The numbers of the older messages that were recalled for a companion's statement (docs/design/memory.md).
+    /// The numbers of the older messages that were recalled for a companion's statement, the best first (docs/design/memory.md).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
 }
