@@ -86,7 +86,7 @@ export async function profileDialog(desk, id, who, told = '') {
     desk.deleted(companion.name);
   }
 
-  const decisions = el('ul', { class: 'entries' }, el('li', { class: 'muted' }, t('base.loading')));
+  const decisions = el('ul', { class: 'decided-list' }, el('li', { class: 'muted' }, t('base.loading')));
   api.decisionsOf(id, MOST_DECISIONS).then(
     ({ decisions: found = [] }) => decisions.replaceChildren(...(found.length ? found.toReversed().map(one => decisionNode(one, desk.titleOf(one.room))) : [el('li', { class: 'muted' }, t('cards.nothing_yet'))])),
     refusal => decisions.replaceChildren(el('li', { class: 'muted' }, t('base.not_loaded', { problem: refusal.message }))),
