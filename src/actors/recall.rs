@@ -24,8 +24,9 @@ use crate::settings::memory::Memory;
 const KEPT: Duration = Duration::from_secs(60);
 /// The number of events that are read at once.
 const PAGE: usize = 512;
-/// More new messages than this are split into words on another thread.
+/// More new messages than this, or a larger index in bytes, are worked on on another thread.
 const MANY: usize = 64;
+const LARGE: usize = 256 << 10;
 /// The most messages that are read because they were found.
 const MOST_READ: usize = 96;
 
@@ -145,7 +146,7 @@ impl Recall {
         let mut index = index.lock_owned().await;
         let new = self.new_messages(&index, channel_key, store).await?;
         let words = self.words.clone();
-        let (is_many, window) = (new.messages.len() > MANY || index.corpus.len() > MANY * PAGE, self.window);
+        let (is_many, window) = (new.messages.len() > MANY || index.corpus.bytes() > LARGE, self.window);
         let work = move || {
             new.add_to(&mut index, &words, window);
             let found = index.corpus.search(&query);

@@ -97,6 +97,8 @@ impl MessageService for ActorBackend {
         if membership.is_paused(&companion) {
             return Err(Refused::Conflict(format!("{companion} is paused in room {}; resume it first", self.name_of(room))));
         }
+        // It is read before the history, so that what is said between the two is noticed.
+        let last = self.reader().head(&channel_key).await?.last;
         let newest = HistoryQuery { after: None, before: None, limit: 1 };
         if !self.history(room, newest).await?.messages.is_empty() {
             return Err(Refused::Conflict(format!(
@@ -104,7 +106,6 @@ impl MessageService for ActorBackend {
                 self.name_of(room)
             )));
         }
-        let last = self.reader().head(&channel_key).await?.last;
         // Of two at once, the first one counts.
         let id: Arc<str> = format!("greeting:{last}").into();
         let from = Author { id: companion.as_str().into(), name: known.name, role: Role::Companion };

@@ -19,6 +19,8 @@ use crate::ports::backend::messages::{Found, SearchQuery};
 const PAGE: usize = 512;
 /// The most messages that are searched. Of more, the newest are.
 const MOST: usize = 200_000;
+/// The most memory for their words, in bytes. Of more, the newest are.
+const MOST_BYTES: usize = 64 << 20;
 /// The most searches at a time. Each reads a whole room.
 static AT_A_TIME: Semaphore = Semaphore::const_new(2);
 
@@ -47,21 +49,26 @@ impl ActorBackend {
                 (corpus, containing)
             };
             (corpus, containing) = tokio::task::spawn_blocking(work).await.map_err(|_| broken("a search panicked"))?;
-            if is_last || corpus.len() >= MOST {
+            if is_last || corpus.len() >= MOST || corpus.bytes() >= MOST_BYTES {
                 break;
             }
         }
-        let scores = corpus.scores(&wanted);
-        // What has the text itself comes before what has its words.
-        let best = scores.iter().copied().fold(0.0, f32::max) + 1.0;
-        let mut found: BTreeMap<usize, f32> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
-        containing.into_iter().for_each(|index| *found.entry(index).or_default() += best);
-        let mut found: Vec<(usize, f32)> = found.into_iter().collect();
-        // Newest first in the corpus.
-        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let count = found.len();
+        let limit = query.limit;
+        let work = move || {
+            let scores = corpus.scores(&wanted);
+            // What has the text itself comes before what has its words.
+            let best = scores.iter().copied().fold(0.0, f32::max) + 1.0;
+            let mut found: BTreeMap<usize, f32> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
+            containing.into_iter().for_each(|index| *found.entry(index).or_default() += best);
+            let mut found: Vec<(usize, f32)> = found.into_iter().collect();
+            // Newest first in the corpus.
+            found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let best: Vec<Seq> = found.iter().take(limit).filter_map(|(index, _)| corpus.seq(*index)).collect();
+            (best, found.len())
+        };
+        let (best, count) = tokio::task::spawn_blocking(work).await.map_err(|_| broken("a search panicked"))?;
         let mut messages = Vec::new();
-        for seq in found.iter().take(query.limit).filter_map(|(index, _)| corpus.seq(*index)) {
+        for seq in best {
             let recorded = self.reader().event(channel_key, seq).await?;
             messages.extend(recorded.as_ref().and_then(history_message));
         }

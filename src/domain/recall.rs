@@ -102,18 +102,20 @@ impl Corpus {
         }
         let mut counts: Vec<(u32, u32, f32)> = Vec::new();
         let mut found_in = vec![0_u32; terms.len()];
+        // Where each word of the query is counted. Earlier places are those of earlier messages.
+        let mut places = vec![usize::MAX; terms.len()];
         let mut begin = 0;
         for (index, entry) in self.messages.iter().enumerate() {
             let of_message = counts.len();
             for word in &self.words[begin..entry.end as usize] {
                 let Some(term) = terms.get(word) else { continue };
-                let term = *term as u32;
-                match counts[of_message..].iter_mut().find(|(_, other, _)| *other == term) {
-                    Some((_, _, count)) => *count += 1.0,
-                    None => {
-                        found_in[term as usize] += 1;
-                        counts.push((index as u32, term, 1.0));
-                    }
+                let place = places[*term];
+                if place != usize::MAX && place >= of_message {
+                    counts[place].2 += 1.0;
+                } else {
+                    places[*term] = counts.len();
+                    found_in[*term] += 1;
+                    counts.push((index as u32, *term as u32, 1.0));
                 }
             }
             begin = entry.end as usize;

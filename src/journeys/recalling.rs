@@ -102,7 +102,7 @@ async fn what_was_erased_or_cleared_is_not_looked_up() {
             "cleared" => world.backend.rooms.clear(&room(LOBBY)).await.unwrap(),
             "forgotten" => world.forget("Ana", false).await.map(drop).unwrap(),
             "opted out" => {
-                drop(OptOutService::new(world.context.clone()).ignore(&"home".into(), &"Ana".into(), true).await.unwrap())
+                assert!(OptOutService::new(world.context.clone()).ignore(&"home".into(), &"Ana".into(), true).await.unwrap());
             }
             _ => world.backend.messages.delete(&room(LOBBY), told).await.map(drop).unwrap(),
         }
@@ -141,4 +141,18 @@ async fn other_rooms_are_never_looked_through() {
 
     let prompt = world.main.asked.lock().last().expect("she answers").user().into_owned();
     assert!(!prompt.contains("Mora"), "{prompt}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edited_message_is_found_by_its_new_words_at_once() {
+    let world = small().await;
+    let told = long_ago(&world, CAT).await;
+    assert!(asked(&world, QUESTION).await.contains(CAT));
+    let dog = "My dog is called Rex, and he likes the rain.";
+    world.backend.messages.edit(&room(LOBBY), told, of_json(json!({ "text": dog }))).await.map(drop).unwrap();
+    chatter(&world, 40).await;
+
+    let prompt = asked(&world, "Ari, which name did I give my dog?").await;
+
+    assert!(prompt.contains(dog) && !prompt.contains(CAT), "{prompt}");
 }

@@ -215,7 +215,7 @@ pub enum Kept {
     Store {
         /// Why it is not in a file.
         why: String,
-        /// The file of the same companion, which is not used.
+        /// The file of the same companion, or the built-in one, which is not used. It counts again when this one is deleted.
         #[serde(skip_serializing_if = "Option::is_none")]
         instead_of: Option<String>,
     },

@@ -7,6 +7,7 @@ mod written;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
@@ -15,6 +16,7 @@ use self::fields::{changes, refused, tidied};
 use self::written::Written;
 use super::model_setup::{MOST_AT_A_TIME, busy, invalid, try_models};
 use super::reload::Reloading;
+use crate::actors::companion::pictures;
 use crate::actors::runtime::context::ActorContext;
 use crate::adapters::llm::openai::Dialects;
 use crate::backend::title_of;
@@ -29,6 +31,7 @@ use crate::ports::companion_setup::{
     Kept, NewCompanion, ProfileRoom, Revision, ServiceVoices,
 };
 use crate::ports::model_setup::Trial;
+use crate::settings::companion::check_id;
 use crate::settings::companion::written::edited;
 use crate::settings::roster::files::CompanionFiles;
 use crate::settings::speech::BUILT_IN;
@@ -40,6 +43,8 @@ const MAX_ID_CHARS: usize = 32;
 const RESERVED: [&str; 2] = ["options", "try"];
 /// The longest text that a trial says to a companion, in characters.
 const MAX_MESSAGE_CHARS: usize = 4_000;
+/// The timeout for reading the files of a companion.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The companions of a running server.
 #[derive(Clone)]
@@ -73,7 +78,10 @@ impl Setup {
     }
 
     async fn existing(&self, id: &CompanionId) -> Result<Written, Refused> {
-        self.written(id).await?.ok_or_else(|| Refused::NotFound(format!("there is no companion {id}")))
+        // An id from outside is a part of a path.
+        let none = || Refused::NotFound("there is no companion of this id".to_owned());
+        check_id(id.as_str()).map_err(|_| none())?;
+        self.written(id).await?.ok_or_else(none)
     }
 
     fn profile(&self, written: &Written) -> Result<CompanionProfile, Refused> {
@@ -220,7 +228,9 @@ impl CompanionSetup for Setup {
     async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused> {
         let none = || Refused::NotFound(format!("{id} has no such picture"));
         self.context.pictures.hash(&id).filter(|found| **found == *hash).ok_or_else(none)?;
-        Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)
+        let bytes = Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)?;
+        // It may have been replaced meanwhile.
+        if pictures::hash(&bytes) == hash { Ok(bytes) } else { Err(none()) }
     }
 
     async fn exported(&self, id: CompanionId) -> Result<Exported, Refused> {
@@ -240,6 +250,15 @@ async fn uninterrupted<T: Send + 'static>(work: impl Future<Output = Result<T, R
 }
 
 /// Runs file operations off the runtime's own threads.
+/// Reads files, which may lie on a mount that does not respond.
+async fn reading<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
+    let late = |_| Refused::Unavailable {
+        detail: "the folder of companions does not respond; check the mount that holds it".to_owned(),
+        retry_after: None,
+    };
+    tokio::time::timeout(READ_TIMEOUT, blocking(work)).await.map_err(late)?
+}
+
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
     tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
 }

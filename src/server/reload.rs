@@ -107,7 +107,7 @@ pub(super) async fn overlay(store: &dyn Store) -> Result<Overlay, ReadError> {
     let in_place = |(id, record): (CompanionId, Result<CompanionRecord, String>)| {
         let place = format!("the companion {id} in the store");
         let text = record.map(|record| record.text.to_string());
-        let text = text.map_err(|error| format!("cannot be read: {error}; delete it on the page, or restore a backup"));
+        let text = text.map_err(|error| format!("cannot be read: {error}; restore a backup"));
         (id, Some(InPlace { place, text }))
     };
     Ok(records.into_iter().map(in_place).collect())

@@ -244,6 +244,7 @@ pub async fn edit_message(
         let mut message = message;
         message.edit(text);
         let event = Event::Said { message, reply_to, reply, said_at };
+        context.recall.forget(channel_key);
         events.push(Recorded { seq, at, handled, turn, event });
         redact_events(context, channel_key, events, Vec::new()).await?;
     }

@@ -85,7 +85,7 @@ async fn live(seed: u64) {
             (84..90, _) => {
                 let ignores = !ignored.contains(&by);
                 let opt_outs = OptOutService::new(world.context.clone());
-                drop(opt_outs.ignore(&"home".into(), &PEOPLE[by].into(), ignores).await.unwrap());
+                let _changed = opt_outs.ignore(&"home".into(), &PEOPLE[by].into(), ignores).await.unwrap();
                 if ignores {
                     ignored.insert(by)
                 } else {

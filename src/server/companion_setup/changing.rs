@@ -19,8 +19,8 @@ use crate::ports::store::Write;
 use crate::ports::store::key::Key;
 use crate::server::model_setup::invalid;
 use crate::server::reload::Turn;
-use crate::settings::companion::Override;
 use crate::settings::companion::written::edited;
+use crate::settings::companion::{Companion, Override};
 use crate::settings::roster::files::{CompanionFiles, Form, Found, is_unwritable};
 use crate::settings::{InPlace, Overlay};
 
@@ -126,7 +126,6 @@ impl Setup {
         let written = InPlace { place: place.display().to_string(), text: Ok(draft.whole_text.clone()) };
         self.check(turn, id, |overlay| drop(overlay.insert(id.clone(), Some(written)))).await?;
         let kept = self.write(id, before.as_ref(), &draft).await?;
-        drop(lock);
         if draft.picture != Override::Keep {
             let picture = match &draft.picture {
                 Override::Set(picture) => Some(&**picture),
@@ -134,7 +133,8 @@ impl Setup {
             };
             self.context.pictures.set(id, picture);
         }
-        self.put_into_force(turn, id).await?;
+        self.put_into_force(turn, &companion).await?;
+        drop(lock);
         tracing::info!(companion = %id, kept, "a companion was written");
         let written = self.existing(id).await?;
         self.profile(&written)
@@ -181,12 +181,15 @@ impl Setup {
     }
 
     /// Reloads the companions, as SIGHUP does.
-    async fn put_into_force(&self, turn: &Turn, id: &CompanionId) -> Result<(), Refused> {
+    async fn put_into_force(&self, turn: &Turn, companion: &Companion) -> Result<(), Refused> {
         let problems = self.reloading.reload(turn).await;
-        if self.context.memberships.companions().contains_key(id) {
+        // The address of its picture follows from where it is kept.
+        let plain = |companion: &Companion| Companion { picture: None, ..companion.clone() };
+        let in_force = self.context.memberships.companions().get(&companion.id).cloned();
+        if in_force.is_some_and(|in_force| plain(&in_force) == plain(companion)) {
             return Ok(());
         }
-        let detail = format!("{id} was written, and cannot be used yet: {}", problems.join("; "));
+        let detail = format!("{} was written, and cannot be used yet: {}", companion.id, problems.join("; "));
         Err(Refused::Unavailable { detail, retry_after: None })
     }
 
@@ -205,9 +208,11 @@ impl Setup {
         };
         self.check(&turn, &id, without).await?;
         if counts_again {
-            write_meta(&self.context, Ward(0), vec![Write::Remove(key::companion(&id))]).await?;
-            drop(lock);
+            let removed = [key::companion(&id), key::picture(&id), key::card(&id)].map(Write::Remove);
+            write_meta(&self.context, Ward(0), removed.into()).await?;
+            self.context.pictures.set(&id, None);
             self.reloading.reload(&turn).await;
+            drop(lock);
             return Ok(());
         }
         let moved = match found {

@@ -21,6 +21,8 @@ pub(super) struct Written {
     pub(super) id: CompanionId,
     /// Its files. They do not count if there is a record.
     pub(super) found: Option<Found>,
+    /// Whether the server may write these.
+    pub(super) is_writable: bool,
     pub(super) record: Option<CompanionRecord>,
     pub(super) picture: Option<Vec<u8>>,
     pub(super) card: Option<Vec<u8>>,
@@ -30,7 +32,12 @@ impl Setup {
     /// A companion as it is written. `None`: there is none with this id.
     pub(super) async fn written(&self, id: &CompanionId) -> Result<Option<Written>, Refused> {
         let (files, of) = (self.files.clone(), id.clone());
-        let found = super::blocking(move || files.find(&of)).await?;
+        let read = move || {
+            let found = files.find(&of);
+            let is_writable = found.as_ref().is_ok_and(|found| files.is_writable(found.as_ref()));
+            (found, is_writable)
+        };
+        let (found, is_writable) = super::reading(read).await?;
         let reader = Reader::new(&*self.context.store);
         let record = match reader.companions().await?.remove(id) {
             Some(Ok(record)) => Some(record),
@@ -51,7 +58,7 @@ impl Setup {
             return Ok(None);
         }
         let (picture, card) = (reader.bytes(key::picture(id)).await?, reader.bytes(key::card(id)).await?);
-        Ok(Some(Written { id: id.clone(), found, record, picture, card }))
+        Ok(Some(Written { id: id.clone(), found, is_writable, record, picture, card }))
     }
 
     /// Where it is kept.
@@ -60,11 +67,12 @@ impl Setup {
         match (&written.record, &written.found) {
             (Some(record), found) => Kept::Store {
                 why: record.why.to_string(),
-                instead_of: found.as_ref().filter(|found| found.form != Form::BuiltIn).map(path),
+                instead_of: found.as_ref().map(|found| match found.form {
+                    Form::BuiltIn => "the built-in companion".to_owned(),
+                    Form::File | Form::Folder => path(found),
+                }),
             },
-            (None, Some(found)) if found.form != Form::BuiltIn => {
-                Kept::File { path: path(found), writable: self.files.is_writable(Some(found)) }
-            }
+            (None, Some(found)) if found.form != Form::BuiltIn => Kept::File { path: path(found), writable: written.is_writable },
             (None, _) => Kept::BuiltIn { path: self.files.folder().display().to_string() },
         }
     }

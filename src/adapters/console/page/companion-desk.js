@@ -41,8 +41,8 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
       if (isNew) tell(text);
       else profileDialog(desk, id, companion.name, text);
     },
-    deleted(who) {
-      tell(t('profile.deleted', { who }));
+    deleted(who, stays) {
+      tell(t(stays ? 'profile.deleted_stored' : 'profile.deleted', { who }));
       changed();
     },
   };

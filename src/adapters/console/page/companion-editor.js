@@ -111,9 +111,10 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   const save = el('button', { class: 'solid' }, t('base.save'));
   async function create() {
     let answer = await api.createCompanion({ companion: form.fields(), copy_of: isCopy ? profile.id : undefined, picture: bytes, card: made?.card });
-    // A copy and a card bring theirs.
-    if (!picture && answer.picture) answer = await api.changeCompanion(answer.id, { revision: answer.revision, companion: answer.companion, picture: null });
+    // From now on, saving again changes it.
     changed = answer;
+    // A copy and a card bring theirs.
+    if (!picture && answer.picture) changed = answer = await api.changeCompanion(answer.id, { revision: answer.revision, companion: answer.companion, picture: null });
     if (room && joins.checked) await desk.join(room, answer.id);
     return answer;
   }

@@ -81,7 +81,8 @@ export function companionForm({ options, fields, elsewhere, named }) {
 
   const chattiness = entry('chattiness', '', el('textarea', { rows: 2, dir: 'auto', placeholder: options.defaults.chattiness, value: fields.chattiness ?? '' }));
   const tone = entry('tone', t('maker.tone'), el('textarea', { rows: 2, dir: 'auto', value: fields.tone ?? '' }), t('maker.tone_about'));
-  const aliases = entry('aliases', t('maker.aliases'), text({ value: (fields.aliases ?? []).join(', ') }), ' ');
+  const aliasesBefore = (fields.aliases ?? []).join(', ');
+  const aliases = entry('aliases', t('maker.aliases'), text({ value: aliasesBefore }), ' ');
   const greetingProblem = el('small', { class: 'form-problem', role: 'alert' });
   const greetings = greetingList(greetingProblem);
   greetings.set(fields.greetings ?? []);
@@ -149,7 +150,8 @@ export function companionForm({ options, fields, elsewhere, named }) {
       const level = levels.querySelector('input:checked').value;
       return {
         name: name.input.value.trim(),
-        aliases: aliases.input.value.split(/[,;\n]/u).map(one => one.trim()).filter(Boolean),
+        // An alias with a comma can only come from a file.
+        aliases: aliases.input.value === aliasesBefore ? fields.aliases : aliases.input.value.split(/[,;\n]/u).map(one => one.trim()).filter(Boolean),
         persona: persona.input.value.trim() ? persona.input.value : undefined,
         chattiness: written(chattiness.input),
         interjection: fields.interjection === undefined && level === usual ? undefined : level,

@@ -224,7 +224,7 @@ const notHereNotice = notHere({
   field: byId('message'),
   room: () => allRooms.find(room => room.id === current?.room.id),
   configured: () => configured.values(),
-  changed: id => readRooms().then(() => open(id, true)),
+  join: (target, id) => desk.join(target, id),
   showProblem,
 });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text) });

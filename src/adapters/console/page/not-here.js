@@ -1,25 +1,18 @@
 // Says that a companion which a message names is not in this room, and offers to add it.
 
-import * as api from './api.js';
 import { byId, el, name } from './dom.js';
 import { pieces } from './texts.js';
 
 // As a word of its own: `Cleo` is not in “Cleopatra”.
-const isIn = (text, one) => new RegExp(`(?<![\\p{L}\\p{N}])${one.replace(/[\\^$.*+?()[\]{}|/-]/gu, '\\$&')}(?![\\p{L}\\p{N}])`, 'iu').test(text);
+const isIn = (text, one) => new RegExp(`(?<![\\p{L}\\p{N}])${one.replace(/[\\^$.*+?()[\]{}|/]/gu, '\\$&')}(?![\\p{L}\\p{N}])`, 'iu').test(text);
 
-const member = ({ id, name: ownName, aliases, external }) => (external ? { id, external: true, name: ownName, aliases } : id);
-
-// `room()` is the room shown as the server lists it, `configured()` are the companions of the server; `changed()` loads the rooms again.
-export function notHere({ field, room, configured, changed, showProblem }) {
+// `room()` is the room shown as the server lists it, `configured()` are the companions of the server; `join(room, id)` adds one.
+export function notHere({ field, room, configured, join, showProblem }) {
   const root = byId('not-here');
 
   async function add({ id }) {
     root.hidden = true;
-    const { id: shown, guild, companions = [] } = room();
-    await api
-      .putRoom(shown, { guild, companions: [...companions.map(member), id] })
-      .then(() => changed(shown))
-      .catch(showProblem);
+    await join(room(), id).catch(showProblem);
   }
 
   function draw() {

@@ -75,7 +75,7 @@ export async function profileDialog(desk, id, who, told = '') {
   const changeRoom = room && button(t(isHere ? 'profile.remove' : 'profile.add', { room: room.title ?? room.id }), attempt(() => desk[isHere ? 'part' : 'join'](room, id).then(() => again())));
 
   async function remove() {
-    if (!(await confirmed(t('profile.delete_title', { who: companion.name }), t('profile.delete_question', { who: companion.name }), t('base.delete')))) return;
+    if (!(await confirmed(t('profile.delete_title', { who: companion.name }), profile.kept.instead_of ? t('profile.delete_stored', { who: companion.name }) : t('profile.delete_question', { who: companion.name }), t('base.delete')))) return;
     try {
       await api.deleteCompanion(id, profile.revision);
     } catch (refusal) {
@@ -83,7 +83,7 @@ export async function profileDialog(desk, id, who, told = '') {
       throw refusal;
     }
     box.close();
-    desk.deleted(companion.name);
+    desk.deleted(companion.name, Boolean(profile.kept.instead_of));
   }
 
   const decisions = el('ul', { class: 'decided-list' }, el('li', { class: 'muted' }, t('base.loading')));

@@ -145,7 +145,7 @@ pub(super) fn command() -> Value {
                     required: Some(true),
                     min_length: Some(1),
                     max_length: Some(LONGEST_SEARCHED),
-                    ..option(CommandOptionType::String, WORDS, "What it was about, in any words")
+                    ..option(CommandOptionType::String, WORDS, "Words of it, in any of their forms")
                 }],
             ),
             group(
@@ -381,7 +381,7 @@ mod tests {
         registered["nsfw"] = json!(false);
         registered["contexts"] = json!([1, 0]);
         registered["name_localizations"] = Value::Null;
-        registered["options"][10].as_object_mut().unwrap().remove("options");
+        registered["options"][11].as_object_mut().unwrap().remove("options");
         registered["options"][0]["options"][0].as_object_mut().unwrap().remove("required");
         registered["options"][1]["options"][1]["channel_types"] = json!([16, 15, 13, 12, 11, 10, 5, 2, 0]);
 
