@@ -5,7 +5,6 @@
 //! makes talks of its own. Then it looks something up in a room of 10,000 messages on sled, for the first time and again.
 
 #[path = "shared/system.rs"]
-#[expect(dead_code, reason = "this benchmark needs no other companions")]
 mod system;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

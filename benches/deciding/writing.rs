@@ -33,7 +33,8 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
     let input = PromptInput { speaker: Some("Ana".into()), summary: None, ..input(Trigger::DirectAddress, messages) };
     let reason = Some("I know bread.".into());
-    let statement = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 };
+    let (summary_upto, recalled) = (Seq::NONE, Vec::new());
+    let statement = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto, left_out: 0, recalled };
     let scene = scene();
     bencher.bench(|| prompt::statement(character(&id, &settings), &scene, &statement, &settings.prompt));
 }

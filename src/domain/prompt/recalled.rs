@@ -5,10 +5,13 @@ use jiff::tz::TimeZone;
 use super::Said;
 use super::data::weight;
 use super::line::{Reader, beginning, line_end};
+use super::texts::RECALLED;
 use crate::domain::id::Seq;
 
 /// The share of the room that one message takes at most. A longer one is cut in its middle.
 const SHARE: usize = 3;
+/// An upper bound of the weight of what stands around the lines.
+const DELIMITERS_WEIGHT: usize = 60;
 
 /// Of these messages, the best first, as many as fit: their lines, oldest first, each with its time, and their numbers, the best first. Those from
 /// `shown_from` on are shown anyway.
@@ -19,6 +22,7 @@ pub(super) fn recalled(
     zone: &TimeZone,
     room: usize,
 ) -> (String, Vec<Seq>) {
+    let room = room.saturating_sub(weight(RECALLED) + DELIMITERS_WEIGHT);
     let (mut lines, mut left) = (Vec::<(Seq, String)>::new(), room);
     for said in found.iter().filter(|said| shown_from.is_none_or(|from| said.seq < from)) {
         let begin = beginning(said.at, Some(zone));

@@ -21,6 +21,8 @@ use crate::domain::policy::prompt::Prompt as Words;
 const MAX_CHANGING_WEIGHT: usize = 4_000;
 /// What the marks of a turn weigh in a model's own template.
 const TURN_WEIGHT: usize = 16;
+/// An upper bound of what stands around a talk.
+const MAX_FRAME_OF_TALK: usize = 100;
 /// The newest messages, which recalled ones never displace.
 const KEPT: usize = 10;
 
@@ -142,11 +144,10 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
         recall_room = 0;
     }
     if recall_room > 0 {
-        let shorter = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room);
-        match shorter.len() >= KEPT.min(shown.len()) {
-            true => shown = shorter,
-            false => recall_room = 0,
-        }
+        // Up to a quarter of its room may stay empty, because the talk begins with the same message for long.
+        let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
+        recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3));
+        shown = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room);
     }
     Talk { system, changing, talk, new_from, shown, recall_room }
 }

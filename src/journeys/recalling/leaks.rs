@@ -105,8 +105,8 @@ async fn live(seed: u64) {
         }
         world.pass(if dice.random_bool(0.1) { 120.0 } else { 5.0 }).await;
     }
-    for here in 0..ROOMS.len() {
-        assert_eq!(found(&world, here).await, allowed(&all, here, &ignored), "seed {seed}, {}", ROOMS[here]);
+    for (here, name) in ROOMS.iter().enumerate() {
+        assert_eq!(found(&world, here).await, allowed(&all, here, &ignored), "seed {seed}, {name}");
     }
 }
 

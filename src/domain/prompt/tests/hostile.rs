@@ -211,6 +211,8 @@ proptest! {
         let voted = vote(character, scene, &given, &words);
         let judged = judgement(&all.iter().map(|said| said.message.clone()).collect::<Vec<_>>(), &words);
         let speaking = StatementInput { reason: given.summary.clone(), left_out: 7, is_spoken: budget % 2 == 0, ..speaking(given) };
+        let older = all.iter().enumerate().map(|(at, said)| Said { seq: Seq(at as u64), ..said.clone() }).collect();
+        let speaking = StatementInput { recalled: older, ..speaking };
         let stated = statement(character, scene, &speaking, &words);
         let summed = summary(Some(&long), &all, &TimeZone::UTC, &words);
 

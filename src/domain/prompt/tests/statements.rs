@@ -234,6 +234,34 @@ fn messages_that_are_neither_shown_nor_summed_up_are_counted() {
     assert_eq!(count(0, 7), Some(format!("[{} earlier messages left out]", before + 7)));
 }
 
+#[test]
+fn recalled_messages_are_dated_and_never_displace_the_ten_newest() {
+    for (count, words_each) in [(12, 8), (40, 8), (40, 60), (400, 20), (30, 200)] {
+        let recent: Vec<Said> = (1_000..1_000 + count).map(|seq| person(seq, &"so ".repeat(words_each))).collect();
+        let shown = |recall_tokens: usize| {
+            let words = policy::prompt::Prompt { recall_tokens, ..words() };
+            let recalled = vec![person(3, "The cat is called Mora."), person(1_000, "so it is"), person(1, "It rains.")];
+            let input = PromptInput { recent: recent.clone(), ..input() };
+            let prompt = statement(character(), scene(), &StatementInput { recalled, left_out: 50, ..speaking(input) }, &words);
+            assert!(prompt.tokens() <= words.statement_tokens, "{} tokens", prompt.tokens());
+            prompt
+        };
+        let talk =
+            |prompt: &Prompt| lines(&user(prompt)).iter().filter(|line| line["text"].as_str().unwrap().starts_with("so")).count();
+
+        let (without, with) = (shown(0), shown(600));
+
+        assert!(talk(&with) >= talk(&without).min(10), "{count}, {words_each}: {} of {}", talk(&with), talk(&without));
+        assert_eq!(without.recalled, []);
+        if words_each < 100 {
+            assert_eq!(with.recalled, [Seq(3), Seq(1)], "the best first, and nothing that is shown: {count}, {words_each}");
+            let older = lines(&user(&with)).into_iter().find(|line| line["text"] == "The cat is called Mora.").unwrap();
+            assert_eq!(older["at"], "2026-05-01 12:01");
+            assert!(user(&with).find("It rains.") < user(&with).find("Mora"), "oldest first");
+        }
+    }
+}
+
 /// The talk of a room in which Ana and Ben write, and Aria answers every few messages: with each statement the messages before it.
 fn talk(messages: u64, texts: impl Fn(u64) -> String) -> Vec<(Vec<Said>, Vec<Said>)> {
     let (mut said, mut statements, mut settled, mut seq) = (Vec::new(), Vec::new(), 0, 0);
