@@ -148,7 +148,15 @@ impl<'a> Rehearsed<'a> {
             buffer: snapshot,
         };
         let reason = conversation.turns().floor().and_then(|floor| floor.why.clone());
-        let statement = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0 };
+        let statement = StatementInput {
+            input,
+            reason,
+            tries: 0,
+            is_spoken: false,
+            summary_upto: Seq::NONE,
+            left_out: 0,
+            recalled: Vec::new(),
+        };
         let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };
         Some(request(

@@ -10,7 +10,7 @@ use super::macros::Found;
 use super::persona::{Choices, persona};
 use super::picture::NotAPicture;
 use super::png;
-use super::preview::{GreetingKind, called, greetings};
+use super::preview::{GreetingKind, Offered, called, greetings};
 use super::salvage::Salvages;
 use crate::settings::companion::Companion;
 
@@ -140,16 +140,29 @@ fn move_inside(top: &mut Map<String, Value>, data: &mut Map<String, Value>) {
 
 /// Whether the companion's persona is what the card gives, with any of the choices.
 fn gives(card: &Card, companion: &Companion) -> bool {
-    let given = |system_prompt, post_history_instructions| {
+    let given = |name: &str, system_prompt, post_history_instructions| {
         let choices = Choices { name: None, system_prompt, post_history_instructions };
-        persona(card, called(&companion.name), &choices, &mut Found::default()).text == companion.persona.trim()
+        persona(card, called(name), &choices, &mut Found::default()).text == companion.persona.trim()
     };
-    [(false, false), (true, false), (false, true), (true, true)].into_iter().any(|(system, post)| given(system, post))
+    let choices = [(false, false), (true, false), (false, true), (true, true)];
+    // A companion that was renamed since, or a copy, has a persona with the card's name in it.
+    let names = [companion.name.to_string(), card.shown_name()];
+    names.iter().any(|name| choices.into_iter().any(|(system, post)| given(name, system, post)))
+}
+
+fn offered_by<'a>(card: &'a Card, name: &str) -> Vec<Offered<'a>> {
+    greetings(card, called(name), &mut Found::default()).0
 }
 
 /// Writes greetings that were changed. One that the card has stays as it is written there.
 fn insert_greetings(data: &mut Map<String, Value>, card: Option<&Card>, companion: &Companion) {
-    let mut offered = card.map(|card| greetings(card, called(&companion.name), &mut Found::default()).0).unwrap_or_default();
+    let mut offered = card.map(|card| offered_by(card, &companion.name)).unwrap_or_default();
+    if let Some(card) = card
+        && !offered.iter().any(|offered| companion.greetings.iter().any(|greeting| **greeting == *offered.greeting.text))
+    {
+        // Those of a companion that was renamed since, or of a copy, have the card's name in them.
+        offered = offered_by(card, &card.shown_name());
+    }
     if offered.iter().map(|offered| offered.greeting.text.as_str()).eq(companion.greetings.iter().map(|greeting| &**greeting)) {
         return;
     }

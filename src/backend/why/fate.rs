@@ -44,7 +44,7 @@ impl Scene<'_> {
             briefs.push(self.brief_fate(&self.who(id), &found, &current).await?);
         }
         let [brief] = &briefs[..] else {
-            let story = self.around(&found);
+            let story = self.around(&found).await?;
             return Ok(Why { message: Some(seq), story, companions: briefs, ..Why::default() });
         };
         let id = brief.companion.clone();
@@ -59,7 +59,7 @@ impl Scene<'_> {
                 None => Why::default(),
             },
             None => {
-                let mut story = self.around(&found);
+                let mut story = self.around(&found).await?;
                 if brief.outcome == Some(Outcome::Waiting) {
                     story.extend(self.since(seq, &who).await?);
                 }
@@ -68,7 +68,7 @@ impl Scene<'_> {
         };
         // A message that arrived between a YES and the statement was not part of the decision.
         if !why.story.iter().any(|line| line.seq == Some(seq)) {
-            why.story.splice(..0, self.around(&found));
+            why.story.splice(..0, self.around(&found).await?);
         }
         in_order(&mut why.story);
         (why.message, why.name, why.companion, why.companions) = (Some(seq), Some(who.name), Some(id), briefs);
@@ -123,7 +123,7 @@ impl Scene<'_> {
     }
 
     /// The message itself, and what happened to it.
-    fn around(&self, found: &Found) -> Vec<StoryLine> {
+    async fn around(&self, found: &Found) -> Result<Vec<StoryLine>, ReadError> {
         let mut story: Vec<_> = self.quoted(&found.message).into_iter().collect();
         for recorded in found.fates.changes() {
             story.extend(words::changed(recorded, found.retried_as, self.language));
@@ -132,7 +132,10 @@ impl Scene<'_> {
             let told = Told::new(self.language, "why.message.dead_letter", &[("error", error)]);
             story.push(StoryLine { seq: None, ..told.line(&found.message, "dead_letter") });
         }
-        story
+        if let Event::Said { message, .. } = &found.message.event {
+            story.extend(self.recalled(&message.recalled).await?);
+        }
+        Ok(story)
     }
 
     async fn brief_fate(&self, who: &Subject, found: &Found, current: &CurrentState) -> Result<Brief, ReadError> {

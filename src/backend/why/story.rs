@@ -219,7 +219,7 @@ impl Scene<'_> {
     }
 
     /// Lines about the older messages that were recalled for a statement.
-    async fn recalled(&self, recalled: &[Seq]) -> Result<Vec<StoryLine>, ReadError> {
+    pub(super) async fn recalled(&self, recalled: &[Seq]) -> Result<Vec<StoryLine>, ReadError> {
         let mut lines = Vec::new();
         for seq in recalled.iter().take(MAX_RECALLED) {
             let found = self.entries(Range {

@@ -90,7 +90,7 @@ pub(super) fn statement(
         &block("summary", &summary),
         left_out(missing).trim_end(),
         heading(&older, RECALLED),
-        &block("older-messages", older.trim_end()),
+        &block("older-messages", &older),
         &scene,
         if has_missed { MISSED } else { "" },
         heading(&reason, REASON),

@@ -148,7 +148,7 @@ impl Setup {
         if let Some(record) = before.and_then(|before| before.record.as_ref()) {
             writes.push(Write::Put(key::companion(id), encode(&self.record(&draft.whole_text, record.why.to_string()))));
             write_meta(&self.context, Ward(0), writes).await?;
-            return Ok("the store".to_owned());
+            return self.moved_to_file(id, before, draft).await;
         }
         let undo: Vec<_> = writes.iter().map(|write| undone(write, before)).collect();
         if !writes.is_empty() {
@@ -168,6 +168,26 @@ impl Setup {
         }
         self.undo(undo).await;
         Err(Refused::Unavailable { detail: format!("{why}; nothing was changed"), retry_after: None })
+    }
+
+    /// Moves a companion from the store to its file, if that can be written by now. Returns where it is.
+    async fn moved_to_file(&self, id: &CompanionId, before: Option<&Written>, draft: &Draft) -> Result<String, Refused> {
+        let store = || Ok("the store".to_owned());
+        let Some(before) = before.filter(|before| before.is_writable) else { return store() };
+        let found = before.found.clone();
+        if found.as_ref().is_some_and(|found| !found.personas.is_empty()) {
+            // Its persona would be there twice.
+            return store();
+        }
+        let path = found.as_ref().map_or_else(|| self.files.path_of(id), |found| found.path.clone());
+        let (files, of, text) = (self.files.clone(), id.clone(), draft.whole_text.clone());
+        let written = super::blocking(move || write_files(&files, &of, found.as_ref(), &text, None)).await?;
+        if let Err(error) = written {
+            tracing::warn!(companion = %id, %error, "a companion stays in the store, because its file cannot be written");
+            return store();
+        }
+        write_meta(&self.context, Ward(0), vec![Write::Remove(key::companion(id))]).await?;
+        Ok(path.display().to_string())
     }
 
     async fn undo(&self, writes: Vec<Write>) {
@@ -206,7 +226,12 @@ impl Setup {
         let without = |overlay: &mut Overlay| {
             if counts_again { drop(overlay.remove(&of)) } else { drop(overlay.insert(of, None)) }
         };
-        self.check(&turn, &id, without).await?;
+        self.check(&turn, &id, without).await.map_err(|refused| match refused {
+            Refused::Conflict(detail) => {
+                Refused::Conflict(format!("{id} cannot be deleted: {detail}; if that names it, take it out there first"))
+            }
+            other => other,
+        })?;
         if counts_again {
             let removed = [key::companion(&id), key::picture(&id), key::card(&id)].map(Write::Remove);
             write_meta(&self.context, Ward(0), removed.into()).await?;

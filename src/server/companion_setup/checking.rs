@@ -69,9 +69,7 @@ impl Setup {
         let field = if is_alias { "companion.aliases" } else { "companion.name" };
         Err(invalid(
             field,
-            format!(
-                "{name:?} is a name of {other}, which is in the same guild; choose another one, or put the two into different guilds"
-            ),
+            format!("{name:?} is already a name of {other}, who is in a room with it or on the same server; choose another one"),
         ))
     }
 }

@@ -45,6 +45,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
 
   const problem = el('div', { class: 'form-problem', role: 'alert' });
   const pictureNode = el('div', { class: 'picture' });
+  const pictureProblem = el('p', { class: 'danger', role: 'alert' });
   const form = companionForm({ options, fields, elsewhere: changed?.persona_elsewhere, named: drawPicture });
 
   function drawPicture() {
@@ -53,12 +54,13 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   }
   async function take(file) {
     problem.replaceChildren();
+    pictureProblem.textContent = '';
     if (isCard(file)) return !changed && importCard(file);
     try {
       ({ url: picture, base64: bytes } = await asPicture(file));
       drawPicture();
     } catch {
-      problem.replaceChildren(el('p', null, t('maker.no_picture')));
+      pictureProblem.textContent = t('maker.no_picture');
     }
     return undefined;
   }
@@ -115,7 +117,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     changed = answer;
     // A copy and a card bring theirs.
     if (!picture && answer.picture) changed = answer = await api.changeCompanion(answer.id, { revision: answer.revision, companion: answer.companion, picture: null });
-    if (room && joins.checked) await desk.join(room, answer.id);
+    if (room && joins.checked) await desk.join(room, answer.id).catch(refusal => desk.tell(t('maker.not_joined', { who: answer.companion.name, problem: refusal.message }), 'problem'));
     return answer;
   }
   const change = () => api.changeCompanion(changed.id, { revision: changed.revision, companion: form.fields(), picture: picture === before ? undefined : (bytes ?? null) });
@@ -160,7 +162,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     'form',
     { class: 'connect editor', novalidate: true },
     changed || made || isCopy ? null : el('p', { class: 'import' }, fileButton(t('maker.import'), CARDS, importCard), el('small', { class: 'muted' }, t('maker.import_about'))),
-    el('div', { class: 'picture-row', role: 'group', 'aria-label': t('maker.picture') }, pictureNode, el('div', null, el('p', { class: 'actions' }, choose, remove), el('small', { class: 'muted' }, t('maker.drop')))),
+    el('div', { class: 'picture-row', role: 'group', 'aria-label': t('maker.picture') }, pictureNode, el('div', null, el('p', { class: 'actions' }, choose, remove), el('small', { class: 'muted' }, t('maker.drop')), pictureProblem)),
     form.nodes,
     el('fieldset', { class: 'field try' }, el('legend', null, t('maker.try')), el('small', { class: 'muted' }, t('maker.try_about')), el('div', { class: 'with-button' }, el('div', { class: 'field' }, el('label', { for: said.id }, t('maker.try_say')), said), tryButton), result),
     joinsNode,

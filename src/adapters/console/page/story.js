@@ -90,9 +90,12 @@ function promptParts(parts) {
   return el('section', null, el('h3', null, t('facts.prompt', { count: total })), el('ul', { class: 'parts' }, rows));
 }
 
+// A link to a message of the room shown.
+const messageLink = seq => el('a', { href: `${location.hash.split('/').slice(0, 2).join('/')}/${seq}` }, t('facts.go_to_message'));
+
 export function sentences(story) {
   if (!Array.isArray(story) || !story.length) return null;
-  return el('ol', { class: 'sentences' }, story.map(line => el('li', { class: line.event }, el('time', { datetime: line.at, title: words.moment(line.at) }, words.second(line.at)), el('span', { dir: 'auto' }, line.text))));
+  return el('ol', { class: 'sentences' }, story.map(line => el('li', { class: line.event }, el('time', { datetime: line.at, title: words.moment(line.at) }, words.second(line.at)), el('span', { dir: 'auto' }, line.text, line.event === 'recalled' && line.seq ? [' ', messageLink(line.seq)] : null))));
 }
 
 export function drawStory(entry, story) {
@@ -128,7 +131,7 @@ export function drawOutcomes(story, tone) {
   const answer = story.answer ?? {};
   const outcomes = Array.isArray(answer.companions) ? answer.companions : [];
   // The message itself is shown above.
-  const events = (answer.story ?? []).filter(line => line.event === 'changed' || line.event === 'dead_letter');
+  const events = (answer.story ?? []).filter(line => ['changed', 'dead_letter', 'recalled'].includes(line.event));
   return el(
     'div',
     { class: 'story' },

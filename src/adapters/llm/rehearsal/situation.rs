@@ -53,7 +53,8 @@ impl Situation {
         let other = context.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
         let kind = Kind::of(text);
         Self {
-            speaker: printable(speaker),
+            // Nobody speaks to oneself.
+            speaker: printable(context.newest.iter().rev().find(|line| !is_mine(line)).map_or(speaker, |line| &line.from.name)),
             kind,
             is_for_all: is_for_all(text),
             is_brief: is_brief(text),

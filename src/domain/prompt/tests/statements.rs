@@ -240,7 +240,7 @@ fn recalled_messages_are_dated_and_never_displace_the_ten_newest() {
         let recent: Vec<Said> = (1_000..1_000 + count).map(|seq| person(seq, &"so ".repeat(words_each))).collect();
         let shown = |recall_tokens: usize| {
             let words = policy::prompt::Prompt { recall_tokens, ..words() };
-            let recalled = vec![person(3, "The cat is called Mora."), person(1_000, "so it is"), person(1, "It rains.")];
+            let recalled = vec![person(3, "The cat is called Mora."), person(999 + count, "so it is"), person(1, "It rains.")];
             let input = PromptInput { recent: recent.clone(), ..input() };
             let prompt = statement(character(), scene(), &StatementInput { recalled, left_out: 50, ..speaking(input) }, &words);
             assert!(prompt.tokens() <= words.statement_tokens, "{} tokens", prompt.tokens());
