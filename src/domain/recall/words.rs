@@ -27,6 +27,9 @@ impl Words {
 
     /// Adds the words of a text.
     pub(super) fn read(&self, text: &str, words: &mut Vec<Word>) {
+        if text.is_ascii() {
+            return text.to_ascii_lowercase().unicode_words().for_each(|word| self.stems(word, words));
+        }
         let plain: String = text.nfkc().flat_map(char::to_lowercase).map(|char| if char == '’' { '\'' } else { char }).collect();
         let mut rest = plain.as_str();
         while let Some(first) = rest.chars().next() {
