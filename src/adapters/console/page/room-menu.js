@@ -17,7 +17,8 @@ function money(part, currency) {
   if (!Number.isFinite(part?.cost)) return t('usage.no_price');
   const style = new Intl.NumberFormat(LOCALE, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
   const cost = `${style.format(part.cost)} ${currency}`;
-  return part.unpriced_calls ? t('usage.unpriced', { cost, calls: part.unpriced_calls, all: part.calls }) : cost;
+  if (!part.unpriced_calls) return cost;
+  return t(part.cost === 0 && part.unpriced_calls === part.calls ? 'usage.unknown' : 'usage.unpriced', { cost, calls: part.unpriced_calls, all: part.calls });
 }
 
 // What the guild of a room used today and this month, in this browser's time zone.
