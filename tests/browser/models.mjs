@@ -49,7 +49,7 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
   // What was wrong before does not stand beside a good test.
   await page.locator('dialog .troubles .failure').waitFor({ state: 'hidden' });
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
-  await until(page, () => document.querySelector('#model').textContent === 'large');
+  await until(page, () => document.querySelector('#model').textContent === 'AI: large');
   await page.locator('#model-trouble').waitFor({ state: 'hidden' });
   assert.equal((await page.content()).includes(KEY), false);
 

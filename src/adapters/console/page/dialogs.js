@@ -98,4 +98,7 @@ export function showKeys(reopenAfter) {
   );
 }
 
-export const legend = () => [el('span', null, t('keys.legend_circle')), el('span', null, t('keys.legend_bar')), el('span', null, glyph('yes'), ` ${t('votes.wants')}  `, glyph('no'), ` ${t('votes.listens')}  `, glyph('error'), ` ${t('keys.legend_error')}`)];
+// A sign stays with its words.
+const sign = (kind, text) => [glyph(kind), `\u00a0${text.replaceAll(' ', '\u00a0')} `];
+
+export const legend = () => [el('span', null, t('keys.legend_circle')), el('span', null, t('keys.legend_bar')), el('span', null, sign('yes', t('votes.wants')), sign('no', t('votes.listens')), sign('error', t('keys.legend_error')))];
