@@ -85,14 +85,14 @@ test('what was typed is not lost by Escape or a click outside', async t => {
   await page.locator('#companion-name').fill('Ida');
   await page.keyboard.press('Escape');
   // A click that comes too early may be the second one of a double click.
-  await page.locator('dialog .danger:not(:disabled)', { hasText: 'Discard' }).waitFor();
-  await button(page, 'Keep writing').click();
+  await page.locator('dialog .danger:not(:disabled)', { hasText: 'Close without saving' }).waitFor();
+  await button(page, 'Keep editing').click();
   await page.mouse.click(5, 5);
-  await button(page, 'Keep writing').click();
+  await button(page, 'Keep editing').click();
   assert.equal(await page.locator('#companion-name').inputValue(), 'Ida');
 
   await page.keyboard.press('Escape');
-  await page.locator('dialog .danger:not(:disabled)', { hasText: 'Discard' }).click();
+  await page.locator('dialog .danger:not(:disabled)', { hasText: 'Close without saving' }).click();
   await page.locator('dialog').first().waitFor({ state: 'detached' });
 });
 
@@ -162,7 +162,7 @@ test('a card in a PNG is shown before it becomes a companion, and its picture is
   await until(page, () => document.querySelector('#card-persona')?.value.includes('Nell keeps a tea house'));
   assert.equal((await persona.inputValue()).includes('log book'), false);
   await dialog(page).getByText('Best in the evening.').waitFor();
-  await dialog(page).locator('.unused li', { hasText: 'Settings of other programs: depth_prompt' }).waitFor();
+  await dialog(page).locator('.unused li', { hasText: 'Settings for other programs' }).waitFor();
 
   await page.locator('#card-name').fill('Captain Nell');
   await until(page, () => document.querySelector('#card-persona').value.includes('Captain Nell keeps'));
@@ -227,9 +227,9 @@ test('a companion that is made for a new room is chosen there', async t => {
 test('a file that is no card is refused with what to do, and another one can be chosen', async t => {
   const page = await lobby(t);
   await page.locator('.make input[type=file]').setInputFiles(file('plain.png', png(RED), 'image/png'));
-  await dialog(page).getByText('This PNG is a picture without a character.').waitFor();
+  await dialog(page).getByText('This file holds no character card.').waitFor();
   await dialog(page).locator('input[type=file]').setInputFiles(jsonFile('other.json', { a: 1 }));
-  await dialog(page).getByText('It has no character in it').waitFor();
+  await dialog(page).getByText('This file holds no character card').waitFor();
 
   await dialog(page).locator('input[type=file]').setInputFiles(jsonFile('cal.json', card('Cal')));
   await until(page, () => document.querySelector('#card-name')?.value === 'Cal');

@@ -42,7 +42,7 @@ test('after the loop guard nobody is shown as wanting to speak', async t => {
   assert.deepEqual(await page.locator('.log, .cards').getByText('wants to speak').count(), 0);
   await page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words', { hasText: 'too often in a row' }).waitFor();
   const round = await texts(page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words'));
-  assert.deepEqual(round, [`Round on “yan, are you there?” by Ben: Yan 5 · Zed – listens · Nobody speaks · companions had spoken too often in a row`]);
+  assert.deepEqual(round, [`Who wants to answer “yan, are you there?” by Ben? Yan 5 of 10 · Zed was not asked · Nobody speaks · companions had spoken too often in a row`]);
 });
 
 test('an external companion that has ended the conversation is not shown as listening', async t => {
@@ -58,7 +58,7 @@ test('an external companion that has ended the conversation is not shown as list
 
   const round = page.locator('.line.round', { hasText: 'yan, zed, are you there?' });
   await round.waitFor();
-  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on “yan, zed, are you there?” by Ben: Yan 5 ★ · Zed ends the conversation · was spoken to`]);
+  assert.deepEqual(await texts(round.locator('.line-words')), [`Who wants to answer “yan, zed, are you there?” by Ben? Yan 5 of 10 ★ · Zed ends the conversation · Yan was spoken to`]);
   const card = page.locator('.card', { has: page.locator('.who', { hasText: 'Zed' }) });
   assert.match((await texts(card.locator('.card-now')))[0], /^conversation ended/u);
 });

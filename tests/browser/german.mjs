@@ -50,8 +50,8 @@ test('a German browser gets the page in German, and in English once that is chos
   await page.getByRole('button', { name: 'Details', pressed: false }).click();
   await page.locator('.line.round .line-head').first().click();
   await page.locator('.round-story .vote-why').first().click();
-  await page.locator('.vote-story .facts').waitFor();
-  assert.match((await texts(page.locator('.line.round .line-words')))[0], /^Runde zu „Aria, bist du da\?“ von Ana: Aria \d/u);
+  await page.locator('.vote-story > .story > .facts').waitFor();
+  assert.match((await texts(page.locator('.line.round .line-words')))[0], /^Wer möchte auf „Aria, bist du da\?“ von Ana antworten\? Aria \d/u);
   assert.deepEqual(await untranslated(page), []);
   await page.locator('.card-head').first().press('Enter');
   await page.locator('.chat-message.user [data-focus=outcomes]').press('Enter');

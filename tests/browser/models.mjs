@@ -27,7 +27,7 @@ async function connect(page, key, url = model.url) {
 test('a wrong key is said in the talk at once, is mended on the page, and is never shown', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
-  await page.getByText('these companions speak in ready-made sentences').waitFor();
+  await page.getByText('companions speak in ready-made sentences').waitFor();
   await page.locator('#model').click();
   await connect(page, 'sk-wrong');
   await page.getByRole('button', { name: 'Show models' }).click();
@@ -49,7 +49,7 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
   // What was wrong before does not stand beside a good test.
   await page.locator('dialog .troubles .failure').waitFor({ state: 'hidden' });
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
-  await until(page, () => document.querySelector('#model').textContent === 'large');
+  await until(page, () => document.querySelector('#model').textContent === 'AI: large');
   await page.locator('#model-trouble').waitFor({ state: 'hidden' });
   assert.equal((await page.content()).includes(KEY), false);
 
@@ -93,7 +93,7 @@ test('a model that does not follow the format of decisions is named', async t =>
 
   await it.server.say(room, 'Aria, are you there?');
 
-  await page.locator('#model-trouble', { hasText: 'cannot be used to decide when to speak' }).waitFor();
+  await page.locator('#model-trouble', { hasText: 'gave no clear yes or no' }).waitFor();
   await it.server.call('DELETE', '/api/models');
 });
 
@@ -131,14 +131,14 @@ test('connecting after a failed test asks first, and a change after a good one i
   assert.equal((await it.server.call('GET', '/api/models')).source, 'rehearsal');
 
   await page.locator('[name=api_key]').fill(KEY);
-  await page.getByText('Changed since the test: this is not tested.').waitFor();
+  await page.getByText('You changed something. Test again.').waitFor();
   await testButton.click();
   await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
   assert.equal(await page.locator('.result .failure, .result > .danger').count(), 0);
   await page.getByRole('button', { name: 'Show models' }).click();
   await page.getByText('2 models. Choose one:').waitFor();
   await page.getByRole('button', { name: 'small', exact: true }).click();
-  await page.getByText('Changed since the test: this is not tested.').waitFor();
+  await page.getByText('You changed something. Test again.').waitFor();
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
   await page.locator('#model', { hasText: 'small' }).waitFor();
   await it.server.call('DELETE', '/api/models');

@@ -32,7 +32,7 @@ test('a round is shown once, although the live connection is slow', async t => {
   await page.locator('#connection[data-state=live]').waitFor();
   await page.locator('.line.round').first().waitFor();
 
-  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), ['Round on “zed, yan, are you there?” by Ben: Zed 4 ★ · Yan – listens · was spoken to']);
+  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), ['Who wants to answer “zed, yan, are you there?” by Ben? Zed 4 of 10 ★ · Yan – stayed silent · Zed was spoken to']);
 });
 
 test('a round of an earlier page is shown as it ended, with who was selected and why', async t => {
@@ -52,5 +52,5 @@ test('a round of an earlier page is shown as it ended, with who was selected and
   });
 
   await page.locator('.log .line.round').waitFor();
-  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), ['Round on “zed, yan, are you there?” by Ben: Zed 4 ★ · Yan – listens · was spoken to']);
+  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), ['Who wants to answer “zed, yan, are you there?” by Ben? Zed 4 of 10 ★ · Yan – stayed silent · Zed was spoken to']);
 });

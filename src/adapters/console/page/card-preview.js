@@ -120,7 +120,7 @@ export function cardPreview(file, use) {
         own.length ? section(t('imported.instructions'), el('p', { class: 'muted' }, t('imported.instructions_about')), own.map(key => instruction(key, preview[key]))) : '',
         preview.creator_notes ? section(t('imported.notes'), el('p', { class: 'muted' }, t('imported.notes_about')), quoted(preview.creator_notes)) : '',
         preview.greetings.length ? more(t('imported.greetings', { count: preview.greetings.length }), preview.greetings.map(({ kind, text }) => [kind === 'group_only_greetings' ? el('p', { class: 'muted' }, t('imported.for_groups')) : null, quoted(text)])) : '',
-        preview.unused.length ? section(t('imported.unused'), el('ul', { class: 'unused' }, preview.unused.map(({ what, why, count, names = [] }) => el('li', null, el('strong', null, words.coded('card_unused.', what), times(count)), names.length ? [': ', el('span', { dir: 'auto' }, listed(names.map(plain)))] : null, ` – ${words.coded('card_why.', why)}`)))) : '',
+        preview.unused.length ? section(t('imported.unused'), el('ul', { class: 'unused' }, preview.unused.map(({ what, why, count, names = [] }) => el('li', null, el('strong', null, words.coded('card_unused.', what), times(count)), names.length && what !== 'extensions' ? [': ', el('span', { dir: 'auto' }, listed(names.map(plain)))] : null, ` – ${words.coded('card_why.', why)}`)))) : '',
         preview.salvaged.length ? more(t('imported.mended'), el('ul', { class: 'unused' }, preview.salvaged.map(({ kind, field, count }) => el('li', null, words.coded('card_mended.', kind), times(count), field ? [': ', el('code', null, field)] : null)))) : '',
       ].filter(Boolean),
     );

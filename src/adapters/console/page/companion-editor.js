@@ -98,7 +98,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
       const { decision, statement } = await api.tryCompanion({ companion: form.fields(), of: profile?.id, message: said.value.trim() || t('maker.try_say_example') });
       const answer = decision.detail.match(DECIDED)?.[1].toLowerCase();
       result.replaceChildren(
-        decision.works ? el('p', { dir: 'auto' }, pieces('maker.would', { who: form.who(), answer: answer ? el('strong', null, t(`base.${answer}`)) : '' }), `${answer ? ': ' : ' '}${plain(decision.detail.replace(DECIDED, ''))}`) : failure(decision),
+        decision.works ? el('p', { dir: 'auto' }, pieces('maker.would', { who: form.who(), answer: answer ? el('strong', null, t(`base.${answer}`)) : '' }), answer ? [': ', el('q', null, plain(decision.detail.replace(DECIDED, '')))] : ` ${plain(decision.detail)}`) : failure(decision),
         statement.works ? el('p', { class: 'said', dir: 'auto' }, pieces('maker.says', { who: el('strong', null, form.who()), text: plain(statement.detail) })) : failure(statement),
         statement.model === REHEARSAL ? el('p', { class: 'muted' }, t('maker.demo')) : '',
       );

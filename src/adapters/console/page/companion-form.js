@@ -94,13 +94,13 @@ export function companionForm({ options, fields, elsewhere, named }) {
   const provider = entry('provider', t('maker.voice_service'), el('select', null, choice('', t('maker.usual')), services.map(one => choice(one, one))));
   provider.input.value = own.provider ?? '';
   const voices = el('datalist', { id: 'companion-voices' });
-  const voice = entry('voice', t('maker.voice'), text({ list: voices.id, placeholder: t('maker.usual'), value: own.voice ?? '', spellcheck: 'false' }));
+  const voice = entry('voice', t('maker.voice'), text({ list: voices.id, placeholder: t('maker.usual'), value: own.voice ?? '', spellcheck: 'false' }), t('maker.voice_about'));
   const offerVoices = () => voices.replaceChildren(...options.voices.filter(one => !provider.input.value || one.provider === provider.input.value).flatMap(one => one.voices).map(one => choice(one, one)));
   provider.input.addEventListener('change', offerVoices);
   offerVoices();
   const speed = entry('speed', t('maker.speed'), text({ type: 'number', min: 0.5, max: 2, step: 'any', placeholder: '1', value: own.speed ?? '' }));
   const models = [...new Set([...options.models, fields.model].filter(Boolean))];
-  const model = entry('model', t('maker.model'), el('select', null, choice('', t('maker.usual')), models.filter(one => one !== 'main').map(one => choice(one, one))));
+  const model = entry('model', t('maker.model'), el('select', null, choice('', t('maker.usual')), models.filter(one => one !== 'main').map(one => choice(one, words.model(one)))));
   model.input.value = fields.model ?? '';
   const pictureUrl = entry('picture_url', t('maker.picture_url'), text({ type: 'url', placeholder: 'https://…', spellcheck: 'false', value: fields.picture_url ?? '' }));
   const more = el(

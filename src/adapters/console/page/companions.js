@@ -1,7 +1,7 @@
 // One card for each companion in the room: what it is doing, how near it is to speaking, its last decisions, and its controls.
 
 import { isClosed, STAGES } from './companion.js';
-import { el, glyph, name, say, svg } from './dom.js';
+import { el, glyph, name, plain, say, svg } from './dom.js';
 import { floorHolder, isHeld, isStopped, lostTo, stopReason } from './floor.js';
 import { face, pictureOf } from './pictures.js';
 import { lastDecisions, nameOf } from './state.js';
@@ -150,7 +150,7 @@ function nextWords(room, companion, lullLeft) {
   if (companion.doing === 'speaking' && draft?.isLate) return t('cards.writes_on');
   if (companion.doing !== 'listening') return companion.trigger ? t('cards.because', { why: words.trigger(companion.trigger) }) : '';
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
-  const counts = missing !== null && missing > 0 && companion.messageCount > 0;
+  const counts = missing !== null && missing > 0;
   const isQuiet = lullLeft !== null && lullLeft > 0;
   const speaker = lostTo(room, companion.id);
   if (speaker) return t('cards.asked_again_after', { who: nameOf(room, speaker) });
@@ -169,7 +169,7 @@ function doingWords(companion, now) {
       return elapsed === null ? words.doing('speaking') : `${words.doing('speaking')} · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ` · ${slow}` : ''}`;
     case 'back_off': {
       const left = Date.parse(companion.retryAt) - now;
-      return `${words.doing('back_off')} · ${left > 0 ? t('cards.retry_in', { secs: words.seconds(left) }) : t('cards.retrying')}`;
+      return `${words.doing('back_off')} · ${left > 0 ? t('cards.retry_in', { secs: `${Math.ceil(left / 1000)} s` }) : t('cards.retrying')}`;
     }
     case 'waiting_its_turn': {
       const left = Date.parse(companion.speakAt) - now;
@@ -206,12 +206,12 @@ export function companionCards(root, { tone, act }) {
           const isDecision = entry.kind === 'decision';
           const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
           const wasStopped = isStopped(entry);
-          const answer = t(wasStopped ? 'decisions.stopped' : ({ error: 'decisions.no_answer', failed: 'decisions.reply_failed' }[entry.kind] ?? (entry.yes ? 'base.yes' : 'base.no')));
+          const answer = t(wasStopped ? 'decisions.stopped' : ({ error: 'decisions.no_answer', failed: 'decisions.reply_failed' }[entry.kind] ?? (entry.yes ? 'votes.wanted' : 'votes.listened')));
           const quote = wasStopped ? stopReason(room, entry.stopMessage) : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text));
           return el(
             'li',
             null,
-            el('button', { class: `last-decision ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(wasStopped ? 'no' : kind), el('span', { class: 'last-decision-words' }, el('strong', null, answer), ` · ${isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+            el('button', { class: `last-decision ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(wasStopped ? 'no' : kind), el('span', { class: 'last-decision-words' }, el('strong', null, answer), ' · ', isDecision && entry.why && words.wasAsked(entry) ? el('q', { dir: 'auto' }, plain(entry.why)) : isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)), el('time', { class: 'ago', 'data-at': entry.at })),
           );
         }),
       );

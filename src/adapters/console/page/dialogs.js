@@ -49,7 +49,9 @@ export function confirmed(title, question, label, otherwise = t('base.keep')) {
     let isSure = false;
     const yes = el('button', { class: 'quiet-button danger', disabled: true, onclick: () => ((isSure = true), box.close()) }, label);
     const no = el('button', { class: 'solid', onclick: () => box.close() }, otherwise);
+    // Two buttons are clear; a third one that closes would be another way to say no.
     const box = dialog(title, [question].flat().map(part => el('p', { dir: 'auto' }, part)), el('p', { class: 'actions' }, no, yes));
+    box.querySelector('header button').remove();
     box.addEventListener('close', () => resolve(isSure));
     no.focus();
     setTimeout(() => (yes.disabled = false), DOUBLE_CLICK_MS);
@@ -96,4 +98,7 @@ export function showKeys(reopenAfter) {
   );
 }
 
-export const legend = () => [el('span', null, t('keys.legend_circle')), el('span', null, t('keys.legend_bar')), el('span', null, glyph('yes'), ` ${t('base.yes')}  `, glyph('no'), ` ${t('base.no')}  `, glyph('error'), ` ${t('decisions.no_answer')}`)];
+// A sign stays with its words.
+const sign = (kind, text) => [glyph(kind), `\u00a0${text.replaceAll(' ', '\u00a0')} `];
+
+export const legend = () => [el('span', null, t('keys.legend_circle')), el('span', null, t('keys.legend_bar')), el('span', null, sign('yes', t('votes.wants')), sign('no', t('votes.listens')), sign('error', t('keys.legend_error')))];

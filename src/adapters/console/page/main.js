@@ -292,7 +292,8 @@ byId('language').addEventListener('change', event => speak(event.target.value));
 function showTitle() {
   const room = allRooms.find(other => other.id === current?.room.id);
   // On other platforms, a title contains the name of the server already.
-  const about = room?.title ? room.id : room && platformName(room.id) ? room.guild : null;
+  const about = room && !room.title && platformName(room.id) ? room.guild : null;
+  byId('room-title').title = room?.title ? room.id : '';
   menu.draw();
   byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? t('rooms.title')), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;

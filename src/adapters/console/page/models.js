@@ -51,7 +51,10 @@ export function models({ nameOf, announce, checked }) {
     if (first) say(button, t('ai.fix', { what: words.upper(words.error(first.error)) }));
     else if (ready.ready === false) say(button, t('ai.not_ready_button'));
     else if (isRehearsal) say(button, t('ai.demo_button'));
-    else say(button, current?.main?.model ?? ready.models?.main?.model ?? t('ai.models'));
+    else {
+      const model = current?.main?.model ?? ready.models?.main?.model;
+      say(button, model ? t('ai.button', { model }) : t('ai.models'));
+    }
     const failure = sentence();
     const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? 'rehearsal' : '');
     trouble.hidden = !text;

@@ -6,9 +6,9 @@ import { loadForAll, storeForAll } from './storage.js';
 import { pieces, t } from './texts.js';
 
 const TYPING = new Set(['speaking']);
-const THINKING = new Set(['asked', 'wants_to_speak', 'waiting_its_turn']);
+const THINKING = new Set(['asked', 'wants_to_speak']);
 
-const doingOf = ({ doing, paused }) => (paused ? 'paused' : TYPING.has(doing) ? 'typing' : THINKING.has(doing) ? 'thinking' : null);
+const doingOf = ({ doing, paused }) => (paused ? 'paused' : TYPING.has(doing) ? 'typing' : doing === 'waiting_its_turn' ? 'next' : THINKING.has(doing) ? 'thinking' : null);
 
 // `changed()` is called when details are shown or hidden; `tone(id)` is the accent of a companion.
 export function presence({ changed, tone }) {

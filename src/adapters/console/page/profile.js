@@ -36,7 +36,7 @@ function decisionNode(decision, roomName) {
     const answer = await api.why(decision.room, decision.companion, decision.seq).catch(problem => ({ problem: problem.message }));
     story.replaceChildren(answer.problem ? el('p', { class: 'muted', dir: 'auto' }, t('base.not_loaded', { problem: answer.problem })) : (sentences(answer.story) ?? el('p', { class: 'muted' }, t('cards.nothing_yet'))));
   }
-  return el('li', null, el('div', { class: 'decided-row' }, glyph(yes ? 'yes' : 'no'), el('span', { dir: 'auto' }, el('strong', null, t(yes ? 'base.yes' : 'base.no')), ` · ${decision.why ? plain(decision.why) : words.reason(decision.reason)} `, el('span', { class: 'muted' }, name(roomName), ` · ${words.moment(decision.at)}`)), why), story);
+  return el('li', null, el('div', { class: 'decided-row' }, glyph(yes ? 'yes' : 'no'), el('span', { dir: 'auto' }, el('strong', null, t(yes ? 'votes.wanted' : 'votes.listened')), ' · ', decision.why ? el('q', null, plain(decision.why)) : words.reason(decision.reason), ' ', el('span', { class: 'muted' }, name(roomName), ` · ${words.moment(decision.at)}`)), why), story);
 }
 
 function discordWords({ code, url }) {
@@ -121,7 +121,7 @@ export async function profileDialog(desk, id, who, told = '') {
       fact(t('maker.silence'), companion.starts_after ? t('maker.after', { time: span(companion.starts_after) }) : ''),
       fact(t('maker.greetings'), companion.greetings?.length ? words.number(companion.greetings.length) : ''),
       fact(t('maker.voice'), [voice.provider, voice.voice, voice.speed ? t('profile.voice_speed', { speed: words.number(voice.speed, 2) }) : ''].filter(Boolean).join(' · ')),
-      fact(t('maker.model'), companion.model),
+      fact(t('maker.model'), companion.model && words.model(companion.model)),
       fact(t('profile.kept'), placeOf(kept), kept.why ? el('span', { class: 'muted' }, ` (${plain(kept.why)})`) : null, kept.instead_of ? el('span', { class: 'danger' }, ` ${t('profile.kept_instead', { path: kept.instead_of })}`) : null),
       fact(t('profile.discord'), discordWords(profile.discord_picture)),
     ),

@@ -14,10 +14,18 @@ const LONGEST_TITLE = 64;
 const whole = value => (Number.isFinite(value) ? words.number(value) : '0');
 
 function money(part, currency) {
-  if (!Number.isFinite(part?.cost)) return t('usage.no_price');
+  if (!Number.isFinite(part?.cost)) return part?.unpriced_calls ? t('usage.unknown', { calls: part.unpriced_calls, all: part.calls }) : t('usage.no_price');
   const style = new Intl.NumberFormat(LOCALE, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
   const cost = `${style.format(part.cost)} ${currency}`;
-  return part.unpriced_calls ? t('usage.unpriced', { cost, calls: part.unpriced_calls, all: part.calls }) : cost;
+  if (!part.unpriced_calls) return cost;
+  return t(!part.cost && part.unpriced_calls === part.calls ? 'usage.unknown' : 'usage.unpriced', { cost, calls: part.unpriced_calls, all: part.calls });
+}
+
+// The totals without those of demo mode, in which no AI was asked.
+function ofModels({ total = {}, guilds }) {
+  const demo = (guilds?.[0]?.by ?? []).filter(({ provider }) => provider === 'rehearsal');
+  const without = key => (total[key] ?? 0) - demo.reduce((sum, one) => sum + one[key], 0);
+  return { ...total, ...Object.fromEntries(['calls', 'failed_calls', 'input_tokens', 'output_tokens', 'unpriced_calls'].map(key => [key, without(key)])) };
 }
 
 // What the guild of a room used today and this month, in this browser's time zone.
@@ -46,7 +54,7 @@ async function showUsage(room) {
         'table',
         { class: 'usage' },
         el('thead', null, el('tr', null, el('td', null), el('th', { scope: 'col' }, t('usage.today')), el('th', { scope: 'col' }, t('usage.month')))),
-        el('tbody', null, rows.map(([label, value]) => el('tr', null, el('th', { scope: 'row' }, label), [today, month].map(usage => el('td', null, value(usage.total ?? {}, usage)))))),
+        el('tbody', null, rows.map(([label, value]) => el('tr', null, el('th', { scope: 'row' }, label), [today, month].map(usage => el('td', null, value(ofModels(usage), usage)))))),
       ),
     );
   } catch (problem) {

@@ -45,6 +45,9 @@ const who = (view, id) => name(nameOf(view.room, id), { class: 'who', 'data-tone
 // Companions that were asked come first. Each group is in the order of ids, so that rows never move.
 const order = round => [...round.ballots.keys()].sort((one, other) => round.ballots.get(other).asked - round.ballots.get(one).asked || (one < other ? -1 : 1));
 
+// Why the speaker was chosen. Who was asked alone was not chosen among others.
+const chosenBecause = round => words.selection(round.reason === 'only' && [...round.ballots.values()].filter(ballot => ballot.asked).length < 2 ? 'only_asked' : round.reason);
+
 const isSpeaker = (round, id) => round.phase !== 'open' && (round.speaker ?? round.selected) === id;
 
 const hasEnded = ({ state }) => state?.closing === 'terminal';
@@ -120,7 +123,7 @@ function outcome(view, round) {
   const waiting = [...round.ballots].filter(([, ballot]) => ballot.isAwaited).map(([id]) => id);
   const speaker = [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
   const tookOver = round.speaker !== round.selected;
-  const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
+  const reason = tookOver ? null : [DOT, el('strong', null, chosenBecause(round))];
   const says = key => pieces(key, { who: speaker });
   if (round.phase === 'open') return waiting.length ? pieces('rounds.awaits', { who: listed(waiting.map(id => who(view, id))) }) : t('rounds.all_in');
   if (round.phase === 'held') return untilFree(view.room, round, id => who(view, id));
@@ -149,7 +152,7 @@ function live(view, item) {
     if (shown === current) return;
     shown = current;
     node.setAttribute('aria-label', title);
-    about.replaceChildren(name(title), DOT, t('rounds.question'));
+    about.replaceChildren(name(title));
     for (const row of votes) row.refresh();
     node.dataset.phase = round.phase;
     outcomeNode.replaceChildren(...[outcome(view, round)].flat(Infinity).filter(Boolean));
@@ -172,12 +175,12 @@ function summary(view, round) {
     const ballot = round.ballots.get(id);
     if (ballot.isMissing) return [who(view, id), ' ', el('span', { class: 'missing' }, t('rounds.no_vote', { why: words.error(ballot.entry?.error ?? 'timeout') }))];
     if (hasEnded(ballot)) return pieces(ballot.asked ? 'rounds.ends' : 'rounds.ended', { who: who(view, id) });
-    if (!ballot.wants) return pieces('rounds.listens', { who: who(view, id) });
-    return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: t('rounds.selected') }, STAR)] : null];
+    if (!ballot.wants) return ballot.asked ? pieces('rounds.listens', { who: who(view, id) }) : pieces('decisions.not_asked', { who: who(view, id), count: 1 });
+    return [who(view, id), '\u00a0', el('strong', null, t('decisions.of_ten', { value: words.importance(ballot.state.importance) })), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: t('rounds.selected') }, STAR)] : null];
   });
   const ending = { cancelled: 'rounds.by_person', failed: 'rounds.reply_failed', dropped: 'rounds.did_not_speak' }[round.outcome] ?? (round.speaker !== round.selected ? 'rounds.took_over' : null);
   const nobody = () => [t('rounds.nobody'), round.declined ? [DOT, words.reason(round.declined)] : null];
-  const end = round.instead ? pieces('rounds.instead', { who: who(view, round.instead) }) : !round.selected ? nobody() : ending ? t(ending) : words.selection(round.reason);
+  const end = round.instead ? pieces('rounds.instead', { who: who(view, round.instead) }) : !round.selected ? nobody() : ending ? t(ending) : [round.reason === 'only' ? null : [who(view, round.selected), ' '], chosenBecause(round)];
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];
 }
 
@@ -204,7 +207,7 @@ function summaryLine(view, item) {
       'button',
       { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
       glyph('round'),
-      el('span', { class: 'line-words' }, name(label(view.room, round)), ': ', summary(view, round)),
+      el('span', { class: 'line-words' }, name(label(view.room, round)), ' ', summary(view, round)),
       el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
     ),
     story
@@ -212,7 +215,7 @@ function summaryLine(view, item) {
           'div',
           { id: body, class: 'round-story' },
           el('ul', { class: 'votes' }, order(round).map(id => expandedVote(view, round, id))),
-          el('p', { class: 'outcome' }, outcome(view, round), DOT, words.second(round.at)),
+          el('p', { class: 'outcome' }, outcome(view, round), DOT, round.selected ? t('rounds.chosen_at', { time: words.second(round.closedAt ?? round.at) }) : words.second(round.at)),
         )
       : null,
   );
@@ -227,7 +230,7 @@ export function outcomeSentence(room, round) {
   if (!round.selected) return `${t(round.outcome === 'dropped' ? 'rounds.cancelled' : 'rounds.nobody')}.`;
   const others = round.candidates.filter(id => id !== round.selected).map(id => nameOf(room, id));
   const also = others.length ? ` ${t('rounds.also_wanted', { who: listed(others).join(''), count: others.length })}` : '';
-  return `${t('rounds.next', { who: nameOf(room, round.selected) })} (${words.selection(round.reason)}).${also}`;
+  return `${t('rounds.next', { who: nameOf(room, round.selected) })} (${chosenBecause(round)}).${also}`;
 }
 
 // Updates the countdowns of companions that are about to speak.

@@ -105,14 +105,13 @@ export function drawStory(entry, story) {
   const facts = [
     fact(t('facts.counted'), Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? t('facts.counted_of', { counted: d.message_count, threshold: d.threshold }) : d.message_count) : null),
     fact(t('facts.checks'), d.check_count || null),
-    fact(t('facts.answer'), d.answer),
-    fact(t('facts.model'), d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
+    fact(t('facts.model'), d.model && (d.provider && d.provider !== d.model ? `${words.model(d.model)} · ${words.model(d.provider)}` : words.model(d.model))),
     fact(t('facts.queue'), d.wait_ms ? ms(d.wait_ms) : null),
     fact(t('facts.model_time'), ms(d.model_ms)),
     fact(t('facts.tokens'), Number.isFinite(d.input_tokens) ? t('facts.tokens_both', { read: d.input_tokens, written: d.output_tokens ?? 0 }) : null),
     fact(t('facts.time'), d.at && words.moment(d.at)),
-    fact(t('facts.trace'), d.trace),
   ].filter(Boolean);
+  const forDevelopers = [fact(t('facts.answer'), d.answer), fact(t('facts.trace'), d.trace)].filter(Boolean);
   return el(
     'div',
     { class: 'story' },
@@ -123,6 +122,7 @@ export function drawStory(entry, story) {
     Array.isArray(answer.story) && answer.story.some(line => line.event === 'message') ? null : inputs(d.messages),
     isError ? null : promptParts(answer.prompt),
     facts.length ? el('dl', { class: 'facts' }, facts) : null,
+    forDevelopers.length ? el('details', null, el('summary', null, t('maker.developers')), el('dl', { class: 'facts for-developers' }, forDevelopers)) : null,
   );
 }
 

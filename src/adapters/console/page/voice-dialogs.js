@@ -42,7 +42,7 @@ export function askConsent({ description, companions, models, join }) {
         el('p', null, hosts.length ? pieces('consent.voices_at', { hosts: listed(hosts.map(host => el('strong', null, host))) }) : t('consent.voices_here')),
         model && model.provider !== REHEARSAL ? el('p', null, pieces('consent.model', { model: el('strong', null, model.model ?? model.provider) })) : null,
       ),
-      fact(t('consent.kept_title'), t('consent.kept')),
+      fact(t('consent.kept_title'), t(isReal ? 'consent.kept' : 'consent.kept_typed')),
     ),
     el('p', { class: 'muted' }, t('consent.mute')),
     el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => agree(false) }, t('consent.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, t('call.listen')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))),

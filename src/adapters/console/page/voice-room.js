@@ -162,7 +162,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     return [
       trouble ? el('p', { class: 'voice-trouble' }, `${t(`troubles.${trouble.code}`)} ${plain(trouble.fix)}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, t('call.hears_companions')) : null,
-      view.ignored ? el('p', null, t('call.ignored')) : knowsNoWords() ? el('p', null, `${t('call.no_words')} `, button(t('call.why'), { class: 'quiet-button', onclick: explainRecognition })) : null,
+      view.ignored ? el('p', null, t('call.ignored')) : knowsNoWords() && !view.listening ? el('p', null, `${t('call.no_words')} `, button(t('call.why'), { class: 'quiet-button', onclick: explainRecognition })) : null,
       saidWaits() ? el('p', null, t('call.hears_all')) : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, t('call.no_mic')) : null,
     ].filter(Boolean);
@@ -236,7 +236,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     fill(captions, lines.map(captionNode));
     if (atEnd) captions.scrollTop = captions.scrollHeight;
     fill(notes, noteNodes());
-    more.hidden = !isLive;
+    // It is about one's own voice.
+    more.hidden = !isLive || (view.listening && !view.ignored);
     ignoreBox.checked = view.ignored;
   }
 

@@ -20,6 +20,8 @@ export const coded = (section, code, values) => (has(section + code) ? t(section
 export const verdict = code => (has(`verdicts.${code}`) ? `verdicts.${code}` : 'verdicts.unknown');
 export const missing = code => coded('missing.', code);
 export const trigger = code => coded('triggers.', code);
+// Of models, the page shows no names that only the settings know.
+export const model = code => ({ rehearsal: t('facts.demo'), side: t('facts.side'), main: t('facts.main') })[code] ?? code;
 export const reason = code => coded('reasons.', code);
 // A part of a prompt, or of the server.
 export const part = code => coded('parts.', code);
@@ -46,8 +48,8 @@ export const ownSettings = ({ maxTurns, mayRepeat, models }) =>
   [
     maxTurns === null ? '' : t('cards.max_turns', { count: maxTurns }),
     mayRepeat ? t('cards.may_repeat') : '',
-    models.main === 'main' ? '' : t('cards.writes_with', { model: models.main }),
-    models.side === 'side' ? '' : t('cards.decides_with', { model: models.side }),
+    models.main === 'main' ? '' : t('cards.writes_with', { model: model(models.main) }),
+    models.side === 'side' ? '' : t('cards.decides_with', { model: model(models.side) }),
   ]
     .filter(Boolean)
     .join(' ');
