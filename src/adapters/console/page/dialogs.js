@@ -99,6 +99,6 @@ export function showKeys(reopenAfter) {
 }
 
 // A sign stays with its words.
-const sign = (kind, text) => [glyph(kind), `\u00a0${text.replaceAll(' ', '\u00a0')} `];
+const sign = (kind, text) => [el('span', { class: 'sign' }, glyph(kind), ` ${text}`), '  '];
 
 export const legend = () => [el('span', null, t('keys.legend_circle')), el('span', null, t('keys.legend_bar')), el('span', null, sign('yes', t('votes.wants')), sign('no', t('votes.listens')), sign('error', t('keys.legend_error')))];
