@@ -57,7 +57,7 @@ export function timeline(root, { tone, go }) {
     const at = words.time(entry.at);
     if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
     const who = nameOf(room, entry.companion);
-    if (entry.kind === 'round') return `${at} ${label(room, entry)}: ${entry.phase === 'open' ? t('rounds.question') : outcomeSentence(room, entry)}`;
+    if (entry.kind === 'round') return `${at} ${label(room, entry)}: ${entry.phase === 'open' ? t('rounds.considering') : outcomeSentence(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[t(entry.yes ? 'base.yes' : 'base.no'), words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
     if (isStopped(entry)) return `${at} ${t('decisions.stopped_who', { who, why: stopReason(room, entry.stopMessage) })}`;
     return `${at} ${who}: ${t(entry.kind === 'failed' ? 'decisions.reply_failed' : 'decisions.no_answer')}, ${words.failure(entry.error, entry.text)}`;
