@@ -28,7 +28,7 @@ use crate::domain::policy::seconds;
 pub use crate::domain::policy::{Problem, closing, duration, gate, prompt, repetition, reply, turn_taking, voice, within, zone};
 pub use load::{Loaded, Sources, load, load_with};
 pub use problem::{Located, Problems};
-pub use roster::{InPlace, Origin, Overlay, Roster, checked, in_place, persona_note, shared_names, shared_note, silence_note};
+pub use roster::{InPlace, Origin, Overlay, Roster, checked, in_place, shared_names, silence_note};
 
 /// Declares every section once: the field of [`Settings`] and its check.
 macro_rules! sections {

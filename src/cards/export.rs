@@ -147,7 +147,8 @@ fn gives(card: &Card, companion: &Companion) -> bool {
     let choices = [(false, false), (true, false), (false, true), (true, true)];
     // A companion that was renamed since, or a copy, has a persona with the card's name in it.
     let names = [companion.name.to_string(), card.shown_name()];
-    names.iter().any(|name| choices.into_iter().any(|(system, post)| given(name, system, post)))
+    let mut names = names.iter().filter(|name| !name.is_empty());
+    names.any(|name| choices.into_iter().any(|(system, post)| given(name, system, post)))
 }
 
 fn offered_by<'a>(card: &'a Card, name: &str) -> Vec<Offered<'a>> {
@@ -158,6 +159,7 @@ fn offered_by<'a>(card: &'a Card, name: &str) -> Vec<Offered<'a>> {
 fn insert_greetings(data: &mut Map<String, Value>, card: Option<&Card>, companion: &Companion) {
     let mut offered = card.map(|card| offered_by(card, &companion.name)).unwrap_or_default();
     if let Some(card) = card
+        && !card.shown_name().is_empty()
         && !offered.iter().any(|offered| companion.greetings.iter().any(|greeting| **greeting == *offered.greeting.text))
     {
         // Those of a companion that was renamed since, or of a copy, have the card's name in them.
@@ -185,9 +187,11 @@ fn insert_greetings(data: &mut Map<String, Value>, card: Option<&Card>, companio
 fn insert_ours(data: &mut Map<String, Value>, companion: &Companion) {
     let mut ours = json!({
         "aliases": companion.aliases,
-        "chattiness": companion.chattiness,
         "interjection": companion.interjection,
     });
+    if !companion.chattiness.is_empty() {
+        ours["chattiness"] = json!(companion.chattiness);
+    }
     if let Some(tone) = &companion.tone {
         ours["tone"] = json!(tone);
     }

@@ -21,6 +21,8 @@ use crate::actors::runtime::context::ActorContext;
 use crate::adapters::llm::openai::Dialects;
 use crate::backend::title_of;
 use crate::domain::id::{CompanionId, id_of_title};
+use crate::domain::names::SharedName;
+use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::service::Service;
 use crate::journal::key;
 use crate::journal::reader::Reader;
@@ -31,11 +33,11 @@ use crate::ports::companion_setup::{
     Kept, NewCompanion, ProfileRoom, Revision, ServiceVoices,
 };
 use crate::ports::model_setup::Trial;
-use crate::settings::companion::check_id;
 use crate::settings::companion::written::edited;
+use crate::settings::companion::{Companion, check_id};
 use crate::settings::roster::files::CompanionFiles;
 use crate::settings::speech::BUILT_IN;
-use crate::settings::{persona_note, shared_names, shared_note, silence_note};
+use crate::settings::{shared_names, silence_note};
 
 /// The longest id of a companion, in characters.
 const MAX_ID_CHARS: usize = 32;
@@ -124,14 +126,21 @@ impl Setup {
     fn warnings(&self, id: &CompanionId, rooms: &[ProfileRoom]) -> Vec<String> {
         let companions = self.context.memberships.companions();
         let shared = shared_names(companions.values()).into_iter().filter(|shared| shared.first == *id || shared.second == *id);
-        let mut warnings: Vec<_> = shared.map(|shared| shared_note(&shared)).collect();
+        let warning = |SharedName { name, first, second }: SharedName| {
+            let other = if first == *id { second } else { first };
+            format!("It shares the name {name:?} with {other}, so the two cannot be in rooms of one server.")
+        };
+        let mut warnings: Vec<_> = shared.map(warning).collect();
         if let Some(companion) = companions.get(id) {
             let prompt = &self.context.settings.prompt;
-            warnings.extend(persona_note(companion, prompt, &self.context.pool.settings()));
+            if companion.brief.is_none() && tokens(companion.persona.trim()) > persona_room(prompt).decision {
+                let shorter = "Its persona is long: when it decides whether to speak, the AI is given a shorter version of it.";
+                warnings.push(shorter.to_owned());
+            }
             warnings.extend(silence_note(companion));
         }
         if rooms.is_empty() {
-            warnings.push(format!("companion {id} is in no room: add it to one"));
+            warnings.push("It is in no room yet.".to_owned());
         }
         warnings
     }
@@ -239,6 +248,10 @@ impl CompanionSetup for Setup {
             self.existing(&id).await?;
             return Err(Refused::Conflict(format!("{id} is not in force; send SIGHUP, or mend its file")));
         };
+        let written = self.existing(&id).await?.fields()?;
+        // A default is not its own.
+        let chattiness = written.chattiness.unwrap_or_default();
+        let companion = Companion { chattiness, ..companion };
         let reader = Reader::new(&*self.context.store);
         Ok(Exported { companion, picture: reader.bytes(key::picture(&id)).await?, card: reader.bytes(key::card(&id)).await? })
     }
@@ -249,7 +262,6 @@ async fn uninterrupted<T: Send + 'static>(work: impl Future<Output = Result<T, R
     tokio::spawn(work).await.unwrap_or_else(|error| Err(failed(&error)))
 }
 
-/// Runs file operations off the runtime's own threads.
 /// Reads files, which may lie on a mount that does not respond.
 async fn reading<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
     let late = |_| Refused::Unavailable {
@@ -259,6 +271,7 @@ async fn reading<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     tokio::time::timeout(READ_TIMEOUT, blocking(work)).await.map_err(late)?
 }
 
+/// Runs file operations off the runtime's own threads.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
     tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
 }

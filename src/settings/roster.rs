@@ -103,7 +103,7 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
 }
 
 /// What is unusual about a persona that decisions do not show in full, or about a brief that nothing needs.
-pub fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Option<String> {
+fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Option<String> {
     let room = persona_room(prompt).decision;
     let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
     let has_side_model = models.served(ModelRole::Side, &companion.model.side).endpoint.is_some();
@@ -141,7 +141,7 @@ pub fn silence_note(companion: &Companion) -> Option<String> {
 }
 
 /// What two companions cannot do that share a name.
-pub fn shared_note(SharedName { name, first, second }: &SharedName) -> String {
+fn shared_note(SharedName { name, first, second }: &SharedName) -> String {
     format!("the companions {first} and {second} share the name {name:?}, so they cannot be in one guild; rename one of them")
 }
 

@@ -233,7 +233,8 @@ impl Scene<'_> {
         if let (Some(last), more @ 1..) = (lines.iter().max_by_key(|line| line.seq), recalled.len().saturating_sub(MAX_RECALLED))
         {
             let text = Told::new(self.language, "why.recalled.more", &[("count", &more)]).text;
-            lines.push(StoryLine { text, ..last.clone() });
+            // It leads to no message.
+            lines.push(StoryLine { text, seq: None, ..last.clone() });
         }
         Ok(lines)
     }

@@ -130,6 +130,23 @@ fn greetings_that_were_not_changed_stay_as_they_are_written_and_others_take_thei
 }
 
 #[test]
+fn a_renamed_companion_keeps_the_parts_of_its_card() {
+    let card = json!({ "spec": "chara_card_v2", "data": {
+        "name": "Nova", "description": "{{char}} is a poet.", "personality": "calm", "scenario": "A tea house.",
+        "mes_example": format!("<START>\n{{{{char}}}}: {}", "Hum. ".repeat(5_000)), "first_mes": "{{char}} looks up.",
+    }});
+    let read = read_json(&card);
+    let made = Companion { greetings: vec!["Nova looks up.".into()], ..companion_of(&read) };
+
+    let renamed = write_json(Some(&read.original), &Companion { name: "Stella".into(), ..made });
+
+    assert_eq!(renamed["data"]["name"], "Stella");
+    for part in ["description", "personality", "scenario", "mes_example", "first_mes"] {
+        assert_eq!(renamed["data"][part], card["data"][part], "{part}");
+    }
+}
+
+#[test]
 fn greetings_beside_the_data_do_not_come_back() {
     let card = read_json(&json!({ "name": "Ann", "first_mes": "Hi.", "alternate_greetings": ["Ho."], "char_greeting": "Hi." }));
     let silent = Companion { greetings: Vec::new(), ..companion_of(&card) };

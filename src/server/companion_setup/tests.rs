@@ -234,7 +234,7 @@ async fn names_that_clash_in_a_guild_are_refused_before_anything_is_written() {
     // In no room it may have the name; that is told.
     let other = world.create("Aria").await.unwrap();
     assert_eq!(other.id.as_str(), "aria-2");
-    assert!(other.warnings.iter().any(|warning| warning.contains("share the name")), "{:?}", other.warnings);
+    assert!(other.warnings.iter().any(|warning| warning.contains("shares the name")), "{:?}", other.warnings);
 }
 
 #[tokio::test]
