@@ -56,10 +56,12 @@ impl Reloading {
     /// Reads the companions and puts them into force. What is wrong with them is logged, shown on the page and returned.
     pub(super) async fn reload(&self, turn: &Turn) -> Vec<String> {
         let context = &self.context;
+        let mut is_in_force = false;
         let problems = match self.read(turn, |_| ()).await {
             Ok(mut loaded) => {
                 let companions = self.with_kept(&mut loaded);
                 let refused = apply(context, companions, loaded.skipped).err();
+                is_in_force = refused.is_none();
                 loaded.broken.iter().map(ToString::to_string).chain(refused).collect()
             }
             Err(problems) => problems,
@@ -71,6 +73,9 @@ impl Reloading {
         load_briefs(context).await;
         *context.failed_reload.lock() =
             (!problems.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: problems.clone() });
+        if is_in_force {
+            tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded");
+        }
         problems
     }
 
@@ -150,7 +155,6 @@ fn apply(
              or remove the folder"
         );
     }
-    tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded");
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod connections;
 mod gone;
 mod handling;
 mod measures;
+mod recalled;
 mod replies;
 mod room;
 mod times;
@@ -80,6 +81,7 @@ pub(super) fn of_record(props: &Props) {
     tenancy(props);
     gone::check(props, &journals, &deleted);
     times::check(props);
+    recalled::check(props);
     replies::check(props);
     budgets::check(props);
 }

@@ -269,6 +269,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "words redacted for good",
             "answer redacted with its question",
             "part looked up",
+            "older message recalled",
             "posted although dropped",
         ],
     ),

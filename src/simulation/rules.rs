@@ -165,6 +165,10 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
             "breaker": { "failures": dice.between(3, 10) },
         },
     });
+    if settings["prompt"]["summary_after"] == 12 {
+        // Little of the talk fits, so that older messages are recalled.
+        settings["prompt"]["statement_tokens"] = 1_500.into();
+    }
     if dice.chance(0.3) {
         rules.limits_turns = true;
         settings["turn_taking"]["max_turns"] = dice.between(1, 6).into();

@@ -28,7 +28,7 @@ test('Answer again writes another statement in the place of the newest one', asy
   await until(page, gone => [...document.querySelectorAll('.chat-message.companion:not(.draft)')].filter(node => node.dataset.key !== gone).length === 2, key);
   assert.match(await statements(page).last().textContent(), /Answer again/u);
   // The replaced one does not count.
-  assert.match(await page.locator('#meters').textContent(), /Without a person 1\/4/u);
+  assert.match(await page.locator('#meters').textContent(), /Answers in a row 1\/4/u);
 });
 
 test('what may not be tried again says so, and stays', async t => {

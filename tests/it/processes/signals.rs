@@ -46,7 +46,8 @@ async fn companions_are_reloaded_without_a_restart_and_a_failed_reload_changes_n
     let pipe = server.logs("is not a regular file").await;
     std::fs::remove_file(&fifo).expect("the pipe can be removed");
     server.signal("HUP").await;
-    server.logs_many("companions were reloaded", 2).await;
+    // Also where a file has errors, the others are.
+    server.logs_many("companions were reloaded", 4).await;
     let after = server.get("/api/quarantine").await["reload"].clone();
     server.stop().await;
 

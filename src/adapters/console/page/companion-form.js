@@ -91,7 +91,7 @@ export function companionForm({ options, fields, elsewhere, named }) {
   silence.input.value = fields.starts_after ?? '';
   const own = fields.voice ?? {};
   const services = [...new Set([...options.voices.map(({ provider }) => provider), own.provider].filter(Boolean))];
-  const provider = entry('provider', t('maker.voice_service'), el('select', null, choice('', t('maker.usual')), services.map(one => choice(one, one))));
+  const provider = entry('provider', t('maker.voice_service'), el('select', null, choice('', t('maker.usual')), services.map(one => choice(one, words.model(one)))));
   provider.input.value = own.provider ?? '';
   const voices = el('datalist', { id: 'companion-voices' });
   const voice = entry('voice', t('maker.voice'), text({ list: voices.id, placeholder: t('maker.usual'), value: own.voice ?? '', spellcheck: 'false' }), t('maker.voice_about'));
