@@ -106,7 +106,7 @@ impl Setup {
             picture,
             discord_picture,
             has_card: written.card.is_some(),
-            warnings: self.warnings(&id, &rooms),
+            warnings: self.warnings(&id),
             rooms,
             companion,
             id,
@@ -123,7 +123,7 @@ impl Setup {
         rooms.collect()
     }
 
-    fn warnings(&self, id: &CompanionId, rooms: &[ProfileRoom]) -> Vec<String> {
+    fn warnings(&self, id: &CompanionId) -> Vec<String> {
         let companions = self.context.memberships.companions();
         let shared = shared_names(companions.values()).into_iter().filter(|shared| shared.first == *id || shared.second == *id);
         let warning = |SharedName { name, first, second }: SharedName| {
@@ -138,9 +138,6 @@ impl Setup {
                 warnings.push(shorter.to_owned());
             }
             warnings.extend(silence_note(companion));
-        }
-        if rooms.is_empty() {
-            warnings.push("It is in no room yet.".to_owned());
         }
         warnings
     }

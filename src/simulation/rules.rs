@@ -165,7 +165,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
             "breaker": { "failures": dice.between(3, 10) },
         },
     });
-    if settings["prompt"]["summary_after"] == 12 {
+    if settings["prompt"]["summary_after"] == 5 {
         // Little of the talk fits, so that older messages are recalled.
         settings["prompt"]["statement_tokens"] = 1_500.into();
     }
