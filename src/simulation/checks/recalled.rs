@@ -1,5 +1,5 @@
-//! What was recalled for a statement was said before in the same room, and after the `clear` that was the newest when the statement was owed. (That no
-//! prompt has words which were erased before is checked with the prompts.)
+//! What was recalled for a statement was said before in the same room, and after the `clear` that was the newest when the statement was owed. (What
+//! was erased before is checked by `journeys/recalling.rs`.)
 
 use std::collections::{BTreeMap, BTreeSet};
 
