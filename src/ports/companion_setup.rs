@@ -130,7 +130,7 @@ pub struct VoiceFields {
 #[serde(deny_unknown_fields)]
 pub struct NewCompanion {
     pub companion: CompanionFields,
-    /// The companion of which this is a copy: what the fields do not say is taken from it, with its picture and its card.
+    /// The companion of which this is a copy: it has the keys of its file that are no field here, its picture and its card.
     #[serde(default)]
     pub copy_of: Option<CompanionId>,
     /// Its picture in base64: a PNG, JPEG or WebP of at most 1 MiB.
@@ -158,7 +158,7 @@ pub struct CompanionChange {
 #[serde(deny_unknown_fields)]
 pub struct CompanionTrial {
     pub companion: CompanionFields,
-    /// The companion that it is an edit or a copy of: what the fields do not say is taken from it.
+    /// The companion that it is an edit or a copy of: the keys of its file that are no field here count, too.
     #[serde(default)]
     pub of: Option<CompanionId>,
     /// What somebody says to it, at most 4,000 characters; absent: a sentence for trials.

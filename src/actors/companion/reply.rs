@@ -207,8 +207,8 @@ async fn add_history(
     let Some(read) = read else { return };
     (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
-    let answered: Vec<_> = statement.input.buffer.iter().filter(|said| !said.message.is_by(&settings.id)).collect();
-    let answered: Vec<_> = answered.into_iter().map(|said| said.message.clone()).collect();
+    let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
+    let answered: Vec<_> = answered.cloned().collect();
     let stretch = Stretch { after: range.after, before };
     let is_heard = |from: &Author| history::is_heard(from, context, &channel_key.guild);
     // A few more than fit, so that a long one may be left out.

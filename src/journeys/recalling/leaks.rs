@@ -60,7 +60,6 @@ async fn live(seed: u64) {
                 let mark = format!("m{step}x");
                 let text = format!("{mark} zebra");
                 let seq = world.say_with(ROOMS[here], json!({ "from": PEOPLE[by], "text": text })).await;
-                // Nobody is heard who is ignored.
                 all.push(Said { room: here, seq, by, mark, day, is_gone: false });
             }
             (60..68, Some(at)) => {
