@@ -10,6 +10,7 @@ use crate::domain::message::Role;
 use crate::domain::question_context::{Day, Earlier, Line, QuestionContext};
 use crate::domain::recall::Corpus;
 use crate::domain::recall::words::Words;
+use crate::domain::text::one_line;
 use crate::ports::language_model::Request;
 
 /// The longest quotation, in characters.
@@ -36,21 +37,12 @@ pub(super) fn remembered(request: &Request, context: &QuestionContext, situation
     let scores = corpus.scores(&query);
     let (best, score) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
     let (line, Day(day)) = told.get(best).filter(|_| *score > 0.0)?;
-    let text: String = printable_text(&line.text).chars().take(MAX_QUOTED).collect();
+    // A parser of answers takes these characters for a thought or an object.
+    let text = one_line(&line.text.replace(['<', '>', '{', '}'], ""), MAX_QUOTED);
     let who = if line.from.id == question.from.id {
         "You told me that".to_owned()
     } else {
         format!("{} said that", printable(&line.from.name))
     };
     Some(format!("{who} {day}: “{text}”"))
-}
-
-/// A text from outside in one line, without characters that a parser of answers takes for a thought or an object.
-fn printable_text(text: &str) -> String {
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .filter(|char| !matches!(char, '<' | '>' | '{' | '}') && !char.is_control())
-        .collect()
 }
