@@ -1,6 +1,6 @@
 //! Looks up older messages of a room by words (docs/design/memory.md). The words of a room are kept as numbers while it is used.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,10 +23,12 @@ use crate::settings::memory::Memory;
 /// How long the words of a room are kept after they were used.
 const KEPT: Duration = Duration::from_secs(60);
 /// The number of events that are read at once.
-const PAGE: usize = 512;
+const PAGE: usize = 2_048;
 /// More new messages than this, or a larger index in bytes, are worked on on another thread.
 const MANY: usize = 64;
 const LARGE: usize = 256 << 10;
+/// The estimated tokens of a message besides its text: role, name and time.
+const FRAME_TOKENS: usize = 20;
 /// The most messages that are read because they were found.
 const MOST_READ: usize = 96;
 
@@ -99,28 +101,33 @@ impl Recall {
             query.extend(self.words.of(&message.text));
         }
         let found = self.search(query, channel_key, store, move |found, corpus| {
-            let mut numbers = Vec::new();
+            let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in found {
                 let with_neighbours = [Some(*index), index.checked_sub(1), Some(index + 1)];
-                let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && !numbers.contains(seq);
-                let new: Vec<Seq> =
+                let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && known.insert(*seq);
+                let passage: Vec<Seq> =
                     with_neighbours.into_iter().flatten().filter_map(|at| corpus.seq(at)).filter(is_new).collect();
-                numbers.extend(new);
-                if numbers.len() >= MOST_READ {
+                passages.push(passage);
+                if known.len() >= MOST_READ {
                     break;
                 }
             }
-            numbers
+            passages
         });
         let (reader, mut used, mut read) = (Reader::new(store), 0, Vec::new());
-        for seq in found.await? {
+        for passage in found.await? {
             if used >= max_tokens {
                 break;
             }
-            let Some(recorded) = reader.legible(channel_key, only(seq)).await?.events.pop() else { continue };
-            let Some(said) = message_of(recorded).filter(|said| is_heard(&said.message.from)) else { continue };
-            used += tokens(&said.message.text);
-            read.push(said);
+            let (Some(first), Some(last)) = (passage.iter().min(), passage.iter().max()) else { continue };
+            let range =
+                Range { after: Seq(first.0.saturating_sub(1)), before: Some(last.next()), limit: PAGE, newest_first: false };
+            let said = reader.legible(channel_key, range).await?.events.into_iter().filter_map(message_of);
+            let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_heard(&said.message.from)).collect();
+            // The best one comes first, as in the passage.
+            said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
+            used += said.iter().map(|said| tokens(&said.message.text) + FRAME_TOKENS).sum::<usize>();
+            read.extend(said);
         }
         Ok(read)
     }
@@ -263,8 +270,4 @@ pub fn message_of(recorded: Recorded) -> Option<Said> {
     let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
     let at = said_at.unwrap_or(at).min(at);
     (!is_redacted(&message)).then(|| Said { seq, at, message: Arc::new(message) })
-}
-
-fn only(seq: Seq) -> Range {
-    Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false }
 }
