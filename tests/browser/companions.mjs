@@ -42,7 +42,7 @@ test('after the loop guard nobody is shown as wanting to speak', async t => {
   assert.deepEqual(await page.locator('.log, .cards').getByText('wants to speak').count(), 0);
   await page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words', { hasText: 'too often in a row' }).waitFor();
   const round = await texts(page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words'));
-  assert.deepEqual(round, [`Who wants to answer “yan, are you there?” by Ben? Yan 5 of 10 · Zed was not asked · Nobody speaks · companions had spoken too often in a row`]);
+  assert.deepEqual(round, [`Who wants to answer “yan, are you there?” by Ben? Yan 5 of 10 · Zed did not think about it · Nobody speaks · companions had spoken too often in a row`]);
 });
 
 test('an external companion that has ended the conversation is not shown as listening', async t => {

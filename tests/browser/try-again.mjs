@@ -7,9 +7,9 @@ import { until, world } from './support/world.mjs';
 
 const it = world();
 const statements = page => page.locator('.chat-message.companion:not(.draft)');
-const answerAgain = page => page.getByRole('button', { name: 'Answer again' });
+const answerAgain = page => page.getByRole('button', { name: 'Replace this answer' });
 
-test('Answer again writes another statement in the place of the newest one', async t => {
+test('Replace this answer writes another statement in the place of the newest one', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
   await page.locator('#connection[data-state=live]').waitFor();
@@ -26,7 +26,7 @@ test('Answer again writes another statement in the place of the newest one', asy
 
   await page.getByText('A message was deleted').waitFor();
   await until(page, gone => [...document.querySelectorAll('.chat-message.companion:not(.draft)')].filter(node => node.dataset.key !== gone).length === 2, key);
-  assert.match(await statements(page).last().textContent(), /Answer again/u);
+  assert.match(await statements(page).last().textContent(), /Replace this answer/u);
   // The replaced one does not count.
   assert.match(await page.locator('#meters').textContent(), /Answers in a row 1\/4/u);
 });

@@ -34,12 +34,12 @@ test('in a call one field is for words to be said aloud and for messages', async
   const modalities = async () => (await it.server.call('GET', `/api/rooms/${room}/history`)).messages.filter(({ role }) => role === 'user').map(({ text, modality }) => [text, modality ?? 'text']);
 
   // This server recognises no speech, so words are typed to be said.
-  await page.getByRole('button', { name: 'Voice', exact: true, pressed: true }).waitFor();
+  await page.getByRole('button', { name: 'The call', exact: true, pressed: true }).waitFor();
   assert.equal(await page.locator('.write :is(textarea, input):visible').count(), 1);
   await page.locator('#message').fill('Lovely rain.');
   await page.keyboard.press('Enter');
   await page.locator('.chat-message:not(.pending)', { hasText: 'Lovely rain.' }).waitFor();
-  await page.getByRole('button', { name: 'Text', exact: true }).click();
+  await page.getByRole('button', { name: 'The chat', exact: true }).click();
   await page.locator('#message:focus').waitFor();
   await page.keyboard.type('And written rain.');
   await page.keyboard.press('Enter');
@@ -63,12 +63,12 @@ test('in a call, an edit and another room are written', async t => {
   await page.locator('.chat-message:not(.pending)', { hasText: 'Written elsewhere.' }).waitFor();
   assert.equal((await it.server.call('GET', `/api/rooms/${other}/history`)).messages[0].modality ?? 'text', 'text');
   await page.getByRole('button', { name: 'Go there' }).click();
-  await page.getByRole('button', { name: 'Voice', exact: true, pressed: true }).waitFor();
-  await page.getByRole('button', { name: 'Text', exact: true }).click();
+  await page.getByRole('button', { name: 'The call', exact: true, pressed: true }).waitFor();
+  await page.getByRole('button', { name: 'The chat', exact: true }).click();
   await page.locator('#message').fill('Rain.');
   await page.keyboard.press('Enter');
   await page.locator('.chat-message:not(.pending)', { hasText: 'Rain.' }).waitFor();
-  await page.getByRole('button', { name: 'Voice', exact: true }).click();
+  await page.getByRole('button', { name: 'The call', exact: true }).click();
   await page.keyboard.press('ArrowUp');
   await page.locator('#compose-how').waitFor({ state: 'hidden' });
   assert.equal(await page.locator('#message').inputValue(), 'Rain.');

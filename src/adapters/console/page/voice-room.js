@@ -202,6 +202,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     root.dataset.phase = view.phase;
     if (!isIn) {
       fill(outWords, [outText()].flat());
+      say(talkButton, t(description?.recognises_words ? 'call.talk' : 'call.join'));
       outWords.classList.toggle('voice-trouble', view.phase === 'over' && view.room?.id === shown?.id);
       outWords.classList.toggle('voice-invites', view.phase !== 'over' && !description?.people?.length);
       return;

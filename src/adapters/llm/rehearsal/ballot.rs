@@ -88,7 +88,7 @@ fn tenths(number: f64) -> f64 {
 /// Sentences that give the reason.
 fn reasons(trigger: Trigger, situation: &Situation, speaks: bool) -> &'static [&'static str] {
     match (speaks, trigger, situation.kind) {
-        (true, Trigger::DirectAddress, _) => &["{name} is talking to me, so I answer.", "{name} waits for a word of mine."],
+        (true, Trigger::DirectAddress, _) => &["{name} is talking to me, so I answer.", "{name} waits for my answer."],
         (true, ..) if situation.names_me => &["{name} mentioned me; I should not stay silent.", "I heard my name."],
         (true, ..) if situation.shared.is_some() => &["They said \"{shared}\", and that is close to me."],
         (true, Trigger::Turn, _) => &["I want to add something to what {name} said.", "{name} left me an opening."],
