@@ -114,7 +114,7 @@ function showTitle() {
   byId('rooms').hidden = rooms.length < 2;
   byId('room-title').replaceChildren(name(room ? titleOf(room) : ''));
   byId('rooms').replaceChildren(...rooms.map(one => el('option', { value: one.id, selected: one === room }, titleOf(one))));
-  byId('leave').title = [t('guest.leave_about'), room?.ends_at ? t('guest.ends', { at: words.moment(room.ends_at) }) : ''].filter(Boolean).join(' ');
+  byId('leave').title = [t('guest.leave_about'), room?.ends_at ? t('guest.ends', { at: words.minute(room.ends_at) }) : ''].filter(Boolean).join(' ');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 

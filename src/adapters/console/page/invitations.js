@@ -35,11 +35,11 @@ export function invitations({ room, showProblem }) {
 
   function entry(invitation) {
     const { made_at: made, ends_at: ends, revoked_at: revoked, most_guests: most, guests, messages } = invitation;
-    const end = revoked ? t('invite.revoked', { at: words.moment(revoked) }) : !ends ? t('invite.ends_never') : t(isOver(invitation) ? 'invite.ended' : 'invite.ends', { at: words.moment(ends) });
+    const end = revoked ? t('invite.revoked', { at: words.minute(revoked) }) : !ends ? t('invite.ends_never') : t(isOver(invitation) ? 'invite.ended' : 'invite.ends', { at: words.minute(ends) });
     return el(
       'li',
       { class: isOver(invitation) ? 'muted' : null },
-      el('p', null, t('invite.made', { at: words.moment(made) }), ' · ', end),
+      el('p', null, t('invite.made', { at: words.minute(made) }), ' · ', end),
       el('p', null, t('invite.guests', { count: guests.length, most }), guests.length ? [': ', listed(guests.map(guestNode))] : '', messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
       isOver(invitation) ? null : el('p', { class: 'actions' }, el('button', { type: 'button', class: 'quiet-button danger', onclick: () => revoke(invitation) }, t('invite.revoke'))),
     );
@@ -71,7 +71,7 @@ export function invitations({ room, showProblem }) {
     const ends = el('select', { id: 'invite-ends' }, ENDS.map(end => el('option', { value: end, selected: end === USUAL_END }, t(`invite_ends.${end}`))));
     const most = el('input', { id: 'invite-most', type: 'number', min: 1, max: MOST_GUESTS, required: true, value: String(USUAL_GUESTS) });
     const make = el('button', { class: 'solid' }, t('invite.make'));
-    const made = el('div', { role: 'status' });
+    const made = el('div', { class: 'made', role: 'status' });
     const notes = [answer.reach.only_here ? paragraph(pieces('invite.only_here', { address: el('code', { dir: 'ltr' }, plain(answer.reach.url)) }), 'muted') : '', answer.needs_sign_in ? '' : paragraph(t('invite.makes_token'), 'muted')];
     const node = el('form', { class: 'small-form invite' }, el('label', { for: 'invite-ends' }, t('invite.works')), ends, el('label', { for: 'invite-most' }, t('invite.most')), most, notes, problem, el('div', { class: 'row' }, make));
     node.addEventListener('submit', async event => {

@@ -72,7 +72,7 @@ async function look(secret) {
   const visiting = (await visits()).find(({ id }) => id === room.id);
   if (visiting) return show(title, paragraph(pieces('join.already', { name: name(visiting.name) })), linkTo(room, t('join.open')));
   const [node, field] = form(secret, room);
-  show(title, companionsOf(room), paragraph(t('join.kept')), ends ? paragraph(t('join.ends', { at: words.moment(ends) })) : null, node);
+  show(title, companionsOf(room), paragraph(t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
   return field.focus();
 }
 

@@ -122,7 +122,7 @@ const desk = companionDesk({
   changed: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem),
   tell: (text, kind) => notice.show(text, kind),
 });
-const speaker = people({ changed: () => (composer.draw(), current?.renew(), change(['companions', 'people'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
+const speaker = people({ changed: isOther => (composer.draw(), isOther && current?.renew(), change(['companions', 'people'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
 const steady = act => talkView.steady(act);
 const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
 const typingSign = typing((room, isTyping) => api.tellTyping(room, isTyping, speaker.me()).catch(() => {}));
