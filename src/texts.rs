@@ -56,10 +56,13 @@ impl Language {
             .map_or_else(Self::default, |(_, language)| language)
     }
 
-    /// The texts of the page, as JSON.
-    pub fn of_page(self) -> String {
+    /// The texts that the modules of a page name, as JSON: whole sections of them.
+    pub fn of_page(self, modules: &str) -> String {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
-        texts.as_object_mut().map(|sections| sections.remove(SERVERS_PART));
+        let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
+        if let Some(sections) = texts.as_object_mut() {
+            sections.retain(|section, _| section != SERVERS_PART && is_named(section));
+        }
         texts.to_string()
     }
 

@@ -98,8 +98,10 @@ fn the_language_is_chosen_by_weight() {
 }
 
 #[test]
-fn the_page_does_not_get_what_only_the_server_says() {
-    let texts: Value = serde_json::from_str(&Language::German.of_page()).unwrap();
+fn a_page_gets_the_sections_that_its_modules_name() {
+    let texts: Value = serde_json::from_str(&Language::German.of_page("t('base.copy') + t(`errors.${code}`) + 'why.again'")).unwrap();
 
-    assert!(texts.get(SERVERS_PART).is_none() && texts.get("base").is_some());
+    let sections: Vec<_> = texts.as_object().unwrap().keys().collect();
+    assert_eq!(sections, ["base", "errors"]);
+    assert!(texts["base"].get("copied").is_some());
 }

@@ -1,19 +1,12 @@
 // What the page makes of Markdown that a model writes. Run with `node --test tests/page/markdown.mjs`; needs Node 18 or later, and no package.
 
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
-// The page's files are modules by how they are loaded, so they are loaded as modules here, too, each after those that it imports.
-const urls = new Map();
-async function load(name) {
-  const written = await readFile(new URL(`../../src/adapters/console/page/${name}`, import.meta.url), 'utf8');
-  const source = written.replace(/(?<=^import .* from ')\.\/(.*)(?=';$)/gmu, (_, imported) => urls.get(imported));
-  urls.set(name, `data:text/javascript,${encodeURIComponent(source).replaceAll("'", '%27')}`);
-  return import(urls.get(name));
-}
+import { load, stub } from './support/modules.mjs';
+
 // Its words do not matter here.
-urls.set('texts.js', 'data:text/javascript,export const t = key => key');
+stub('texts.js', 'export const t = key => key');
 await load('marked.js');
 await load('dom.js');
 const { draw, elsewhere, linked, read } = await load('markdown.js');

@@ -55,6 +55,8 @@ fn import(line: &str) -> Option<(&str, &str)> {
 /// The text of a module without its imports and exports, and what it exports, as members of an object.
 fn module(source: &str) -> (String, Vec<String>) {
     let (mut body, mut exports) = (String::new(), Vec::new());
+    // Indentation means nothing, except in a text of several lines.
+    let may_have_long_texts = source.lines().any(|line| line.matches('`').count() % 2 == 1);
     for line in source.lines() {
         if let Some((what, from)) = import(line) {
             let names = what.strip_prefix("* as ").map_or_else(|| what.replace(" as ", ": "), str::to_owned);
@@ -70,7 +72,8 @@ fn module(source: &str) -> (String, Vec<String>) {
             exports.extend(renamed.map(|(inner, outer)| format!("{outer}: {inner}")));
             body += &format!("{before}\n");
         } else if !line.trim_start().starts_with("//") {
-            body += &format!("{line}\n");
+            body += if may_have_long_texts { line } else { line.trim_start() };
+            body.push('\n');
         }
     }
     (body, exports)

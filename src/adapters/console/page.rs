@@ -1,7 +1,7 @@
 //! The page's files, embedded in the binary. To add a file, put it into `page/` and add its name to `FILES`.
 //!
-//! The page gets its style sheets as one file and its modules, with the texts of a language, as another. The address of these names their contents, so
-//! that browsers keep them.
+//! Each page gets its style sheets as one file and its modules, with the texts of a language, as another. The address of these names their contents,
+//! so that browsers keep them.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -26,7 +26,8 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
 
-/// Every file of the page. `index.html` is served at `/`, `signin.html` at `/signin`, each other file at `/page/<name>`.
+/// Every file of the page. `index.html` is served at `/` to operators and `guest.html` to guests, `join.html` at `/join`, `signin.html` at `/signin`,
+/// each other file at `/page/<name>`.
 const FILES: &[(&str, &[u8])] = files![
     "announcements.js",
     "api.js",
@@ -43,6 +44,8 @@ const FILES: &[(&str, &[u8])] = files![
     "companions.js",
     "compose.css",
     "compose.js",
+    "connection.js",
+    "details.js",
     "dialogs.css",
     "dialogs.js",
     "discord.js",
@@ -50,10 +53,17 @@ const FILES: &[(&str, &[u8])] = files![
     "entries.js",
     "find.js",
     "floor.js",
+    "guest.css",
+    "guest.html",
+    "guest.js",
     "happened.js",
     "icon.svg",
     "index.html",
+    "invitations.css",
+    "invitations.js",
     "items.js",
+    "join.html",
+    "join.js",
     "live.js",
     "loop-guard.js",
     "loudspeaker-worklet.js",
@@ -81,6 +91,7 @@ const FILES: &[(&str, &[u8])] = files![
     "presence.js",
     "profile.css",
     "profile.js",
+    "redraw.js",
     "room-menu.css",
     "room-menu.js",
     "rooms.css",
@@ -100,6 +111,7 @@ const FILES: &[(&str, &[u8])] = files![
     "timeline.css",
     "timeline.js",
     "tones.js",
+    "typing.js",
     "unavailable.js",
     "unread.js",
     "visit.js",
@@ -111,10 +123,11 @@ const FILES: &[(&str, &[u8])] = files![
     "voice.js",
     "welcome.js",
     "words.js",
+    "your-name.js",
 ];
 
-/// The style sheets of the page in one file.
-const STYLES: &str = "page.css";
+/// The pages with modules: the name of each, and that of its one style sheet and one script.
+const BUNDLED: [(&str, &str); 3] = [("index", "page"), ("guest", "guest-page"), ("join", "join-page")];
 /// The texts that the modules import. Each language has its own.
 const TEXTS: &str = "en.json";
 
@@ -181,22 +194,28 @@ fn html(name: &str, language: Language, bundled: &[&File]) -> String {
 
 impl Page {
     pub(super) fn new() -> Self {
-        let linked = || source("index.html").lines().filter_map(bundle::linked);
-        let styles: String = linked().filter(|(kind, _)| *kind == Kind::Style).map(|(_, name)| source(name)).collect();
-        let styles = File::new(STYLES, styles.into_bytes());
         let mut files: Vec<_> =
             FILES.iter().filter(|(name, _)| !name.ends_with(".html")).map(|&(name, bytes)| File::new(name, bytes)).collect();
-        for language in Language::ALL {
-            let texts: &str = &language.of_page();
-            let read = |name: &str| if name == TEXTS { texts } else { source(name) };
+        for (page, bundle) in BUNDLED {
+            let page_file = format!("{page}.html");
+            let linked = || source(&page_file).lines().filter_map(bundle::linked);
+            let styles: String = linked().filter(|(kind, _)| *kind == Kind::Style).map(|(_, name)| source(name)).collect();
+            let styles = File::new(format!("{bundle}.css"), styles.into_bytes());
             let first = linked().find(|(kind, _)| *kind == Kind::Module).map_or("", |(_, name)| name);
-            let code = language.code();
-            let script = File::new(format!("page.{code}.js"), bundle::script(first, read).into_bytes());
-            files.push(File::new(format!("index.{code}.html"), html("index.html", language, &[&styles, &script]).into_bytes()));
-            files.push(File::new(format!("signin.{code}.html"), html("signin.html", language, &[]).into_bytes()));
-            files.push(script);
+            let modules = bundle::script(first, |name| if name == TEXTS { "{}" } else { source(name) });
+            for language in Language::ALL {
+                let texts: &str = &language.of_page(&modules);
+                let read = |name: &str| if name == TEXTS { texts } else { source(name) };
+                let code = language.code();
+                let script = File::new(format!("{bundle}.{code}.js"), bundle::script(first, read).into_bytes());
+                files.push(File::new(format!("{page}.{code}.html"), html(&page_file, language, &[&styles, &script]).into_bytes()));
+                files.push(script);
+            }
+            files.push(styles);
         }
-        files.push(styles);
+        for language in Language::ALL {
+            files.push(File::new(format!("signin.{}.html", language.code()), html("signin.html", language, &[]).into_bytes()));
+        }
         Self(files.into_iter().map(|file| (file.name.clone(), file)).collect())
     }
 
@@ -211,7 +230,13 @@ impl Page {
     /// Whether the file may be served without authentication. `name` is the undecoded name from the path, so an escaped one (`index%2ehtml`) is
     /// unknown.
     pub(super) fn is_public(&self, name: &str) -> bool {
-        !name.starts_with("index.") && self.0.contains_key(name)
+        let is_private = name.ends_with(".html") && ["index.", "guest."].iter().any(|page| name.starts_with(page));
+        !is_private && self.0.contains_key(name)
+    }
+
+    /// A page in the language of the browser: `index`, `guest`, `join` or `signin`.
+    fn html(&self, page: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+        self.answer(&format!("{page}.{}.html", language(headers).code()), None, headers)
     }
 
     /// The file. `version` is the tag that its address names: such a file never changes.
@@ -246,12 +271,17 @@ impl Page {
 
 /// `GET /`
 pub(super) async fn index(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.answer(&format!("index.{}.html", language(&headers).code()), None, &headers)
+    console.page.html("index", &headers)
 }
 
 /// `GET /signin`
 pub(super) async fn sign_in(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.answer(&format!("signin.{}.html", language(&headers).code()), None, &headers)
+    console.page.html("signin", &headers)
+}
+
+/// `GET /join`: loading it changes nothing, because previews of links load it, too.
+pub(super) async fn join(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
+    console.page.html("join", &headers)
 }
 
 /// `GET /page/{name}`
@@ -360,13 +390,17 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_three_files_and_every_module_is_in_one_of_them() {
+    fn a_page_is_three_files_and_every_module_is_in_one_of_them() {
         let page = Page::new();
         let text = |name: &str| String::from_utf8_lossy(&page.0[name].bytes).into_owned();
-        let (index, script, styles) = (text("index.en.html"), text("page.en.js"), text(STYLES));
+        let script: String = BUNDLED.iter().map(|(_, bundle)| text(&format!("{bundle}.en.js"))).collect();
+        let styles = text("page.css");
 
-        assert_eq!(index.matches("<link rel=\"stylesheet\"").count() + index.matches("<script").count(), 3, "{index}");
-        assert!(index.contains(&format!("/page/page.en.js?v={}", page.0["page.en.js"].tag)), "{index}");
+        for (name, bundle) in BUNDLED {
+            let (html, script) = (text(&format!("{name}.en.html")), format!("{bundle}.en.js"));
+            assert_eq!(html.matches("<link rel=\"stylesheet\"").count() + html.matches("<script").count(), 3, "{html}");
+            assert!(html.contains(&format!("/page/{script}?v={}", page.0[&script].tag)), "{html}");
+        }
         let alone = ["theme.js", "loudspeaker-worklet.js", "microphone-worklet.js"];
         for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js") && !alone.contains(name)) {
             assert!(script.contains(&format!("modules[\"{name}\"] = ")), "nothing imports {name}");
@@ -398,7 +432,9 @@ mod tests {
         assert!(fixed.headers()[CACHE_CONTROL].to_str().unwrap().ends_with("immutable"));
         assert!(!plain.headers().contains_key(CONTENT_ENCODING) && plain.headers()[CACHE_CONTROL] == "no-cache");
         assert_ne!(fixed.headers()[ETAG], plain.headers()[ETAG]);
-        assert!(page.0["page.de.js"].compressed().len() < 130_000);
+        for (_, bundle) in BUNDLED {
+            assert!(page.0[&format!("{bundle}.de.js")].compressed().len() < 130_000, "{bundle}");
+        }
     }
 
     #[test]

@@ -23,6 +23,10 @@ export class Problem extends Error {
   }
 }
 
+// Where somebody goes who is not signed in, or not any more. Null: the request fails.
+let entrance = '/signin';
+export const enterAt = path => (entrance = path);
+
 async function call(method, path, body) {
   const isFile = body instanceof Blob;
   let response;
@@ -36,8 +40,8 @@ async function call(method, path, body) {
   } catch {
     throw new Problem({ detail: t('problems.unreachable'), status: 0 });
   }
-  if (response.status === 401) {
-    location.assign('/signin');
+  if (response.status === 401 && entrance) {
+    location.assign(entrance);
     return new Promise(() => {});
   }
   const text = await response.text().catch(() => '');
@@ -116,6 +120,8 @@ const voicePath = fields => `/api/voice${query(fields)}`;
 export const voiceUrl = fields => `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${voicePath(fields)}`;
 // Why a voice call is refused, or null: a WebSocket does not say why. 426: only the upgrade is missing.
 export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => null, problem => (problem.status === 426 ? null : problem));
+// That this person is typing, or not any more. `from` is who: the server knows it of a guest.
+export const tellTyping = (room, typing, from) => call('PUT', roomPath(room, '/typing'), { from, typing });
 export const stopReply = (room, companion) => call('POST', roomPath(room, `/replies/${encodeURIComponent(companion)}/stop`), {});
 export const usage = (guild, from) => call('GET', `/api/usage${query({ guild, from })}`);
 // `form` is `json`, `markdown` or `html`.
@@ -156,6 +162,19 @@ const entryPath = (id, what) => `/api/quarantine/${encodeURIComponent(id)}/${wha
 export const release = entry => call('POST', entryPath(entry, 'release'), {});
 export const retry = entry => call('POST', entryPath(entry, 'retry'), {});
 export const drop = entry => call('POST', entryPath(entry, 'drop'), {});
+
+const invitationPath = (room, id = '') => roomPath(room, `/invitations${id && `/${encodeURIComponent(id)}`}`);
+export const invitations = room => call('GET', invitationPath(room));
+// `ends` is `day`, `week` or `never`. Only this answer has the link.
+export const invite = (room, ends, mostGuests) => call('POST', invitationPath(room), { ends, most_guests: mostGuests });
+// Its guests are out at once.
+export const revoke = (room, id) => call('DELETE', invitationPath(room, id));
+// The room to which a secret invites.
+export const lookAtInvitation = secret => call('POST', '/api/invitations/look', { secret });
+export const join = (secret, name) => call('POST', '/api/invitations/join', { secret, name });
+// The rooms in which this browser is a guest.
+export const visits = () => call('GET', '/api/visit');
+export const signOut = () => call('POST', '/signout');
 
 // crypto.randomUUID exists on secure origins only, and the console may be served over plain HTTP.
 export function newId() {

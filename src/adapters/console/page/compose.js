@@ -8,10 +8,11 @@ import { load, store } from './storage.js';
 import { mention } from './mention.js';
 import { pieces, t } from './texts.js';
 
-// `me()` is the speaker, `isNew()` whether that person has never chosen a name, `speakAs(name)` changes it, `mayWrite()` is whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
-// refusal, and `sent()` is called after a message was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
+// `author` is who writes: `me()` is the name, `takes()` whether that person can write here, and `draw(isAloud)` draws the name. `tone(id)` is the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
+// refusal, `typed(text)` is called when a new message is typed or sent, and `sent()` after one was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
 // words in the voice call of this room: whether that is possible (`offered()`) and chosen (`isOn()`, `set(on)`), and `say(text)`, which returns whether they were sent.
-export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProblem, sent, tone, steady, aloud }) {
+export function compose({ author, room, outbox, showProblem, typed, sent, tone, steady, aloud }) {
+  const { me } = author;
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
@@ -20,13 +21,8 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   const sayWay = way(t('call.aloud'), true);
   const writeWay = way(t('call.text'), false);
   how.replaceChildren(el('span', { class: 'muted' }, `${t('call.send_as')} `), sayWay, writeWay);
-  const speaker = byId('compose-as');
-  const nameRow = byId('your-name');
-  const nameField = byId('your-name-field');
   let editing = null;
   let replying = null;
-  // Before the first message of a visitor, and when the name before the field is pressed.
-  let asksName = isNew();
 
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
@@ -73,48 +69,15 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   }
 
   function draw() {
-    const isOn = drawHow();
-    const asks = asksName && !isOn;
+    author.draw(drawHow());
     const isDeleted = Boolean(room()?.isDeleted);
     field.readOnly = isDeleted;
     byId('send').disabled = isDeleted;
     const shown = context();
     about.hidden = !shown;
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t('base.cancel_esc'))] : []));
-    say(nameRow.querySelector('label'), t(isNew() ? 'compose.your_name_example' : 'compose.your_name'));
-    speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
-    if (nameRow.hidden === asks) steady(() => (nameRow.hidden = !asks));
-    // In the call people are known by the name with which they joined.
-    speaker.hidden = asksName || isOn;
-    speaker.setAttribute('aria-label', t('compose.name_is', { name: me() }));
-    if (document.activeElement !== nameField) nameField.value = me();
   }
-
-  // Takes the name from its field.
-  function takeName() {
-    const isTaken = speakAs(nameField.value);
-    if (isTaken) nameField.value = me();
-    else nameField.focus();
-    return isTaken;
-  }
-  nameField.addEventListener('change', takeName);
-  nameField.addEventListener('keydown', event => {
-    if ((event.key !== 'Enter' && event.key !== 'Escape') || event.isComposing) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (event.key === 'Escape') nameField.value = me();
-    else if (!takeName()) return;
-    asksName = isNew();
-    draw();
-    field.focus();
-  });
-  speaker.addEventListener('click', () => {
-    asksName = true;
-    draw();
-    nameField.focus();
-    nameField.select();
-  });
 
   function cancel() {
     if (!editing && !replying) return false;
@@ -163,14 +126,14 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
     if (isAloud()) {
       if (!aloud.say(text)) return;
       set('');
+      typed('');
       store(key(), null);
       return;
     }
-    if (asksName && !takeName()) return;
-    if (!mayWrite()) return;
-    asksName = false;
+    if (!author.takes()) return;
     const replyTo = replying?.entry.seq ?? null;
     set('');
+    typed('');
     replying = null;
     store(key(), null);
     draw();
@@ -186,6 +149,7 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
   field.addEventListener('input', () => {
     size();
     save();
+    if (!editing) typed(field.value);
   });
   field.addEventListener('keydown', event => {
     // While an input method is active, Enter confirms a word.

@@ -1,4 +1,4 @@
-// Draws the items of the conversation: days, messages, quiet lines for decisions, drafts.
+// Draws the items of the conversation: days, messages, quiet lines for decisions, drafts. `view.act` has what the person of this window may do.
 
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
@@ -158,7 +158,7 @@ function clockTime(at, link) {
 function speech(view, { from, role, companion, eventKind, at, text, follows, tone, extra, className, link }) {
   const isCompanion = role === 'companion';
   // The name and the picture of a companion of this server open its profile.
-  const open = isCompanion && !view.room.companions.get(companion)?.isExternal ? () => view.act.profile(companion) : null;
+  const open = view.act.profile && isCompanion && !view.room.companions.get(companion)?.isExternal ? () => view.act.profile(companion) : null;
   const who = open ? el('button', { class: 'who', tabindex: '-1', 'data-focus': 'profile', title: t('profile.open_who', { who: from }), onclick: open }, name(from)) : name(from, { class: 'who' });
   const marks = part => withMarks(part, view.search);
   return el(
@@ -177,13 +177,14 @@ function message(view, { entry, follows, canBeReplaced }) {
   const original = entry.replyTo && room.entries.find(other => other.key === `m${entry.replyTo}`);
   const story = view.stories.get(entry.key);
   const body = `story-${entry.seq}-message`;
+  const mayChange = entry.role === 'user' && !room.platform && view.mayChange(entry);
   const node = speech(view, {
     ...entry,
     follows,
     from: isCompanion ? nameOf(room, entry.from) : entry.from,
     companion: entry.from,
     tone: view.tone(entry.from),
-    link: `#/${encodeURIComponent(room.id)}/${entry.seq}`,
+    link: view.link?.(entry),
     extra: [
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
@@ -192,11 +193,11 @@ function message(view, { entry, follows, canBeReplaced }) {
       el(
         'span',
         { class: 'tools' },
-        el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
+        view.act.open && el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
-        canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
-        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
-        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
+        canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
+        mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
+        mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),
       story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
     ],
@@ -215,8 +216,9 @@ function cutOff({ cut, text }) {
   return el('span', { class: 'aside', dir: 'auto' }, by, unheard ? `. ${t('messages.unheard', { words: unheard })}` : null);
 }
 
-// A quiet line that expands into its story.
+// A quiet line that expands into its story, for those who may read it.
 function line(view, entry, symbol, sentence) {
+  if (!view.act.open) return el('p', { class: 'remark', 'data-tone': view.tone(entry.companion) }, glyph(symbol), el('span', null, sentence));
   const story = view.stories.get(entry.key);
   const body = `story-${entry.seq}-${entry.kind}-${entry.companion}`;
   return el(
@@ -361,8 +363,8 @@ function asked(view, { companion, entry }) {
 function draft(view, { companion, entry }) {
   const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', companion, at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
   const state = t(`drafts.${entry.isStopped ? 'again' : entry.isLate ? 'late' : entry.isSpoken ? 'spoken' : 'new'}`);
-  const stop = el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': t('base.stop_who', { who: nameOf(view.room, companion) }), onclick: event => view.act.stop(companion, event.currentTarget) }, t('base.stop'));
-  node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state), entry.isStopped ? '' : stop);
+  const stop = view.act.stop && el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': t('base.stop_who', { who: nameOf(view.room, companion) }), onclick: event => view.act.stop(companion, event.currentTarget) }, t('base.stop'));
+  node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state), entry.isStopped ? '' : (stop ?? ''));
   return node;
 }
 

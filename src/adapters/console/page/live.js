@@ -3,9 +3,9 @@
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 20_000;
 
-// `after()` returns the seq to resume from. `onFrame` gets each frame. `onChange` gets "connecting", "live" or "lost", with the time of the next
-// attempt. `probe` is called when a connection could not be opened, because a WebSocket does not say why.
-export function connect({ room, after, onFrame, onChange, probe }) {
+// `after()` returns the seq to resume from, and `as()` the name of who watches, or null if the server knows it. `onFrame` gets each frame. `onChange` gets "connecting", "live" or "lost", with the time of the next
+// attempt. `probe(wasOpen)` is called when a connection has ended or could not be opened, because a WebSocket does not say why.
+export function connect({ room, after, as, onFrame, onChange, probe }) {
   let socket = null;
   let timer = null;
   let failures = 0;
@@ -16,7 +16,8 @@ export function connect({ room, after, onFrame, onChange, probe }) {
     timer = null;
     if (closed) return;
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
-    const url = `${scheme}://${location.host}/api/live?room=${encodeURIComponent(room)}&after=${after()}`;
+    const query = new URLSearchParams({ room, after: after(), ...(as() === null ? {} : { as: as() }) });
+    const url = `${scheme}://${location.host}/api/live?${query}`;
     const current = new WebSocket(url);
     let opened = false;
     socket = current;
@@ -39,7 +40,7 @@ export function connect({ room, after, onFrame, onChange, probe }) {
     };
     current.onclose = () => {
       if (current !== socket || closed) return;
-      if (!opened) probe?.();
+      probe(opened);
       retryLater();
     };
   }
@@ -69,6 +70,15 @@ export function connect({ room, after, onFrame, onChange, probe }) {
     }
   }
 
+  // Connects anew, because something of the address has changed.
+  function renew() {
+    const old = socket;
+    if (!old) return;
+    socket = null;
+    old.close();
+    open();
+  }
+
   const onVisible = () => document.visibilityState === 'visible' && reconnect();
   addEventListener('online', reconnect);
   addEventListener('offline', drop);
@@ -78,6 +88,7 @@ export function connect({ room, after, onFrame, onChange, probe }) {
 
   return {
     reconnect,
+    renew,
     close() {
       closed = true;
       clearTimeout(timer);

@@ -7,10 +7,13 @@ import { serverNow } from './clock.js';
 import { companionDesk } from './companion-desk.js';
 import { companionCards } from './companions.js';
 import { compose } from './compose.js';
+import { connectionSign } from './connection.js';
+import { details } from './details.js';
 import { legend, showKeys } from './dialogs.js';
 import { missing } from './discord.js';
 import { byId, el, name, say } from './dom.js';
 import { find } from './find.js';
+import { invitations } from './invitations.js';
 import { meters } from './meters.js';
 import { models as modelsInForce } from './models.js';
 import { noCompanions } from './no-companions.js';
@@ -21,6 +24,7 @@ import { nameProblem, people } from './people.js';
 import { learnPictures, pictureOf } from './pictures.js';
 import { platformName, titleOf } from './platforms.js';
 import { presence } from './presence.js';
+import { redraws } from './redraw.js';
 import { roomMenu } from './room-menu.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
@@ -31,43 +35,32 @@ import { talk } from './talk.js';
 import { LANGUAGE, LANGUAGES, speak, t } from './texts.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
+import { typing } from './typing.js';
 import { unavailable } from './unavailable.js';
 import { unread } from './unread.js';
 import { PAGE, visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
 import * as words from './words.js';
+import { yourName } from './your-name.js';
 
 const TICK_MS = 100;
 const CALM_TICK_MS = 1000;
 const ROOMS_POLL_MS = 20_000;
 const LOOKS_FOR_UNDO = 8;
 const LOOKS_EVERY_MS = 1500;
-const LOST_AFTER_MS = 1000;
 
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
 const configured = new Map(); // the companions of the server by id, with their names
 let wanted = null; // the message that the address names, until the room is loaded
-let nextAttempt = null;
-let connection = 'connecting';
 let lacking = null; // what is missing although this page is live
 
 const notice = notices();
 const showProblem = problem => notice.show(problem.message, 'problem');
 
-const dirty = new Set();
-let drawing = false;
-function change(parts) {
-  for (const part of parts) dirty.add(part);
-  if (drawing) return;
-  drawing = true;
-  requestAnimationFrame(() => {
-    drawing = false;
-    draw();
-  });
-}
+const change = redraws(draw);
 
 // The key of the item that shows an entry: its round, its group, or its own.
 const itemKeyOf = entry => entry?.round?.key ?? entry?.shownIn ?? entry?.key;
@@ -83,6 +76,8 @@ const view = {
   showsDecisions: () => decisions.shows(),
   stories: story,
   me: () => speaker.me(),
+  mayChange: () => true,
+  link: entry => `#/${encodeURIComponent(view.room.id)}/${entry.seq}`,
   tone: id => tone(id),
   act: {
     open: entry => story.toggle(current.room, entry),
@@ -117,7 +112,7 @@ const view = {
 };
 let tone = tonesOf(view.room);
 
-const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
+const decisions = details({ changed: () => change(['talk', 'companions']) });
 const desk = companionDesk({
   room: () => allRooms.find(room => room.id === current?.room.id) ?? null,
   rooms: () => allRooms,
@@ -127,9 +122,12 @@ const desk = companionDesk({
   changed: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem),
   tell: (text, kind) => notice.show(text, kind),
 });
-const speaker = people({ changed: () => (composer.draw(), change(['companions'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
+const speaker = people({ changed: isOther => (composer.draw(), isOther && current?.renew(), change(['companions', 'people'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
 const steady = act => talkView.steady(act);
-const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
+const typingSign = typing((room, isTyping) => api.tellTyping(room, isTyping, speaker.me()).catch(() => {}));
+const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
+const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -206,7 +204,7 @@ function offerUndo(room, deletion) {
 const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, desk });
 const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), create: () => desk.create(), showProblem });
 const announce = text => notice.announce(text);
-const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), sayConnection()) });
+const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
@@ -229,9 +227,22 @@ const notHereNotice = notHere({
 });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text) });
 
-function draw() {
-  const parts = new Set(dirty);
-  dirty.clear();
+const connection = connectionSign({
+  announce,
+  reconnect: () => current?.reconnect(),
+  lacking: () => lacking,
+  live(wasLost) {
+    unsent?.flush();
+    // What was loaded with the page is new enough for the first connection.
+    if (!wasLost) return;
+    models.poll();
+    attentionView.poll();
+  },
+});
+
+const inviting = invitations({ room: () => allRooms.find(room => room.id === current?.room.id), showProblem });
+
+function draw(parts) {
   if (parts.has('loaded')) view.loaded = true;
   if (parts.has('companions')) {
     tone = tonesOf(view.room);
@@ -242,12 +253,12 @@ function draw() {
       parts.add('talk');
     }
     cards.draw(view.room, serverNow());
-    decisions.draw(view.room);
     drawMeters(view.room);
     unavailableNotice.draw(serverNow());
     noCompanionsNotice.draw();
     voicePanel.draw();
   }
+  if (parts.has('companions') || parts.has('people')) whoIsHere.draw(view.room);
   if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
   timelineView.draw(view.room, serverNow());
   if (parts.has('loaded') && wanted !== null) {
@@ -256,35 +267,6 @@ function draw() {
     goToMessage(seq);
   }
 }
-
-function showConnection(state, at) {
-  const before = connection;
-  connection = state;
-  nextAttempt = at;
-  document.body.classList.toggle('disconnected', state === 'lost');
-  sayConnection();
-  // A connection that ends because the room is deleted is not lost.
-  if (state === 'lost' && before === 'live') setTimeout(() => connection === 'lost' && notice.announce(t('online.lost_said')), LOST_AFTER_MS);
-  if (state === 'live' && before === 'lost') notice.announce(t('online.restored'));
-  if (state === 'live' && before !== 'live') {
-    unsent?.flush();
-    // What was loaded with the page is new enough for the first connection.
-    if (before === 'lost') {
-      models.poll();
-      attentionView.poll();
-    }
-  }
-}
-
-function sayConnection() {
-  const isPart = connection === 'live' && lacking !== null;
-  byId('connection').dataset.state = isPart ? 'partly' : connection;
-  if (isPart) return say(byId('connection-words'), t('online.partly', { missing: lacking }));
-  if (connection !== 'lost') return say(byId('connection-words'), t(`online.${connection}`));
-  const left = Math.ceil((nextAttempt - Date.now()) / 1000);
-  say(byId('connection-words'), left > 0 ? t('online.lost_for', { secs: `${left} s` }) : t('online.lost'));
-}
-byId('connection').addEventListener('click', () => current?.reconnect());
 
 byId('language').append(...Object.entries(LANGUAGES).map(([code, own]) => el('option', { value: code, lang: code, selected: code === LANGUAGE }, own)));
 byId('language').addEventListener('change', event => speak(event.target.value));
@@ -303,6 +285,7 @@ function showTitle() {
 function showPlatform(platform) {
   byId('compose').hidden = Boolean(platform);
   byId('people-section').hidden = Boolean(platform);
+  byId('invite').hidden = Boolean(platform);
   byId('other-platform').hidden = !platform;
   say(byId('other-platform'), platform ? t('rooms.platform', { platform }) : '');
 }
@@ -310,6 +293,7 @@ function showPlatform(platform) {
 function open(id, reload = false) {
   if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
   current?.close();
+  typingSign.stop();
   // What came with the first page was seen, too.
   if (current) missed.look(current.room.id, current.room.entries.findLast(entry => entry.kind === 'message')?.at);
   story.clear();
@@ -328,6 +312,7 @@ function open(id, reload = false) {
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
       if (isNew) models.note(e);
+      if (e.event === 'people') inviting.refresh();
       if (isNew && e.event === 'round' && !e.selected) setTimeout(() => opened === current && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
       // These events do not contain the whole new state of the companions.
@@ -343,13 +328,15 @@ function open(id, reload = false) {
         if (isNew) missed.note(id, e);
       }
     },
-    connection: (state, at) => (opened === null || opened === current) && showConnection(state, at),
+    connection: (state, at) => (opened === null || opened === current) && connection.show(state, at),
+    // Without a session, the API call goes to the sign-in page. A deleted room is noticed.
+    cut: wasOpen => wasOpen || api.roomState(id).catch(problem => problem.status === 404 && opened === current && readRooms().catch(() => {})),
     problem(problem) {
       if (opened !== current) return;
       if (problem.status !== 404) return showProblem(problem);
       readRooms().catch(() => {});
     },
-  });
+  }, { as: speaker.me });
   current = opened;
   view.room = opened.room;
   learnNames(opened.room, configured.values());
@@ -366,7 +353,7 @@ function open(id, reload = false) {
   notHereNotice.hide();
   showSide(false);
   voicePanel.shown();
-  change(['talk', 'companions']);
+  change(['talk', 'companions', 'people']);
 }
 
 // The address names a room, and with a permalink also a message: #/lobby/12.
@@ -417,7 +404,7 @@ async function readRooms() {
       Object.assign(view, { room: { ...newRoom(''), greeted: true }, loaded: true });
       byId('message').disabled = true;
       change(['talk', 'companions']);
-      showConnection('no_room', null);
+      connection.show('no_room', null);
       list.set(allRooms, null);
       showTitle();
       showPlatform('');
@@ -444,7 +431,7 @@ function showDeleted(shown) {
   if (room.isDeleted) return;
   current.close();
   room.isDeleted = true;
-  showConnection('room_deleted', null);
+  connection.show('room_deleted', null);
   showTitle();
   composer.draw();
   notice.show(t('rooms.deleted', { room: shown ? titleOf(shown) : room.id }), 'problem');
@@ -525,7 +512,7 @@ function tick() {
   const running = cards.tick(view.room, now);
   talkView.tick(now, words.seconds);
   tickRounds(byId('log'), now);
-  sayConnection();
+  connection.draw();
   unavailableNotice.draw(now);
   if (document.visibilityState === 'visible' && now - lastTimelineDraw > 1000) {
     lastTimelineDraw = now;
@@ -538,7 +525,7 @@ async function begin() {
   try {
     await readRooms();
   } catch (problem) {
-    showConnection('lost', Date.now() + 3000);
+    connection.show('lost', Date.now() + 3000);
     if (!problem.isTransient) showProblem(problem);
     setTimeout(begin, 3000);
     return;

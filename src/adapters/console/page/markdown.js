@@ -145,8 +145,9 @@ class BoundedTokenizer extends Tokenizer {
 // What `marked.js` finds in a text. Throws if that takes too long.
 export const read = text => new Lexer({ gfm: true, breaks: true, tokenizer: new BoundedTokenizer() }).lex(text);
 
-function copyButton(text) {
-  const button = el('button', { class: 'copy', type: 'button' }, t('base.copy'));
+// A button that copies a text.
+export function copyButton(text, kind = 'copy') {
+  const button = el('button', { class: kind, type: 'button' }, t('base.copy'));
   button.addEventListener('click', async () => {
     const isCopied = await navigator.clipboard?.writeText(plain(text)).then(() => true, () => false);
     button.textContent = t(isCopied ? 'base.copied' : 'base.copy_by_hand');

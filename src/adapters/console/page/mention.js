@@ -7,9 +7,9 @@ const PARTIAL = /(^|\s)@([\p{L}\p{M}\p{N}_.-]*)$/u;
 const MOST = 6;
 const LOOKED_BACK = 300;
 
-// Companions first, then people who spoke recently, without the writer.
+// Companions first, then people who are here or spoke recently, without the writer.
 function present(room, me) {
-  const people = new Set();
+  const people = new Set(room.people.map(person => person.name).filter(who => who !== me));
   for (let i = room.entries.length - 1; i >= Math.max(0, room.entries.length - LOOKED_BACK); i -= 1) {
     const entry = room.entries[i];
     if (entry.kind === 'message' && entry.role === 'user' && entry.from !== me) people.add(entry.from);

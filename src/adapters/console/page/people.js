@@ -21,7 +21,7 @@ export function nameProblem(person, rooms, roomId) {
   return namesake ? t('people.namesake', { name: namesake.name }) : null;
 }
 
-// `problemWith(name)` returns why a name is refused, or null; `guild()` is the guild of the room shown; `forgotten(count)` is called when so many messages
+// `changed(isOther)` is called when a name was chosen, also the same one again. `problemWith(name)` returns why a name is refused, or null; `guild()` is the guild of the room shown; `forgotten(count)` is called when so many messages
 // of the person were deleted.
 export function people({ changed, problemWith, showProblem, guild, forgotten }) {
   const root = byId('people');
@@ -38,11 +38,12 @@ export function people({ changed, problemWith, showProblem, guild, forgotten }) 
       draw();
       return !problem;
     }
+    const isOther = person !== me;
     me = person;
     store('me', me);
     storeForAll('people', [me, ...loadForAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
     draw();
-    changed(me);
+    changed(isOther);
     return true;
   }
 

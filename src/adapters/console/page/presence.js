@@ -1,8 +1,6 @@
-// “Details”: with it the page shows what each companion decides and waits for. Without it: the talk, a sentence about who answered and who stayed out,
-// and who is typing, thinking or paused.
+// Who is here, people and companions, and who is typing, thinking, about to speak or paused.
 
 import { byId, el, name } from './dom.js';
-import { loadForAll, storeForAll } from './storage.js';
 import { pieces, t } from './texts.js';
 
 const TYPING = new Set(['speaking']);
@@ -10,34 +8,40 @@ const THINKING = new Set(['asked', 'wants_to_speak']);
 
 const doingOf = ({ doing, paused }) => (paused ? 'paused' : TYPING.has(doing) ? 'typing' : doing === 'waiting_its_turn' ? 'next' : THINKING.has(doing) ? 'thinking' : null);
 
-// `changed()` is called when details are shown or hidden; `tone(id)` is the accent of a companion.
-export function presence({ changed, tone }) {
-  const button = byId('decisions');
-  const strip = byId('presence');
-  let shows = loadForAll('decisions') === 'shown';
+// Fills a node anew if what it shows has changed.
+function fill(node, shown, nodes) {
+  const key = JSON.stringify(shown);
+  if (node.dataset.key === key) return;
+  node.dataset.key = key;
+  node.replaceChildren(...nodes());
+}
 
-  function apply() {
-    document.body.classList.toggle('chat-only', !shows);
-    button.textContent = t('presence.details');
-    button.setAttribute('aria-pressed', String(shows));
-    button.title = t(shows ? 'presence.hide' : 'presence.show');
-  }
-  button.addEventListener('click', () => {
-    shows = !shows;
-    storeForAll('decisions', shows ? 'shown' : 'hidden');
-    apply();
-    changed();
-  });
-  apply();
+// `me()` is the person of this window, `tone(id)` the accent of a companion. With `namesCompanions` the companions are listed among those who are here;
+// without it the list is shown once somebody else is here.
+export function presence({ me, tone, namesCompanions = false }) {
+  const here = byId('here');
+  const strip = byId('presence');
+  const companionName = ({ id, name: who }) => name(who, { class: 'who', 'data-tone': tone(id) });
+  const aside = text => el('span', { class: 'muted' }, ` (${text})`);
 
   return {
-    shows: () => shows,
-    draw(room) {
-      const all = [...room.companions.values()].map(companion => ({ companion, doing: doingOf(companion) })).filter(({ doing }) => doing);
-      const key = all.map(({ companion, doing }) => `${companion.id} ${companion.name} ${doing}`).join();
-      if (strip.dataset.key === key) return;
-      strip.dataset.key = key;
-      strip.replaceChildren(...all.map(({ companion, doing }) => el('span', { 'data-doing': doing }, pieces(`presence.${doing}`, { who: name(companion.name, { class: 'who', 'data-tone': tone(companion.id) }) }))));
+    draw({ people, companions }) {
+      const others = people.filter(person => person.name !== me());
+      const listed = namesCompanions ? [...companions.values()] : [];
+      here.hidden = !others.length && !namesCompanions;
+      fill(here, [me(), people.map(person => [person.name, person.isGuest]), listed.map(companion => [companion.name, tone(companion.id)])], () => [
+        el('li', { class: 'muted' }, t('presence.here')),
+        ...people.map(person => el('li', { class: 'person' }, name(person.name), person.name === me() ? aside(t('presence.you')) : person.isGuest && !namesCompanions ? aside(t('presence.guest')) : null)),
+        ...listed.map(companion => el('li', null, companionName(companion), aside(t('presence.ai')))),
+      ]);
+      const typing = others.filter(person => person.isTyping);
+      const busy = [...companions.values()].map(companion => ({ companion, doing: doingOf(companion) })).filter(({ doing }) => doing);
+      // Where others are, there is always room for what they do.
+      strip.classList.toggle('shared', others.length > 0);
+      fill(strip, [typing.map(person => person.name), busy.map(({ companion, doing }) => [companion.id, companion.name, tone(companion.id), doing])], () => [
+        ...typing.map(person => el('span', { class: 'person' }, pieces('presence.typing', { who: name(person.name, { class: 'who' }) }))),
+        ...busy.map(({ companion, doing }) => el('span', { 'data-doing': doing }, pieces(`presence.${doing}`, { who: companionName(companion) }))),
+      ]);
     },
   };
 }

@@ -149,7 +149,7 @@ export function roomMenu({ room, changed, leave, deleted, find, create, showProb
   pencil.addEventListener('click', () => room() && rename());
   byId('find-open').addEventListener('click', find);
   document.addEventListener('click', event => !panel.contains(event.target) && !button.contains(event.target) && close());
-  moved.addEventListener('click', event => event.target.closest('#model, #help') && close());
+  moved.addEventListener('click', event => event.target.closest('#model, #help, #invite') && close());
 
   // Where the header is narrow, these buttons are in the menu.
   const narrow = matchMedia('(max-width: 48em)');

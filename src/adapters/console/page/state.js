@@ -23,6 +23,7 @@ export function newRoom(id) {
     asked: new Map(), // by companion: the question in flight
     drafts: new Map(), // by companion: the reply in flight. Only one has the floor, the others are late
     replies: [], // for the timeline: { companion, began, ended, failed }
+    people: [], // who has this room open now: { name, isGuest, isTyping }
     pending: [], // messages of this window that are not accepted yet
     rounds: [], // those that are not over, oldest first; until the next one opens, also those that are
     guard: newGuard(), // how near the companions are to being stopped
@@ -195,6 +196,7 @@ function setFloor(room, e, isLate) {
 const TALK = ['talk'];
 const COMPANIONS = ['companions'];
 const BOTH = ['talk', 'companions'];
+const PEOPLE = ['people'];
 const NOTHING = [];
 
 // What each event changes. `now` is false for an event that the state in `hello` already contains: it must not change what companions do.
@@ -298,7 +300,9 @@ const RULES = {
   },
   round(room, e, now) {
     const round = room.rounds.findLast(other => other.message === e.message_id);
-    for (const id of (now && round?.candidates) || []) if (!round.held.has(id)) stopWanting(room, id);
+    // Guests see no votes.
+    const candidates = round?.candidates ?? room.companions.keys();
+    for (const id of now ? candidates : []) if (!round?.held.has(id)) stopWanting(room, id);
     if (now && typeof e.selected === 'string') selectSpeaker(room, e);
     return BOTH;
   },
@@ -447,6 +451,12 @@ const RULES = {
     insert(room, { ...noteEntry(e, 'tempered'), interjection: e.interjection ?? null });
     if (now && e.interjection) Object.assign(companionIn(room, e.companion), { interjection: e.interjection, ...ownSettings(e) });
     return BOTH;
+  },
+  people(room, e) {
+    room.people = list(e.people)
+      .filter(person => typeof person?.name === 'string')
+      .map(person => ({ name: person.name, isGuest: person.guest === true, isTyping: person.typing === true }));
+    return PEOPLE;
   },
   lull_armed(room, e) {
     Object.assign(companionIn(room, e.companion), { lullAt: e.lull_at ?? null, lullFrom: e.at ?? null });

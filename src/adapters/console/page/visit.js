@@ -12,8 +12,9 @@ const RETRY_MS = 3000;
 const UNREADABLE = 500;
 const MOST_REFRESHES = 10;
 
-// `on.change(parts)`, `on.event(event, isNew)`, `on.connection(state, nextAttemptAt)`, `on.problem(problem)`.
-export function visit(id, on) {
+// `on.change(parts)`, `on.event(event, isNew)`, `on.connection(state, nextAttemptAt)`, `on.problem(problem)`, `on.cut(wasOpen)` when the connection has ended.
+// `as()` is the name of who watches, for an operator. A guest has none: the server knows who it is, and shows decisions in the live view alone.
+export function visit(id, on, { as = () => null, isGuest = false } = {}) {
   const room = newRoom(id);
   let live = null;
   let closed = false;
@@ -41,7 +42,7 @@ export function visit(id, on) {
     const complete = messages.length < PAGE;
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
     // If decisions cannot be loaded, the messages are shown without them.
-    const decisions = before === api.NEWEST ? [] : await decisionsBetween(start, before).catch(() => []);
+    const decisions = before === api.NEWEST || isGuest ? [] : await decisionsBetween(start, before).catch(() => []);
     if (!closed) addPage(room, { messages, deleted }, decisions, { complete });
   }
 
@@ -71,6 +72,7 @@ export function visit(id, on) {
       // Several frames may have the same seq, and the connection may break between them. So the last seq is requested again, and known entries are
       // dropped.
       after: () => (greeted && !room.unreadable ? Math.max(0, room.last - 1) : room.liveAfter),
+      as,
       onFrame: frame => {
         if (frame.event === 'hello') {
           greeted = true;
@@ -84,8 +86,7 @@ export function visit(id, on) {
         if (parts.length) on.change(parts);
       },
       onChange: on.connection,
-      // Without a session, the API call goes to the sign-in page. A deleted room is reported.
-      probe: () => api.roomState(id).catch(problem => problem.status === 404 && !closed && on.problem(problem)),
+      probe: on.cut,
     });
   }
 
@@ -109,6 +110,7 @@ export function visit(id, on) {
   return {
     room,
     older,
+    renew: () => live?.renew(),
     reconnect: () => {
       if (live) live.reconnect();
       else if (timer) {

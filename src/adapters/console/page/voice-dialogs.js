@@ -40,7 +40,7 @@ export function askConsent({ description, companions, models, join }) {
         el('p', null, !isReal ? t('consent.unrecognised') : recognition.host ? pieces('consent.recognised_at', { host: el('strong', null, recognition.host) }) : t('consent.recognised_here')),
         others.length ? el('p', null, pieces('consent.if_fails', { hosts: listed(others.map(host => el('strong', null, host))) })) : null,
         el('p', null, hosts.length ? pieces('consent.voices_at', { hosts: listed(hosts.map(host => el('strong', null, host))) }) : t('consent.voices_here')),
-        model && model.provider !== REHEARSAL ? el('p', null, pieces('consent.model', { model: el('strong', null, model.model ?? model.provider) })) : null,
+        model?.provider === REHEARSAL ? null : el('p', null, model ? pieces('consent.model', { model: el('strong', null, model.model ?? model.provider) }) : t('consent.some_model')),
       ),
       fact(t('consent.kept_title'), t(isReal ? 'consent.kept' : 'consent.kept_typed')),
     ),

@@ -25,8 +25,8 @@ const button = (label, attributes) => el('button', { type: 'button', class: 'out
 
 // `room()` is the room shown, `me()` the speaker, `mayWrite()` whether that person may write there, `tone(id)` the accent of a companion, `notice` shows and
 // announces, `open(id)` opens a room, and `steady(act)` keeps the conversation in its place while this changes its height. `aloudChanged()` is called when typed
-// words can be said aloud, or no longer, and `giveBack(text)` when they were refused.
-export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, aloudChanged, giveBack }) {
+// words can be said aloud, or no longer, and `giveBack(text)` when they were refused. `readiness()` says to which model words go, for those who may know it.
+export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, aloudChanged, giveBack, readiness = api.readiness }) {
   const root = byId('voice');
   let description = null; // of the room shown
   let described = ''; // its id
@@ -90,7 +90,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     };
     if (listening || hasConsent(about)) return join(listening);
     const ask = models => askConsent({ description: about, companions: companions.map(companion => companion.name), models, join });
-    api.readiness().then(({ models }) => ask(models), () => ask(null));
+    readiness().then(({ models }) => ask(models), () => ask(null));
   }
 
   function stop() {

@@ -15,6 +15,8 @@ const suggestion = (label, act) => el('li', null, el('button', { class: 'suggest
 
 const section = (title, ...content) => el('section', { class: 'welcome', 'aria-label': t('welcome.region') }, el('h2', null, t(title)), content);
 
+const hello = (companion, say) => suggestion(pieces('welcome.hello', { who: name(companion.name) }), () => say(t('welcome.hello_text', { who: companion.name })));
+
 export const noRoom = () => section('welcome.no_room', el('p', null, t('welcome.no_room_about')));
 
 // Names as a sentence lists them: at most four, then “others”.
@@ -69,12 +71,24 @@ export function welcome(room, { send, me, tone, greetings, greet, create }) {
     el(
       'ul',
       { class: 'suggestions' },
-      suggestion(pieces('welcome.hello', { who: name(companion.name) }), () => send(me(), t('welcome.hello_text', { who: companion.name }))),
+      hello(companion, text => send(me(), text)),
       suggestion(t('welcome.small_talk'), smallTalk),
       count > 1
         ? suggestion(t('welcome.ask_all'), () => send(me(), t('welcome.ask_all_text', { who: everybody(companions).join('') })))
         : suggestion(t('welcome.ask_nobody'), () => send(me(), t('welcome.ask_nobody_text'))),
     ),
     beginnings(room, { greetings, greet }),
+  );
+}
+
+// What a guest sees in a room in which nothing was said since the invitation. `say(text)` sends a message.
+export function welcomeGuest(room, { say, tone }) {
+  const companions = [...room.companions.values()];
+  const who = everybody(companions, c => name(c.name, { class: 'who', 'data-tone': tone(c.id) }));
+  return section(
+    'welcome.guest',
+    companions.length ? el('p', null, pieces('welcome.about', { who, count: companions.length }), ` ${t('welcome.guest_lines')}`) : null,
+    el('p', null, t('welcome.guest_since')),
+    companions.length ? el('ul', { class: 'suggestions' }, hello(companions[0], say)) : null,
   );
 }

@@ -61,6 +61,7 @@ export const importance = value => number(value, 1);
 const clock = new Intl.DateTimeFormat(LOCALE, { hour: '2-digit', minute: '2-digit' });
 const toTheSecond = new Intl.DateTimeFormat(LOCALE, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const exact = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'medium' });
+const toTheMinute = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'short' });
 const dayName = new Intl.DateTimeFormat(LOCALE, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 const dayCode = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
 const relative = new Intl.RelativeTimeFormat(LOCALE, { style: 'short' });
@@ -78,6 +79,7 @@ const format = (style, at) => {
 export const time = at => format(clock, at);
 export const second = at => format(toTheSecond, at);
 export const moment = at => format(exact, at);
+export const minute = at => format(toTheMinute, at);
 export const dayOf = at => format(dayCode, at);
 
 export function day(at, now) {

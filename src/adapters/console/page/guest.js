@@ -1,0 +1,228 @@
+// The page of an invited friend: the talk, who is here, and the call. It has nothing that a guest may not do.
+
+import { announcement } from './announcements.js';
+import * as api from './api.js';
+import { serverNow } from './clock.js';
+import { compose } from './compose.js';
+import { connectionSign } from './connection.js';
+import { confirmed } from './dialogs.js';
+import { byId, el, name, say } from './dom.js';
+import { notices } from './notices.js';
+import { outbox } from './outbox.js';
+import { learnPictures, pictureOf } from './pictures.js';
+import { titleOf } from './platforms.js';
+import { presence } from './presence.js';
+import { redraws } from './redraw.js';
+import { learnNames, nameOf, newRoom } from './state.js';
+import { stories } from './story.js';
+import { talk } from './talk.js';
+import { LANGUAGE, LANGUAGES, speak, t } from './texts.js';
+import { tonesOf } from './tones.js';
+import { typing } from './typing.js';
+import { unread } from './unread.js';
+import { visit } from './visit.js';
+import { voiceRoom } from './voice-room.js';
+import { welcomeGuest } from './welcome.js';
+import * as words from './words.js';
+
+const TICK_MS = 500;
+const RETRY_MS = 3000;
+// A room that is not processed sends no events, so its state is requested this often.
+const KEPT_AWAY_MS = 30_000;
+const ENDED = '/join?ended';
+const LEFT = '/join?left';
+
+api.enterAt(ENDED);
+
+let rooms = []; // of this visit
+let current = null; // the visit to the room shown
+let unsent = null; // its outbox
+
+const notice = notices();
+const showProblem = problem => notice.show(problem.message, 'problem');
+const roomOf = id => rooms.find(room => room.id === id);
+const me = () => roomOf(current?.room.id)?.name ?? '';
+const change = redraws(draw);
+
+// What the items of the conversation need to be drawn.
+const view = {
+  room: newRoom(''),
+  loaded: false,
+  search: null,
+  found: null,
+  epoch: '',
+  showsDecisions: () => false,
+  stories: stories(() => {}),
+  me,
+  mayChange: entry => entry.from === me(),
+  tone: id => tone(id),
+  act: {
+    reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
+    edit: entry => composer.edit(entry),
+    remove: entry => composer.remove(entry),
+    again: entry => unsent.retry(entry.id),
+    discard: entry => unsent.discard(entry.id),
+    rewrite(entry) {
+      unsent.discard(entry.id);
+      composer.write(entry.text);
+    },
+  },
+};
+let tone = tonesOf(view.room);
+
+const steady = act => talkView.steady(act);
+// The name was chosen with the invitation.
+const author = {
+  me,
+  takes: () => true,
+  draw(isAloud) {
+    byId('compose-as').replaceChildren(name(me()), ':');
+    byId('compose-as').hidden = isAloud || !me();
+  },
+};
+const typingSign = typing((room, isTyping) => api.tellTyping(room, isTyping).catch(() => {}));
+const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { tone: id => tone(id), say: text => unsent.send(me(), text) }) });
+const whoIsHere = presence({ me, tone: id => tone(id), namesCompanions: true });
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: null }) });
+const missed = unread({ me, changed: showTitle });
+const connection = connectionSign({ announce: text => notice.announce(text), reconnect: () => current?.reconnect(), live: () => unsent?.flush() });
+
+function draw(parts) {
+  const { room } = view;
+  if (parts.has('loaded')) view.loaded = true;
+  if (parts.has('companions')) {
+    tone = tonesOf(room);
+    // Items show names and colours, so they are redrawn when these change.
+    const epoch = [me(), [...room.names], [...room.companions.keys()], [...room.names.keys()].map(pictureOf)].join();
+    if (epoch !== view.epoch) {
+      view.epoch = epoch;
+      parts.add('talk');
+    }
+    voicePanel.draw();
+    const why = room.unavailable ? 'guest.kept_away' : room.greeted && !room.companions.size ? 'rooms.nobody' : null;
+    byId('quiet').hidden = !why;
+    say(byId('quiet'), why ? t(why) : '');
+  }
+  whoIsHere.draw(room);
+  if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
+}
+
+function showTitle() {
+  const room = roomOf(current?.room.id);
+  byId('room-title').hidden = rooms.length > 1;
+  byId('rooms').hidden = rooms.length < 2;
+  byId('room-title').replaceChildren(name(room ? titleOf(room) : ''));
+  byId('rooms').replaceChildren(...rooms.map(one => el('option', { value: one.id, selected: one === room }, titleOf(one))));
+  byId('leave').title = [t('guest.leave_about'), room?.ends_at ? t('guest.ends', { at: words.minute(room.ends_at) }) : ''].filter(Boolean).join(' ');
+  document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
+}
+
+// Reads the rooms of this visit. Who is in none of them any more is out.
+async function readRooms() {
+  ({ rooms } = await api.visits());
+  if (!rooms.length) return location.assign(ENDED);
+  const companions = rooms.flatMap(room => room.companions ?? []);
+  learnPictures(companions);
+  if (current) learnNames(current.room, companions);
+  if (!roomOf(current?.room.id)) open((roomOf(wantedRoom()) ?? rooms[0]).id);
+  showTitle();
+  change(['companions']);
+  return undefined;
+}
+const look = () => readRooms().catch(() => {});
+
+const wantedRoom = () => {
+  try {
+    return decodeURIComponent(location.hash.slice(2).split('/')[0]);
+  } catch {
+    return null;
+  }
+};
+
+function open(id) {
+  if (current?.room.id === id) return;
+  current?.close();
+  typingSign.stop();
+  talkView.reset();
+  Object.assign(view, { loaded: false, epoch: '' });
+  // The first callbacks may come before `visit` returns.
+  let opened = null;
+  const isShown = () => opened === null || opened === current;
+  opened = visit(
+    id,
+    {
+      change: parts => opened === current && change(parts),
+      event(e, isNew) {
+        if (opened !== current) return;
+        if (isNew) notice.announce(announcement(opened.room, e, me()));
+        // The event has neither name nor picture.
+        if (isNew && e.event === 'joined') look();
+        if (isNew && e.event === 'message' && e.modality === 'voice') voicePanel.posted(id, e);
+        if (e.event === 'voice_joined' || e.event === 'voice_left') voicePanel.refresh();
+        if (e.event !== 'message') return;
+        unsent.saveIfChanged();
+        if (isNew) missed.note(id, e);
+      },
+      connection: (state, at) => isShown() && connection.show(state, at),
+      // The connection ends when the visit does.
+      cut: () => opened === current && look(),
+      problem: problem => opened === current && (problem.status === 404 || problem.status === 403 ? look() : showProblem(problem)),
+    },
+    { isGuest: true },
+  );
+  current = opened;
+  view.room = opened.room;
+  learnNames(opened.room, roomOf(id).companions ?? []);
+  unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'));
+  byId('message').disabled = false;
+  history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
+  missed.look(id, new Date(serverNow()).toISOString());
+  showTitle();
+  composer.restore();
+  voicePanel.shown();
+  change(['talk', 'companions', 'people']);
+}
+
+byId('rooms').addEventListener('change', event => open(event.target.value));
+addEventListener('hashchange', () => roomOf(wantedRoom()) && open(wantedRoom()));
+byId('language').append(...Object.entries(LANGUAGES).map(([code, own]) => el('option', { value: code, lang: code, selected: code === LANGUAGE }, own)));
+byId('language').addEventListener('change', event => speak(event.target.value));
+byId('skip').addEventListener('click', event => {
+  event.preventDefault();
+  composer.focus();
+});
+byId('leave').addEventListener('click', async () => {
+  if (!(await confirmed(t('guest.leave_title'), t('guest.leave_question', { count: rooms.length }), t('guest.leave'), t('guest.stay')))) return;
+  api.signOut().then(() => location.assign(LEFT), showProblem);
+});
+document.addEventListener('keydown', event => {
+  if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
+  if (!composer.cancel() && !notice.clear()) composer.focus();
+});
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'hidden' || !current) return;
+  missed.look(current.room.id, new Date(serverNow()).toISOString());
+  look();
+});
+
+function tick() {
+  talkView.tick(serverNow(), words.seconds);
+  connection.draw();
+  setTimeout(tick, TICK_MS);
+}
+
+function begin() {
+  readRooms().then(
+    () => document.activeElement === document.body && composer.focus(),
+    problem => {
+      connection.show('lost', Date.now() + RETRY_MS);
+      if (!problem.isTransient) showProblem(problem);
+      setTimeout(begin, RETRY_MS);
+    },
+  );
+}
+setInterval(() => view.room.unavailable && current.renew(), KEPT_AWAY_MS);
+composer.draw();
+begin();
+tick();
