@@ -1,11 +1,13 @@
 //! Looks up older messages of a room by words (docs/design/memory.md). The words of a room are kept as numbers while it is used.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
 
 use crate::domain::event::{Event, Recorded};
@@ -152,19 +154,13 @@ impl Recall {
         let index = self.index(channel_key);
         let mut index = index.lock_owned().await;
         let new = self.new_messages(&index, channel_key, store).await?;
-        let words = self.words.clone();
-        let (is_many, window) = (new.messages.len() > MANY || index.corpus.bytes() > LARGE, self.window);
+        let (is_large, window) = (index.corpus.bytes() > LARGE || new.pages.len() > 1, self.window);
         let work = move || {
-            new.add_to(&mut index, &words, window);
+            new.add_to(&mut index, window);
             let found = index.corpus.search(&query);
             (read(&found, &index.corpus), index.corpus.bytes())
         };
-        // A panic in there is ours, and ends the caller as it would without the thread.
-        let (read, bytes) = if is_many {
-            tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-        } else {
-            work()
-        };
+        let (read, bytes) = if is_large { finished(spawn_blocking(work)).await } else { work() };
         self.count(channel_key, bytes);
         Ok(read)
     }
@@ -199,54 +195,76 @@ impl Recall {
         }
     }
 
-    /// What was said since a room was read last: at most `recall_window` messages, and nothing before the newest `clear`.
+    /// What was said since a room was read last: at most `recall_window` messages, and nothing before the newest `clear`. The words of a page are
+    /// found while the next one is read.
     async fn new_messages(&self, index: &Index, channel_key: &ChannelKey, store: &dyn Store) -> Result<New, ReadError> {
         let reader = Reader::new(store);
-        let mut new = New { messages: Vec::new(), upto: index.upto, begins_anew: false };
-        let mut before = None;
-        loop {
+        let (mut upto, mut count, mut pages, mut before) = (index.upto, 0, Vec::new(), None);
+        let begins_anew = loop {
             let page = Range { after: index.upto, before, limit: PAGE, newest_first: true };
             let page = reader.legible(channel_key, page).await?;
             let is_last = page.looked_at() < PAGE;
             before = page.last.or(before);
-            for recorded in page.events {
-                new.upto = new.upto.max(recorded.seq);
-                if matches!(recorded.event, Event::Cleared) {
-                    new.begins_anew = true;
-                    return Ok(new);
+            upto = page.events.iter().map(|recorded| recorded.seq).fold(upto, Seq::max);
+            let is_clear = |recorded: &Recorded| matches!(recorded.event, Event::Cleared);
+            let cleared = page.events.iter().position(is_clear);
+            let newer = page.events.into_iter().take(cleared.unwrap_or(usize::MAX));
+            // Who has opted out is left out when a message is read, because people opt in again.
+            let said: Vec<Said> = newer.filter_map(message_of).take(self.window - count).collect();
+            count += said.len();
+            let (words, is_many) = (self.words.clone(), said.len() > MANY);
+            let work = move || {
+                let (mut corpus, mut reader) = (Corpus::default(), words.reader());
+                for Said { seq, message, .. } in said.iter().rev() {
+                    corpus.push(*seq, &message.from.name, &message.text, &mut reader);
                 }
-                // Who has opted out is left out when a message is read, because people opt in again.
-                let Some(said) = message_of(recorded) else { continue };
-                new.messages.push((said.seq, said.message));
-                if new.messages.len() >= self.window {
-                    new.begins_anew = true;
-                    return Ok(new);
-                }
+                corpus
+            };
+            pages.push(if is_many { Page::Elsewhere(spawn_blocking(work)) } else { Page::Read(work()) });
+            if cleared.is_some() || count >= self.window {
+                break true;
             }
             if is_last {
-                return Ok(new);
+                break false;
             }
+        };
+        let mut read = Vec::new();
+        for page in pages {
+            read.push(match page {
+                Page::Elsewhere(page) => finished(page).await,
+                Page::Read(page) => page,
+            });
         }
+        Ok(New { pages: read, upto, begins_anew })
     }
 }
 
-/// What was said since a room was read last, newest first.
+/// A page of messages whose words are found on another thread, or were found.
+enum Page {
+    Elsewhere(JoinHandle<Corpus>),
+    Read(Corpus),
+}
+
+/// What another thread found. A panic in there is ours, and ends the caller as it would without the thread.
+async fn finished<T>(work: JoinHandle<T>) -> T {
+    work.await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
+}
+
+/// What was said since a room was read last.
 struct New {
-    messages: Vec<(Seq, Arc<Message>)>,
+    /// The newest page first.
+    pages: Vec<Corpus>,
     upto: Seq,
     /// Whether what was said before does not count any more.
     begins_anew: bool,
 }
 
 impl New {
-    fn add_to(self, index: &mut Index, words: &Words, window: usize) {
+    fn add_to(self, index: &mut Index, window: usize) {
         if self.begins_anew {
             index.corpus = Corpus::default();
         }
-        let mut reader = words.reader();
-        for (seq, message) in self.messages.iter().rev() {
-            index.corpus.push(*seq, &message.from.name, &message.text, &mut reader);
-        }
+        self.pages.into_iter().rev().for_each(|page| index.corpus.append(page));
         index.corpus.keep_newest(window);
         index.upto = self.upto;
     }

@@ -249,7 +249,7 @@ pub enum Event {
         /// Whether it is spoken in the voice call or posted as text (docs/design/voice.md A-44).
         #[serde(default, skip_serializing_if = "Modality::is_text")]
         modality: Modality,
-        /// The number of the statement in the place of which it is made, because somebody pressed Answer again.
+        /// The number of the statement in the place of which it is made, because somebody pressed Replace this answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again: Option<Seq>,
     },

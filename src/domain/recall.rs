@@ -15,6 +15,13 @@ const LENGTH: f32 = 0.75;
 /// The share of the better neighbour's score that a message gets, because an answer rarely repeats the words of its question.
 const NEIGHBOUR: f32 = 0.5;
 
+/// How many bits of a word are looked at before the word itself.
+const LAST_BITS: usize = 10;
+
+const fn last_bits(word: Word) -> usize {
+    word as usize & ((1 << LAST_BITS) - 1)
+}
+
 /// The words of messages, as numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Corpus {
@@ -46,6 +53,14 @@ impl Corpus {
         words.read(speaker, &mut self.words);
         words.read(text, &mut self.words);
         self.messages.push(Entry { seq, end: u32::try_from(self.words.len()).unwrap_or(u32::MAX) });
+    }
+
+    /// Adds the messages of another one behind these.
+    pub fn append(&mut self, other: Self) {
+        let before = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+        self.words.extend(other.words);
+        let moved = other.messages.into_iter().map(|entry| Entry { end: entry.end.saturating_add(before), ..entry });
+        self.messages.extend(moved);
     }
 
     pub fn len(&self) -> usize {
@@ -100,6 +115,9 @@ impl Corpus {
             let next = terms.len();
             terms.entry(*word).or_insert(next);
         }
+        // Most words are none of the query, which their last bits tell soonest.
+        let mut may_be = [false; 1 << LAST_BITS];
+        query.iter().for_each(|word| may_be[last_bits(*word)] = true);
         let mut counts: Vec<(u32, u32, f32)> = Vec::new();
         let mut found_in = vec![0_u32; terms.len()];
         // Where each word of the query is counted. Earlier places are those of earlier messages.
@@ -108,7 +126,7 @@ impl Corpus {
         for (index, entry) in self.messages.iter().enumerate() {
             let of_message = counts.len();
             for word in &self.words[begin..entry.end as usize] {
-                let Some(term) = terms.get(word) else { continue };
+                let Some(term) = Some(word).filter(|word| may_be[last_bits(**word)]).and_then(|word| terms.get(word)) else { continue };
                 let place = places[*term];
                 if place != usize::MAX && place >= of_message {
                     counts[place].2 += 1.0;

@@ -1,4 +1,4 @@
-//! Answer again: another statement in the place of the newest one (docs/design/speaking.md S-17).
+//! Replace this answer: another statement in the place of the newest one (docs/design/speaking.md S-17).
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
-    assert!(story.iter().any(|text| text.contains("pressed “Answer again”")), "{story:#?}");
+    assert!(story.iter().any(|text| text.contains("pressed “Replace this answer”")), "{story:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,7 +91,7 @@ pub enum Action {
     Clear,
     /// Somebody presses Stop for the reply of a companion.
     Stop(CompanionId),
-    /// Somebody presses Answer again for the newest message, a statement of this companion.
+    /// Somebody presses Replace this answer for the newest message, a statement of this companion.
     Again(CompanionId),
     /// Other models answer from now on.
     ReplaceModels,

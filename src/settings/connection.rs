@@ -133,7 +133,7 @@ mod tests {
         connection().write(data.path()).unwrap();
 
         let mode = fs::metadata(path(data.path())).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, MODE);
+        assert_eq!(mode & 0o777, 0o600);
         let read = Connection::read(data.path()).unwrap().unwrap();
         assert_eq!(read.api_key.as_ref().map(ExposeSecret::expose_secret), Some("secret"));
         assert!(!format!("{read:?}").contains("secret"));

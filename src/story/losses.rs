@@ -12,7 +12,7 @@ pub(super) struct Losses {
     pub(super) pauses: usize,
     pub(super) edited: BTreeSet<Seq>,
     pub(super) deleted: BTreeSet<Seq>,
-    /// Statements that were deleted because somebody pressed Answer again: a script deletes them, too.
+    /// Statements that were deleted because somebody pressed Replace this answer: a script deletes them, too.
     pub(super) replaced: BTreeSet<Seq>,
     pub(super) wordless: BTreeSet<Seq>,
     /// How often messages of a downtime could not be read.

@@ -7,6 +7,7 @@ mod cards;
 mod companions;
 mod external;
 mod foreign;
+mod guests;
 mod limits;
 mod live;
 mod models;

@@ -1,4 +1,4 @@
-//! Answer again: a person wants another statement in the place of the newest one (docs/design/speaking.md S-17).
+//! Replace this answer: a person wants another statement in the place of the newest one (docs/design/speaking.md S-17).
 
 use super::parts::is_zero;
 use super::*;

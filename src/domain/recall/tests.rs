@@ -1,5 +1,6 @@
 //! Questions in other words, in rooms of a thousand messages.
 
+use super::words::Words;
 use super::*;
 use frostem::Algorithm;
 

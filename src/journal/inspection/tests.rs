@@ -1,6 +1,7 @@
 use super::super::upgrade::is_of_bytes;
 use super::*;
 use crate::domain::event::{Event, Recorded};
+use crate::domain::guests::{Invitations, NewInvitation};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
 use crate::journal::membership;
 use crate::journal::record::{ClockRecord, Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
@@ -26,6 +27,10 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         is_closed: false,
     };
     let owed = outbox_record(crate::domain::trigger::Trigger::Lull);
+    let mut invitations = Invitations::default();
+    let (room, secret) = (channel.clone(), "hash".into());
+    let invitation = NewInvitation { guild: guild.clone(), channel: room, secret, from: seq, ends_at: None, most_guests: 5 };
+    assert!(invitations.add("one".into(), invitation, at));
     vec![
         (Key::event(ward, NO, seq), encode_event(&event)),
         (key::snapshot(ward, NO), encode_snapshot(seq, &crate::domain::conversation::Conversation::default())),
@@ -44,6 +49,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::companion(&"mira".into()), encode(&CompanionRecord { text: "".into(), why: "read-only".into(), at })),
         (key::picture(&"mira".into()), encode_bytes(b"\xff")),
         (key::card(&"mira".into()), encode_bytes(b"{}")),
+        (key::invitation("one"), encode(invitations.get("one").unwrap())),
         (key::next_channel(ward), encode(&8_u32)),
         (key::start(at), encode(&StartRecord::default())),
         (key::clock(), encode(&ClockRecord { seen: at, since: at })),

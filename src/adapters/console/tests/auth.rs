@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-const GUARDED: [&str; 5] = ["/api/rooms", "/api/nothing", "/metrics", "/page/index.html", "/api/live?room=lobby"];
+const GUARDED: [&str; 4] = ["/api/rooms", "/api/nothing", "/metrics", "/api/live?room=lobby"];
 
 impl World {
     async fn status(&self, request: RequestBuilder) -> u16 {
@@ -39,8 +39,8 @@ async fn without_the_token_only_probes_and_the_sign_in_page_are_open() {
         assert_eq!(response.headers()["www-authenticate"], "Bearer realm=\"tertulia\"");
         assert_eq!(response.headers()["content-type"], "application/problem+json");
     }
-    for path in ["/page/index%2ehtml", "/page/index%2Ehtml", "/page/%69ndex.html", "/page/none.css"] {
-        assert_eq!((world.get(path).await.0, path), (401, path));
+    for path in ["/page/index.html", "/page/index%2ehtml", "/page/%69ndex.en.html", "/page/guest.en.html", "/page/none.css"] {
+        assert_eq!((world.get(path).await.0, path), (404, path));
     }
     for path in ["/healthz", "/readyz", "/signin", "/page/signin.css"] {
         assert_eq!((world.get(path).await.0, path), (200, path));

@@ -132,6 +132,9 @@ pub(crate) fn session(bytes: &[u8]) {
             let address = std::net::Ipv4Addr::LOCALHOST.into();
             let session = Session {
                 caller: Caller { address, admission: Admission::Open },
+                room: RoomId::parse("lobby").expect("an id"),
+                visit: None,
+                changes: tokio::sync::watch::channel(0).1,
                 outbox: Arc::new(Outbox::new(shared.instruments.clone())),
                 line: call.clone(),
                 heard_at: Mutex::new(Instant::now()),

@@ -1,0 +1,212 @@
+//! What guests may do: the table of routes, walked by everybody who could try.
+
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt as _;
+use serde_json::json;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+
+use super::super::guard::Access;
+use super::super::visitor;
+use super::*;
+use crate::domain::id::Seq;
+
+/// A console with a token, and its operator's invitation to a room.
+impl World {
+    async fn invite(&self, room: &str) -> (String, String) {
+        let invite = self.request(Method::POST, &format!("/api/rooms/{room}/invitations")).bearer_auth(TOKEN);
+        let (status, invited) = answer(invite.json(&json!({ "ends": "day", "most_guests": 5 })).send().await.unwrap()).await;
+        assert_eq!(status, 201, "{invited}");
+        let link = invited["link"].as_str().unwrap().to_owned();
+        (link.split_once('#').unwrap().1.to_owned(), invited["invitation"]["id"].as_str().unwrap().to_owned())
+    }
+
+    /// The cookie of somebody who came in.
+    async fn join(&self, secret: &str, name: &str) -> String {
+        let body = json!({ "secret": secret, "name": name });
+        let joined = self.request(Method::POST, "/api/invitations/join").json(&body).send().await.unwrap();
+        assert_eq!(joined.status(), 204, "{name}");
+        joined.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned()
+    }
+
+    async fn as_guest(&self, cookie: &str, method: Method, path: &str) -> u16 {
+        let request = self.request(method, path).header("cookie", cookie);
+        request.send().await.unwrap().status().as_u16()
+    }
+
+    async fn revoke(&self, room: &str, id: &str) {
+        let revoke = self.request(Method::DELETE, &format!("/api/rooms/{room}/invitations/{id}")).bearer_auth(TOKEN);
+        assert_eq!(revoke.send().await.unwrap().status(), 204);
+    }
+}
+
+/// A path of this pattern, in this room.
+fn path_of(pattern: &str, room: &str) -> String {
+    let path = pattern.replace("{room}", room).replace("{seq}", "1").replace("{companion}", "aria").replace("{hash}", "0");
+    let path = path.replace("{id}", "0").replace("{name}", "base.css");
+    match path.as_str() {
+        "/api/live" => format!("{path}?room={room}"),
+        "/api/voice" => format!("{path}?room={room}&from=Ben&v=1"),
+        _ => path,
+    }
+}
+
+#[tokio::test]
+async fn each_route_is_open_to_whom_the_table_names() {
+    let world = World::with(Server { request_burst: 100_000, max_sessions: 10, ..with_token() }).await;
+    world.request(Method::PUT, "/api/rooms/attic").bearer_auth(TOKEN).json(&json!({ "guild": "home", "companions": ["aria"] })).send().await.unwrap();
+    let (secret, _) = world.invite("lobby").await;
+    let (elsewhere, _) = world.invite("attic").await;
+    let (ended, id) = world.invite("lobby").await;
+    let (guest, stranger, revoked) =
+        (world.join(&secret, "Ben").await, world.join(&elsewhere, "Mallory").await, world.join(&ended, "Cleo").await);
+    world.revoke("lobby", &id).await;
+
+    for ((pattern, method), access) in routes::api().access() {
+        // Leaving is tried last.
+        if pattern == "/signout" {
+            continue;
+        }
+        let (path, method) = (path_of(pattern, "lobby"), Method::from_bytes(method.as_bytes()).unwrap());
+        let what = format!("{method} {pattern}");
+        let [of_guest, of_stranger, of_revoked] = [
+            world.as_guest(&guest, method.clone(), &path).await,
+            world.as_guest(&stranger, method.clone(), &path).await,
+            world.as_guest(&revoked, method.clone(), &path).await,
+        ];
+        let of_nobody = world.request(method, &path).send().await.unwrap().status().as_u16();
+        match access {
+            Access::Everybody => {
+                for status in [of_guest, of_stranger, of_revoked, of_nobody] {
+                    assert!(!matches!(status, 401 | 403), "{what}: {status}");
+                }
+            }
+            Access::Guests => {
+                assert!(!matches!(of_guest, 401 | 403 | 404 | 500..) || pattern.contains("{seq}"), "{what}: {of_guest}");
+                let is_of_room = path.contains("lobby");
+                assert!(!is_of_room || matches!(of_stranger, 404 | 400 | 415 | 422), "{what} of another room: {of_stranger}");
+                assert!(matches!((of_revoked, of_nobody), (401, 401) | (303, 303)), "{what}: {of_revoked} {of_nobody}");
+            }
+            Access::Operators => assert_eq!((of_guest, of_stranger, of_revoked, of_nobody), (403, 403, 401, 401), "{what}"),
+        }
+    }
+
+    assert_eq!(world.as_guest(&guest, Method::POST, "/signout").await, 204);
+    assert_eq!(world.as_guest(&guest, Method::GET, "/api/visit").await, 401);
+}
+
+#[test]
+fn the_documents_name_what_guests_may_use() {
+    let documented = include_str!("../../../../docs/security.md");
+    let section = documented.split("## A guest").nth(1).unwrap().split("\n## ").next().unwrap();
+    let quoted: BTreeSet<&str> = section.split('`').skip(1).step_by(2).collect();
+
+    for ((pattern, method), access) in routes::api().access() {
+        let is_named = quoted.contains(format!("{method} {pattern}").as_str());
+        assert_eq!(is_named, access == Access::Guests, "{method} {pattern}");
+    }
+    for (kind, _) in visitor::EVENTS {
+        assert!(quoted.contains(kind), "{kind}");
+    }
+    // Every other kind is told to nobody but operators.
+    let visit = world_visit();
+    let live = include_str!("../../../../docs/live.md");
+    let kinds = live.split("## Kinds of events").nth(1).unwrap().lines().filter(|line| line.starts_with("| `"));
+    for kind in kinds.flat_map(|line| line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2)) {
+        let told = visitor::event(&json!({ "event": kind, "seq": 9, "message": 9 }).to_string(), &visit).is_some();
+        assert_eq!(told, quoted.contains(kind), "{kind}");
+    }
+}
+
+fn world_visit() -> crate::ports::backend::guest_service::Visit {
+    crate::ports::backend::guest_service::Visit {
+        invitation: "one".into(),
+        cookie: "b".into(),
+        guild: "home".into(),
+        channel: "console:lobby".into(),
+        name: "Ben".into(),
+        from: Seq(0),
+        joined_at: crate::domain::moment::Moment::from_micros(0),
+        ends_at: None,
+    }
+}
+
+#[tokio::test]
+async fn a_guest_writes_under_one_name_and_changes_only_what_it_wrote() {
+    let world = World::with(with_token()).await;
+    let host = |text: &str| {
+        let body = json!({ "from": "Ana", "text": text });
+        world.request(Method::POST, "/api/rooms/lobby/messages").bearer_auth(TOKEN).json(&body).send()
+    };
+    host("before").await.unwrap();
+    let (secret, _) = world.invite("lobby").await;
+    let ben = world.join(&secret, "Ben").await;
+    host("after").await.unwrap();
+    let send = async |method: Method, path: &str, body: Value| {
+        let request = world.request(method, path).header("cookie", &ben).json(&body);
+        answer(request.send().await.unwrap()).await
+    };
+
+    let own = send(Method::POST, "/api/rooms/lobby/messages", json!({ "from": "Ben", "text": "hi" })).await;
+    let forged = send(Method::POST, "/api/rooms/lobby/messages", json!({ "from": "Ana", "text": "hi" })).await;
+    let history = send(Method::GET, "/api/rooms/lobby/history", Value::Null).await.1;
+
+    assert_eq!((own.0, forged.0), (202, 403));
+    let texts: Vec<_> = history["messages"].as_array().unwrap().iter().map(|message| &message["text"]).collect();
+    assert_eq!(texts, ["after", "hi"]);
+    let own = own.1["seq"].as_u64().unwrap();
+    for (seq, expected) in [(1, 403), (own - 1, 403), (own + 1, 403), (own, 202)] {
+        let path = format!("/api/rooms/lobby/messages/{seq}");
+        assert_eq!(send(Method::PATCH, &path, json!({ "text": "new" })).await.0, expected, "{seq}");
+        assert_eq!(send(Method::DELETE, &path, Value::Null).await.0, expected, "{seq}");
+    }
+}
+
+#[tokio::test]
+async fn revoking_closes_the_views_of_guests_at_once() {
+    let world = World::with(with_token()).await;
+    let (secret, id) = world.invite("lobby").await;
+    let ben = world.join(&secret, "Ben").await;
+    let mut request = format!("ws://{}/api/live?room=lobby", world.address).into_client_request().unwrap();
+    request.headers_mut().insert("cookie", ben.parse().unwrap());
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    let mut next = async || socket.next().await.unwrap().unwrap();
+    // What an event of the record has for operators alone.
+    world.backend.show("lobby", json!({ "event": "message", "seq": 5, "text": "hi", "raw": "secret" }).to_string().into());
+    world.backend.show("lobby", json!({ "event": "counters", "companion": "aria" }).to_string().into());
+
+    let mut texts = vec![next().await.into_text().unwrap().to_string()];
+    while !texts.last().unwrap().contains("people") {
+        texts.push(next().await.into_text().unwrap().to_string());
+    }
+    world.revoke("lobby", &id).await;
+    let end = next().await;
+
+    assert!(texts.iter().any(|text| text.contains("\"hi\"")) && !texts.iter().any(|text| text.contains("secret")), "{texts:?}");
+    assert!(texts.last().unwrap().contains(r#""people":[{"guest":true,"name":"Ben","typing":false}]"#), "{texts:?}");
+    let tokio_tungstenite::tungstenite::Message::Close(Some(frame)) = end else { panic!("{end:?}") };
+    assert_eq!((u16::from(frame.code), frame.reason.as_str()), (1008, "the visit has ended"));
+}
+
+#[tokio::test]
+async fn the_first_invitation_makes_a_token_and_signs_this_browser_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = crate::settings::kept_token::KeptToken::of(folder.path());
+    let world = World::with(Server { kept_token: Some(kept.clone()), ..settings() }).await;
+    let body = json!({ "ends": "never", "most_guests": 1 });
+    let invite = || world.request(Method::POST, "/api/rooms/lobby/invitations").json(&body).send();
+
+    let unknown = world.post("/api/rooms/nowhere/invitations", body.clone()).await.0;
+    assert_eq!((unknown, world.get("/api/rooms").await.0), (404, 200), "nothing is made for a room that is not there");
+    let invited = invite().await.unwrap();
+    let cookie = invited.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let invited: Value = invited.json().await.unwrap();
+
+    assert_eq!(invited["token_file"], kept.path().display().to_string());
+    let token = std::fs::read_to_string(kept.path()).unwrap();
+    assert!(!invited.to_string().contains(token.trim()) && token.trim().len() == 64);
+    assert_eq!(invite().await.unwrap().status(), 401);
+    assert_eq!(world.as_guest(&cookie, Method::GET, "/api/rooms").await, 200);
+    let with_token = world.request(Method::GET, "/api/rooms").bearer_auth(token.trim());
+    assert_eq!(with_token.send().await.unwrap().status(), 200);
+}
