@@ -20,6 +20,7 @@ mod erased_prompts;
 mod failing;
 mod forgetting;
 mod greeting;
+mod guests;
 mod illegible;
 mod inbound_events;
 mod interrupting;
