@@ -125,9 +125,9 @@ fn table(dialogues: &[Dialogue], words: &Words) {
     let mut sums: BTreeMap<&str, [f64; 3]> = BTreeMap::new();
     let questions: usize = dialogues.iter().map(|dialogue| dialogue.questions.len()).sum();
     for dialogue in dialogues {
-        let mut corpus = Corpus::default();
+        let (mut corpus, mut reader) = (Corpus::default(), words.reader());
         for (at, (speaker, text)) in dialogue.said.iter().enumerate() {
-            corpus.push(Seq(at as u64), speaker, text, words);
+            corpus.push(Seq(at as u64), speaker, text, &mut reader);
         }
         let sizes: Vec<usize> = dialogue.said.iter().map(|(speaker, text)| tokens(&format!("{speaker}: {text}"))).collect();
         for (question, evidence) in &dialogue.questions {

@@ -9,6 +9,7 @@
 //!   `usage` and `export`.
 //! * `maintenance`: what operators do, with `quarantine` (quarantined guilds, suspended channels and dead letters) and `forget`.
 //! * `call_rooms`: the voice calls of rooms.
+//! * `guests`: invitations to rooms, and what the guests who came by them may use.
 //!
 //! Other ports:
 //!
@@ -30,6 +31,7 @@ mod event_view;
 mod export;
 mod external;
 mod forget;
+mod guests;
 mod inbound_events;
 mod live;
 pub mod loading;
@@ -78,10 +80,11 @@ struct ActorBackend {
     maintenance: Arc<dyn StoreMaintenance>,
     /// Held while usage is counted.
     counting: Mutex<()>,
+    last_guests: guests::LastGuests,
 }
 
 impl ActorBackend {
     fn new(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Self {
-        Self { inbound: Inbound::new(context.clone()), context, maintenance, counting: Mutex::new(()) }
+        Self { inbound: Inbound::new(context.clone()), context, maintenance, counting: Mutex::new(()), last_guests: guests::LastGuests::default() }
     }
 }

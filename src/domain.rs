@@ -12,6 +12,7 @@ pub mod conversation;
 pub mod decision;
 pub mod event;
 pub mod gate;
+pub mod guests;
 pub mod id;
 mod links;
 pub mod lookalike;

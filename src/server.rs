@@ -281,6 +281,7 @@ async fn serve(
     reload::load_briefs(&context).await;
     let pictures = context.pictures.load(&*context.store).await;
     pictures.map_err(|error| cannot_load_rooms(error.into(), "the companions' pictures cannot be read"))?;
+    context.guests.load(&*context.store).await.map_err(|error| cannot_load_rooms(error.into(), "the invitations cannot be read"))?;
     let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {
         tracing::warn!(

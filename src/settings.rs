@@ -9,10 +9,13 @@ pub mod discord;
 pub mod duration;
 mod exposure;
 mod layer;
+pub mod guests;
 mod load;
+pub mod kept_token;
 pub mod memory;
 mod mismatch;
 pub mod models;
+mod private_file;
 mod problem;
 pub mod roster;
 mod rules;
@@ -58,6 +61,7 @@ sections! {
     console: console::Console,
     discord: discord::Discord,
     gate: gate::Gate,
+    guests: guests::Guests,
     memory: memory::Memory,
     models: models::Models,
     prompt: prompt::Prompt,

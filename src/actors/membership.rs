@@ -1,6 +1,7 @@
-//! The members of channels, and the people who opted out.
+//! The members of channels, invitations to rooms, and the people who opted out.
 
 pub mod changes;
+pub mod guest_book;
 pub mod memberships;
 pub mod opt_out;
 pub mod opt_outs;

@@ -243,8 +243,9 @@ impl New {
         if self.begins_anew {
             index.corpus = Corpus::default();
         }
+        let mut reader = words.reader();
         for (seq, message) in self.messages.iter().rev() {
-            index.corpus.push(*seq, &message.from.name, &message.text, words);
+            index.corpus.push(*seq, &message.from.name, &message.text, &mut reader);
         }
         index.corpus.keep_newest(window);
         index.upto = self.upto;

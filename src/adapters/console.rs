@@ -18,6 +18,7 @@ mod forwarded;
 mod guard;
 mod health;
 mod host;
+mod invitations;
 mod keeping;
 mod language;
 mod limits;
@@ -28,6 +29,7 @@ mod models;
 mod openapi;
 mod overview;
 mod page;
+mod presence;
 mod problem;
 mod records;
 mod rooms;
@@ -36,6 +38,7 @@ mod served;
 mod signin;
 mod usage;
 mod validation;
+mod visitor;
 pub mod voice;
 mod web_socket;
 
@@ -66,6 +69,7 @@ use forwarded::Proxies;
 use host::Names;
 use limits::{RateLimiter, Slots};
 use page::Page;
+use presence::Presence;
 pub use served::Served;
 
 /// The pause after an `accept` error that no peer caused, such as too many open files.
@@ -100,6 +104,8 @@ pub enum CannotServe {
 /// The state that all requests share.
 struct Common {
     served: Served,
+    bound: SocketAddr,
+    presence: Presence,
     settings: Server,
     names: Names,
     proxies: Proxies,
@@ -139,6 +145,8 @@ impl Console {
         let bound = listener.local_addr().map_err(bind_error)?;
         let shared = Arc::new(Common {
             served,
+            bound,
+            presence: Presence::default(),
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),
             auth: Auth::new(token, settings, rng),

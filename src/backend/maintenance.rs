@@ -151,8 +151,10 @@ impl MaintenanceService for ActorBackend {
         let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);
         let ward = Ward::of(&guild);
+        // A guest says nothing more.
+        let was_guest = self.forget_guest(&guild, &person).await?;
         let listed = self.reader().listed(&guild, &person).await?;
-        let is_unknown = listed.is_empty();
+        let is_unknown = listed.is_empty() && !was_guest;
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
         // An unreadable channel must not prevent the deletion in the others.
         let mut unreadable = None;

@@ -39,9 +39,10 @@ impl ActorBackend {
             before = page.last.or(before);
             let (words, needle) = (words.clone(), needle.clone());
             let work = move || {
+                let mut words = words.reader();
                 for recorded in page.events.iter().filter(|recorded| is_shown(recorded)) {
                     let Event::Said { message, .. } = &recorded.event else { continue };
-                    corpus.push(recorded.seq, &message.from.name, &message.text, &words);
+                    corpus.push(recorded.seq, &message.from.name, &message.text, &mut words);
                     if message.text.to_lowercase().contains(&needle) || message.from.name.to_lowercase().contains(&needle) {
                         containing.push(corpus.len() - 1);
                     }

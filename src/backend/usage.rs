@@ -90,7 +90,7 @@ pub(super) fn end_of_millisecond(moment: Moment) -> Moment {
     Moment::from_micros(micros - micros % 1_000) + MILLISECOND
 }
 
-fn tokens_of(record: &UsageRecord) -> u64 {
+pub(super) fn tokens_of(record: &UsageRecord) -> u64 {
     match &record.used {
         Record::Call { input_tokens, output_tokens, .. } => input_tokens.saturating_add(*output_tokens),
         _ => 0,

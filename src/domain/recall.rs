@@ -7,7 +7,7 @@ pub mod words;
 use std::collections::HashMap;
 
 use super::id::Seq;
-use words::{Word, Words};
+use words::{Word, WordReader};
 
 /// How soon a repeated word counts for less, and how much longer messages count for less: the usual values of BM25.
 const SATURATION: f32 = 1.2;
@@ -42,7 +42,7 @@ pub struct Found {
 
 impl Corpus {
     /// Adds the next message. The name of its speaker counts as words of it.
-    pub fn push(&mut self, seq: Seq, speaker: &str, text: &str, words: &Words) {
+    pub fn push(&mut self, seq: Seq, speaker: &str, text: &str, words: &mut WordReader<'_>) {
         words.read(speaker, &mut self.words);
         words.read(text, &mut self.words);
         self.messages.push(Entry { seq, end: u32::try_from(self.words.len()).unwrap_or(u32::MAX) });

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::rules::{is_bounded, is_plain_line, text, texts};
+use crate::domain::guests::Invitation;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
@@ -123,6 +124,7 @@ pub(super) fn record(bytes: &[u8]) {
     check_record::<OptOutRecord>(bytes);
     check_record::<BriefRecord>(bytes);
     check_record::<CompanionRecord>(bytes);
+    check_record::<Invitation>(bytes);
     check_record::<DeadLetterRecord>(bytes);
     check_record::<Membership>(bytes);
     check_record::<SnapshotRecord>(bytes);

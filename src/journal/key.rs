@@ -1,6 +1,7 @@
 //! The keys of a channel's records, one function for each kind.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
@@ -233,6 +234,22 @@ pub fn pictures() -> Key {
 /// The key of the character card that a companion was made of.
 pub fn card(id: &CompanionId) -> Key {
     Key::new(Ward(0), Kind::Card).text(id.as_str())
+}
+
+/// The key of an invitation. Ward 0, because guests are found by their cookies alone.
+pub fn invitation(id: &str) -> Key {
+    invitations().text(id)
+}
+
+/// The prefix of the keys of [`invitation`].
+pub fn invitations() -> Key {
+    Key::new(Ward(0), Kind::Invitation)
+}
+
+/// The id in a key of [`invitation`].
+pub fn invitation_in(key: &Key) -> Option<Arc<str>> {
+    let id = key.as_bytes().strip_prefix(invitations().as_bytes())?.strip_suffix(&[0])?;
+    std::str::from_utf8(id).ok().map(Arc::from)
 }
 
 /// The companion that a key of [`companion`], [`picture`] or [`card`] names.

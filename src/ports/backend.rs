@@ -1,4 +1,4 @@
-//! The core as the console and the HTTP API call it: four services, and the voice calls of rooms.
+//! The core as the console and the HTTP API call it: five services, and the voice calls of rooms.
 //!
 //! An operation has the same name in the HTTP handler and here.
 //!
@@ -7,6 +7,7 @@
 //! oldest to newest. Every method returns committed data.
 
 pub mod decisions;
+pub mod guest_service;
 pub mod keeping;
 pub mod live;
 pub mod maintenance_service;
@@ -26,6 +27,7 @@ pub(crate) mod fake;
 
 use std::sync::Arc;
 
+use self::guest_service::GuestService;
 use self::maintenance_service::MaintenanceService;
 use self::message_service::MessageService;
 use self::record_service::RecordService;
@@ -45,12 +47,21 @@ pub struct Backend {
     pub maintenance: Arc<dyn MaintenanceService>,
     /// The voice calls of rooms.
     pub calls: Arc<dyn CallRooms>,
+    /// Invitations, and who came by them.
+    pub guests: Arc<dyn GuestService>,
 }
 
 impl Backend {
     /// The services of one object that implements all of them.
-    pub fn of(core: Arc<impl RoomService + MessageService + RecordService + MaintenanceService + CallRooms>) -> Self {
-        Self { rooms: core.clone(), messages: core.clone(), records: core.clone(), maintenance: core.clone(), calls: core }
+    pub fn of(core: Arc<impl RoomService + MessageService + RecordService + MaintenanceService + CallRooms + GuestService>) -> Self {
+        Self {
+            rooms: core.clone(),
+            messages: core.clone(),
+            records: core.clone(),
+            maintenance: core.clone(),
+            calls: core.clone(),
+            guests: core,
+        }
     }
 }
 

@@ -1,21 +1,18 @@
 //! The model that was connected on the page. It takes the place of the endpoints of `models.main` and `models.side`, and is kept in a file of its own
 //! beside the store, which only the server's user may read.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
+use super::{Problem, private_file};
 use super::models::{Endpoint, Models};
 
 const FILE: &str = "connection.json";
-/// Owner: read and write.
-const MODE: u32 = 0o600;
 
 /// A model server, and the models that are used there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,15 +75,7 @@ impl Connection {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, data: &Path) -> io::Result<()> {
-        let (path, new) = (path(data), data.join(format!("{FILE}.new")));
-        // A file left by a server that was killed may have other permissions.
-        remove_file(&new)?;
-        let mut file = File::options().write(true).create_new(true).mode(MODE).open(&new)?;
-        file.write_all(&serde_json::to_vec_pretty(self)?)?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
-        sync(data);
-        Ok(())
+        private_file::write(&path(data), &serde_json::to_vec_pretty(self)?)
     }
 
     /// Forgets the connection that is kept in a data folder.
@@ -94,9 +83,7 @@ impl Connection {
     /// # Errors
     /// The file cannot be removed.
     pub fn remove(data: &Path) -> io::Result<()> {
-        remove_file(&path(data))?;
-        sync(data);
-        Ok(())
+        private_file::remove(&path(data))
     }
 
     /// The settings with this connection instead of the endpoints of both roles. Timeouts and limits stay.
@@ -119,20 +106,6 @@ impl Connection {
 
 fn path(data: &Path) -> PathBuf {
     data.join(FILE)
-}
-
-/// What was renamed or removed stays so after a power failure. Where a folder cannot be synced, it is in force all the same.
-fn sync(folder: &Path) {
-    if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
-        tracing::warn!(%error, "the data folder cannot be synced");
-    }
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -156,6 +156,7 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
     let titles = layers.iter().filter_map(|layer| layer.title.clone()).collect();
     let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
+    settings.server.keep_token_in(&settings.storage.path);
     problems.extend(failed_cross_check(&settings, &layers).map(|mismatch| located(&layers, &mismatch)));
 
     let mut notes = Vec::new();
@@ -374,6 +375,9 @@ fn used_services<'a>(speech: &'a Speech, companions: &'a BTreeMap<CompanionId, C
 
 /// The problems that sections report, with full paths.
 fn failed_checks(settings: &Settings) -> Vec<Mismatch> {
+    // A token that the server made counts.
+    let mut settings = settings.clone();
+    settings.server.keep_token_in(&settings.storage.path);
     settings.check().into_iter().flat_map(|(section, problem)| in_section(section, vec![problem])).collect()
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+use super::kept_token::KeptToken;
 use super::secret::bare_secret;
 use super::{Problem, seconds, within};
 
@@ -70,6 +71,9 @@ pub struct Server {
     pub max_sessions: usize,
     /// Seconds that requests in flight may take to finish at shutdown: 0 to 600.
     pub drain_secs: f64,
+    /// Where a token is kept that the server makes itself, once somebody is invited. It is in force if no other one is set.
+    #[serde(skip)]
+    pub kept_token: Option<KeptToken>,
 }
 
 seconds! {
@@ -84,6 +88,15 @@ seconds! {
 }
 
 impl Server {
+    /// Makes the token that is kept in a data folder the one in force, if there is one and no other is set.
+    pub(super) fn keep_token_in(&mut self, data: &Path) {
+        let kept = KeptToken::of(data);
+        if self.admin_token.is_none() && self.admin_token_file.is_none() && kept.path().exists() {
+            self.admin_token_file = Some(kept.path().to_owned());
+        }
+        self.kept_token = Some(kept);
+    }
+
     /// Checks all ranges, and that an admin token is set if other machines can reach the server. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         let address = self.address()?;

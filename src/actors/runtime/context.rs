@@ -11,6 +11,7 @@ use crate::actors::calls::{Calls, Speech};
 use crate::actors::companion::briefs::Briefs;
 use crate::actors::companion::pictures::Pictures;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
+use crate::actors::membership::guest_book::GuestBook;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::membership::opt_outs::OptOuts;
 use crate::actors::messages::supervision::Ending;
@@ -53,6 +54,8 @@ pub struct ActorContext {
     pub recorder: Recorder,
     pub settings: Arc<Settings>,
     pub memberships: Memberships,
+    /// Invitations to rooms, and who came by them.
+    pub guests: GuestBook,
     /// The people who opted out.
     pub opt_outs: OptOuts,
     /// The briefs of long personas.
@@ -122,6 +125,7 @@ impl ActorContext {
             recorder,
             recall: Recall::new(&settings.memory),
             settings,
+            guests: GuestBook::default(),
             opt_outs: OptOuts::default(),
             briefs: Briefs::default(),
             pictures: Pictures::default(),

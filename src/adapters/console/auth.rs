@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
@@ -15,7 +15,9 @@ use tokio::time::Instant;
 use super::host::is_loopback;
 use super::limits::{RateLimiter, client_key};
 use super::problem::Problem;
+use crate::ports::backend::guest_service::Visit;
 use crate::ports::rng::Rng;
+use crate::settings::kept_token::KeptToken;
 use crate::settings::server::{Server, is_unguessable};
 
 /// How many more wrong tokens all unknown addresses together may try than a single address, so that many addresses do not help in guessing.
@@ -35,7 +37,11 @@ const MOST_COOKIES: usize = 256;
 
 pub(super) struct Auth {
     /// None only on loopback, if no token is configured. Then every program on this machine is admitted.
-    token: Option<SecretString>,
+    token: RwLock<Option<SecretString>>,
+    /// Where a token is kept that is made here.
+    kept_token: Option<KeptToken>,
+    /// Held while a token is made.
+    making: tokio::sync::Mutex<()>,
     attempts: RateLimiter,
     /// The limit that all addresses share that have never presented the token.
     shared_attempts: RateLimiter,
@@ -61,6 +67,8 @@ pub(super) enum Admission {
     Program,
     /// With an open session.
     Browser(Session),
+    /// With the cookies of visits. Guests may use few routes, in the rooms of their visits.
+    Guest(Arc<[Visit]>),
     /// Without credentials, or with a session that has ended.
     Anonymous,
 }
@@ -69,7 +77,9 @@ impl Auth {
     pub(super) fn new(token: Option<SecretString>, settings: &Server, rng: Arc<dyn Rng>) -> Self {
         let per_minute = f64::from(settings.sign_ins_per_minute);
         Self {
-            token,
+            token: RwLock::new(token),
+            kept_token: settings.kept_token.clone(),
+            making: tokio::sync::Mutex::default(),
             attempts: RateLimiter::new(per_minute / 60.0, per_minute),
             shared_attempts: RateLimiter::new(per_minute * SHARED_FACTOR / 60.0, per_minute * SHARED_FACTOR),
             trusted: Mutex::default(),
@@ -83,12 +93,35 @@ impl Auth {
 
     /// Whether requests need a token or a session.
     pub(super) fn is_needed(&self) -> bool {
-        self.token.is_some()
+        self.token.read().is_some()
+    }
+
+    /// Makes an admin token if there is none, keeps it in the data folder, and opens a session for this browser. Returns the file, and the cookie to
+    /// set.
+    pub(super) async fn make_token(&self, address: IpAddr) -> Result<Option<(String, String)>, Problem> {
+        let _held = self.making.lock().await;
+        if self.is_needed() {
+            return Ok(None);
+        }
+        let cannot = |problem: String| {
+            let detail = format!("an admin token is needed, and cannot be kept: {problem}; set server.admin_token_file");
+            Problem::new(StatusCode::CONFLICT, detail)
+        };
+        let kept = self.kept_token.clone().ok_or_else(|| cannot("there is no data folder".to_owned()))?;
+        let token = SecretString::from(format!("{:032x}{:032x}", self.rng.id(), self.rng.id()));
+        let (file, written) = (kept.path().display().to_string(), token.clone());
+        let written = tokio::task::spawn_blocking(move || kept.write(&written)).await;
+        written.map_err(std::io::Error::other).flatten().map_err(|error| cannot(format!("{file}: {error}")))?;
+        let cookie = self.open_session(Instant::now());
+        *self.token.write() = Some(token);
+        tracing::info!(file, "an admin token was made, because somebody is invited; the API and the page need it from now on");
+        self.trust(address);
+        Ok(Some((file, cookie)))
     }
 
     /// Authenticates a request by its headers. A wrong token is counted and refused.
     pub(super) fn admit(&self, headers: &HeaderMap, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
-        if self.token.is_none() {
+        if !self.is_needed() {
             return Ok(Admission::Open);
         }
         if headers.contains_key(AUTHORIZATION) {
@@ -103,6 +136,10 @@ impl Auth {
     /// Opens a session if the token is right. Returns the cookie to set.
     pub(super) fn sign_in(&self, token: &str, address: IpAddr, now: Instant) -> Result<String, Problem> {
         self.try_token(token.trim(), address, now)?;
+        Ok(self.open_session(now))
+    }
+
+    fn open_session(&self, now: Instant) -> String {
         let session = Session(format!("{:032x}{:032x}", self.rng.id(), self.rng.id()));
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, ends_at| *ends_at > now);
@@ -111,9 +148,21 @@ impl Auth {
             let oldest = sessions.iter().min_by_key(|(_, ends_at)| **ends_at).map(|(session, _)| session.clone());
             oldest.and_then(|session| sessions.remove(&session));
         }
-        let cookie = self.cookie(&session.0, self.session_length);
+        let cookie = self.cookie("", &session.0, self.session_length);
         sessions.insert(session, now + self.session_length);
-        Ok(cookie)
+        cookie
+    }
+
+    /// The cookies of visits in these headers, also of those that have ended.
+    pub(super) fn guest_cookies(&self, headers: &HeaderMap) -> Vec<String> {
+        let prefix = format!("{}-guest-", self.cookie_name());
+        let values = cookies_in(headers).filter(|(key, _)| key.starts_with(&prefix)).map(|(_, value)| value.to_owned());
+        values.filter(|value| value.len() == SESSION_DIGITS).take(MOST_COOKIES).collect()
+    }
+
+    /// The cookie of a visit. Each invitation has its own, so that a browser may be a guest in several rooms.
+    pub(super) fn guest_cookie(&self, invitation: &str, value: &SecretString, max_age: Duration) -> String {
+        self.cookie(&format!("-guest-{invitation}"), value.expose_secret(), max_age)
     }
 
     /// Ends the sessions in these headers. Returns a cookie that removes the session cookie.
@@ -121,7 +170,7 @@ impl Auth {
         for session in self.sessions_in(headers) {
             self.sessions.lock().remove(&session);
         }
-        self.cookie("", Duration::ZERO)
+        self.cookie("", "", Duration::ZERO)
     }
 
     /// Whether a session is still open.
@@ -167,11 +216,11 @@ impl Auth {
 
     /// Compares in constant time, so that the duration reveals nothing but the token's length.
     fn is_token(&self, presented: &str) -> bool {
-        self.token.as_ref().is_some_and(|token| token.expose_secret().as_bytes().ct_eq(presented.as_bytes()).into())
+        self.token.read().as_ref().is_some_and(|token| token.expose_secret().as_bytes().ct_eq(presented.as_bytes()).into())
     }
 
     fn has_unguessable_token(&self) -> bool {
-        self.token.as_ref().is_some_and(|token| is_unguessable(token.expose_secret()))
+        self.token.read().as_ref().is_some_and(|token| is_unguessable(token.expose_secret()))
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
@@ -198,21 +247,27 @@ impl Auth {
     /// The values of all cookies with our name that could be a session.
     fn sessions_in(&self, headers: &HeaderMap) -> impl Iterator<Item = Session> {
         let name = self.cookie_name();
-        headers
-            .get_all(COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
+        cookies_in(headers)
             .filter(move |(key, value)| *key == name && value.len() == SESSION_DIGITS)
             .map(|(_, value)| Session(value.to_owned()))
             .take(MOST_COOKIES)
     }
 
-    fn cookie(&self, value: &str, max_age: Duration) -> String {
+    /// A cookie with our name and this ending.
+    fn cookie(&self, ending: &str, value: &str, max_age: Duration) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", self.cookie_name(), max_age.as_secs())
+        format!("{}{ending}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", self.cookie_name(), max_age.as_secs())
     }
+}
+
+/// The names and values of cookies.
+fn cookies_in(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
 }
 
 /// The bearer token in these headers, if the scheme is right.

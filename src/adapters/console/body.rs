@@ -223,6 +223,19 @@ impl FromRequestParts<Shared> for PicturePath {
     }
 }
 
+/// A room, and the id of an invitation to it.
+pub(super) struct InvitationPath(pub(super) RoomId, pub(super) String);
+
+impl FromRequestParts<Shared> for InvitationPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let (room, id): (String, String) = segments(parts).await?;
+        validation::opaque_id("id", &id, 128)?;
+        Ok(Self(validation::room("room", &room)?, id))
+    }
+}
+
 /// The id of a quarantine entry in a path.
 pub(super) struct EntryPath(pub(super) String);
 

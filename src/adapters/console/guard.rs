@@ -1,10 +1,12 @@
 //! The middleware before every route. It refuses requests from foreign pages, limits the request rate, authenticates, and bounds the memory that
 //! responses use.
 //!
-//! No token is needed for `/healthz`, `/readyz` (whose details need one), `/signin`, the files of the page except `index.html`, and the pictures of
-//! companions, which platforms fetch. Everything else needs the token, if one is configured. This includes `/metrics`, for which Prometheus sends the token as a bearer token.
+//! The table of routes says who may use each of them ([`Access`]): everybody, guests in the rooms of their visits, or operators alone, which is what
+//! counts for a route that says nothing. Operators have the token, if one is configured. For `/metrics` Prometheus sends it as a bearer token.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
@@ -18,8 +20,10 @@ use tokio::time::{Instant, timeout};
 
 use super::Shared;
 use super::auth::Admission;
-use super::metrics;
 use super::problem::Problem;
+use super::{metrics, routes};
+use crate::ports::backend::guest_service::Visit;
+use crate::ports::backend::room::RoomId;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -43,6 +47,26 @@ const SHORT_BYTES: u64 = 16 << 10;
 /// How long a request for a long response waits for others to be read.
 const LONG_RESPONSE_WAIT: Duration = Duration::from_secs(5);
 
+/// Who may use a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Whoever has the admin token, or a session that was opened with it.
+    #[default]
+    Operators,
+    /// Guests, too, in the rooms of their visits.
+    Guests,
+    /// Everybody, without a token.
+    Everybody,
+}
+
+/// Who may use each method of each route. HEAD is a GET.
+static ACCESS: LazyLock<HashMap<(&'static str, String), Access>> = LazyLock::new(|| routes::api().access());
+
+fn access(route: &str, method: &Method) -> Access {
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    ACCESS.iter().find(|((path, known), _)| *path == route && known == method.as_str()).map_or_else(Access::default, |(_, access)| *access)
+}
+
 /// The address at the other end of the connection. The connection adds it to the request's extensions.
 #[derive(Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
@@ -55,14 +79,51 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Whether a live view or a call may go on: a browser may have signed out.
-    pub(super) fn is_still_admitted(&self, console: &Shared) -> bool {
+    pub(super) const fn is_operator(&self) -> bool {
+        matches!(self.admission, Admission::Open | Admission::Program | Admission::Browser(_))
+    }
+
+    /// The visits of a guest.
+    pub(super) fn visits(&self) -> &[Visit] {
+        if let Admission::Guest(visits) = &self.admission { visits } else { &[] }
+    }
+
+    /// Whether this is an operator, or a guest in this room. None for operators.
+    pub(super) fn in_room(&self, room: &RoomId) -> Result<Option<&Visit>, Problem> {
+        if self.is_operator() {
+            return Ok(None);
+        }
+        let channel = room.channel();
+        self.visits().iter().find(|visit| visit.channel == channel).map(Some).ok_or_else(|| not_invited(room))
+    }
+
+    /// Who speaks in a room: an operator under any name, a guest under the own one.
+    pub(super) fn speaker(&self, room: &RoomId, name: Arc<str>) -> Result<Arc<str>, Problem> {
+        match self.in_room(room)? {
+            Some(visit) if visit.name != name => {
+                Err(Problem::new(StatusCode::FORBIDDEN, format!("you are {} in this room; guests have one name", visit.name)))
+            }
+            _ => Ok(name),
+        }
+    }
+
+    /// Whether a live view or a call of this room may go on: a browser may have signed out, and a visit may have ended.
+    pub(super) fn is_still_admitted(&self, room: Option<&RoomId>, console: &Shared) -> bool {
         match &self.admission {
             Admission::Browser(session) => console.auth.is_signed_in(session, Instant::now()),
-            Admission::Open | Admission::Program => true,
+            Admission::Program => true,
+            Admission::Open => !console.auth.is_needed(),
+            Admission::Guest(_) => room.and_then(|room| self.in_room(room).ok().flatten()).is_some_and(|visit| {
+                console.backend().is_ok_and(|backend| backend.guests.is_open(visit))
+            }),
             Admission::Anonymous => false,
         }
     }
+}
+
+/// The same for a room that exists and for one that does not.
+fn not_invited(room: &RoomId) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("you are not invited to a room {room}"))
 }
 
 /// The layer around all routes.
@@ -70,7 +131,7 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     let start = Instant::now();
     // The route's pattern, never the path: the number of different paths has no bound.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
-    let mut response = match admit(&console, request) {
+    let mut response = match admit(&console, &route, request) {
         Ok(request) => bounded(&console, &route, next.run(request)).await,
         Err(refusal) => *refusal,
     };
@@ -126,7 +187,7 @@ async fn bounded(console: &Shared, route: &str, response: impl Future<Output = R
     }
 }
 
-fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response>> {
+fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request, Box<Response>> {
     let refuse = |problem: Problem| Box::new(problem.into_response());
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
     let peer = peer.ok_or_else(|| refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request has no peer address")))?;
@@ -154,16 +215,23 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
     if is_probe && admission == Admission::Open && !is_same_site(console, &request) {
         admission = Admission::Anonymous;
     }
-    let is_public = is_probe
-        || path == "/signin"
-        || path.starts_with("/pictures/")
-        || path.strip_prefix("/page/").is_some_and(|name| console.page.is_public(name));
-    if admission == Admission::Anonymous && !is_public {
-        if path == "/" {
-            return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, "/signin")]).into_response()));
+    let access = access(route, request.method());
+    match &admission {
+        Admission::Anonymous if access != Access::Everybody => {
+            if path == "/" {
+                // Who came by an invitation has no token to sign in with.
+                let was_guest = !console.auth.guest_cookies(request.headers()).is_empty();
+                let to = if was_guest { "/join?ended" } else { "/signin" };
+                return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()));
+            }
+            let detail = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
+            return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, detail)));
         }
-        let detail = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
-        return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, detail)));
+        Admission::Guest(_) if access == Access::Operators => {
+            let detail = "guests may not do this; it takes the admin token";
+            return Err(refuse(Problem::new(StatusCode::FORBIDDEN, detail)));
+        }
+        _ => {}
     }
     request.extensions_mut().insert(Caller { address, admission });
     Ok(request)
@@ -193,7 +261,14 @@ fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> 
             console.names.check_site(headers)?;
         }
     }
-    console.auth.admit(headers, address, now)
+    let admission = console.auth.admit(headers, address, now)?;
+    if admission != Admission::Anonymous {
+        return Ok(admission);
+    }
+    let Ok(backend) = console.backend() else { return Ok(admission) };
+    let visits: Arc<[Visit]> =
+        console.auth.guest_cookies(headers).iter().filter_map(|cookie| backend.guests.visit(cookie)).collect();
+    Ok(if visits.is_empty() { admission } else { Admission::Guest(visits) })
 }
 
 /// Whether a request has a host name of this server, and was not started by another site.

@@ -5,7 +5,6 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 
 use super::Shared;
-use super::auth::Admission;
 use super::guard::Caller;
 use crate::ports::backend::keeping::Readiness;
 
@@ -18,7 +17,7 @@ pub(super) async fn alive() -> &'static str {
 pub(super) async fn ready(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> (StatusCode, Json<Readiness>) {
     let mut readiness = console.readiness().await;
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    if caller.admission == Admission::Anonymous {
+    if !caller.is_operator() {
         readiness = Readiness { ready: readiness.ready, ..Readiness::default() };
     }
     (status, Json(readiness))

@@ -3,9 +3,12 @@
 //! Each event is one text message, a JSON object. A client that falls behind gets `{"event": "resume", "after": N}` and is closed with code 1013;
 //! it should connect again with `after=N`. In a view of all rooms, N is a [`Cursor`]. Messages from the client are ignored, but it must answer pings to stay connected.
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, close_code};
+use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -19,10 +22,12 @@ use super::Shared;
 use super::body::QueryParams;
 use super::guard::Caller;
 use super::limits::Slot;
+use super::presence::{Here, PersonHere};
 use super::problem::Problem;
-use super::validation;
+use super::{validation, visitor};
 use super::web_socket::{self, Requested};
 use crate::domain::id::Seq;
+use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::live::{Cursor, Lagged, LiveStream, Watched};
 use crate::ports::backend::room::RoomId;
 use crate::telemetry::instruments::NONE;
@@ -42,6 +47,10 @@ pub(super) struct LiveParams {
     room: Option<String>,
     /// Also what happened since this number; in a view of all rooms, a number for each, such as `lobby.12,attic.7`.
     after: Option<String>,
+    /// The name of the person who watches one room, as `from` of a message: others see that the person is here. Of guests it is the own one.
+    #[serde(rename = "as")]
+    #[schemars(length(min = 1, max = 64))]
+    watcher: Option<String>,
 }
 
 impl LiveParams {
@@ -63,17 +72,40 @@ pub(super) async fn live(
     QueryParams(params): QueryParams<LiveParams>,
     requested: Requested,
 ) -> Result<Response, Problem> {
+    let person = params.watcher.as_deref().map(|name| validation::name("as", name)).transpose()?;
     let watched = params.watched()?;
+    let (watched, person, visit) = match watched {
+        Watched::Room(room, after) => {
+            let visit = caller.in_room(&room)?.cloned();
+            // A guest reads what comes after the invitation.
+            let after = visit.as_ref().map_or(after, |visit| after.map(|after| after.max(visit.from)));
+            let person = visit.as_ref().map_or_else(|| person.map(|name| (name, false)), |visit| Some((visit.name.clone(), true)));
+            (Watched::Room(room, after), person, visit)
+        }
+        Watched::All(_) if !caller.is_operator() => {
+            return Err(Problem::new(StatusCode::FORBIDDEN, "guests watch one room at a time; give room="));
+        }
+        Watched::All(cursor) => (Watched::All(cursor), None, None),
+    };
+    let room = if let Watched::Room(room, _) = &watched { Some(room.clone()) } else { None };
     let upgrade = web_socket::upgrade(requested, MAX_RECEIVED_BYTES)?;
     let slot = web_socket::slot(&console, caller.address)?;
     let events = console.backend()?.rooms.live(watched).await?;
     let counted = console.instruments.live_sockets.one(NONE);
-    let watcher = Watcher { caller, closing: console.closing.subscribe(), console, _slot: (slot, counted) };
+    let (closing, changes) = (console.closing.subscribe(), console.backend()?.guests.changes());
+    let watcher = Watcher { caller, room, person, visit, closing, changes, console, _slot: (slot, counted) };
     Ok(upgrade.on_upgrade(move |socket| watcher.watch(socket, events)))
 }
 
 struct Watcher {
     caller: Caller,
+    /// The room, in a view of one.
+    room: Option<RoomId>,
+    /// Who watches it, and whether that is a guest.
+    person: Option<(Arc<str>, bool)>,
+    visit: Option<Visit>,
+    /// Visits may have ended.
+    changes: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
     console: Shared,
     _slot: (Slot, Counted),
@@ -114,10 +146,25 @@ impl Watcher {
         let mut ping = interval_at(Instant::now() + interval, interval);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unanswered_pings = 0;
+        let mut changes = self.changes.clone();
+        // Who is here is told after `hello`.
+        let mut here: Option<Here> = None;
         loop {
             let message = tokio::select! {
                 event = events.next() => match event {
-                    Some(Ok(event)) => Message::text(&*event),
+                    Some(Ok(event)) => {
+                        let shown = match &self.visit {
+                            Some(visit) => visitor::event(&event, visit),
+                            None => Some(event.to_string()),
+                        };
+                        if here.is_none() && let Some(room) = &self.room {
+                            here = Some(self.console.presence.enter(room, self.person.clone()));
+                        }
+                        match shown {
+                            Some(shown) => Message::text(shown),
+                            None => continue,
+                        }
+                    }
                     Some(Err(Lagged { after })) => {
                         let resume = json!({ "event": "resume", "after": after });
                         let sent = sink.send(Message::text(resume.to_string())).await;
@@ -137,8 +184,18 @@ impl Watcher {
                         continue;
                     }
                 },
+                people = next_people(&mut here) => {
+                    let channel = self.room.as_ref().map(RoomId::channel);
+                    Message::text(json!({ "event": "people", "channel": channel, "people": people }).to_string())
+                }
+                Ok(()) = changes.changed() => {
+                    if !self.is_still_admitted() {
+                        return Ending::Close(close_code::POLICY, "the visit has ended");
+                    }
+                    continue;
+                }
                 _ = ping.tick() => {
-                    if !self.caller.is_still_admitted(&self.console) {
+                    if !self.is_still_admitted() {
                         return Ending::Close(close_code::POLICY, "signed out");
                     }
                     if unanswered_pings == MAX_UNANSWERED_PINGS {
@@ -152,5 +209,20 @@ impl Watcher {
                 return Ending::Gone;
             }
         }
+    }
+
+    fn is_still_admitted(&self) -> bool {
+        self.caller.is_still_admitted(self.room.as_ref(), &self.console)
+    }
+}
+
+/// Who is here, once that has changed.
+async fn next_people(here: &mut Option<Here>) -> Vec<PersonHere> {
+    match here {
+        Some(here) => {
+            here.changed().await;
+            here.people()
+        }
+        None => std::future::pending().await,
     }
 }

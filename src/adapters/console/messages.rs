@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
 use super::body::{Json, MemberPath, MessagePath, QueryParams, RoomPath};
+use super::guard::Caller;
 use super::problem::Problem;
-use super::validation;
+use super::{validation, visitor};
 use crate::domain::id::Seq;
-use crate::domain::message::Author;
-use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryQuery, SearchQuery};
+use crate::domain::message::{Author, Role};
+use crate::ports::backend::guest_service::{Amount, Visit};
+use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery};
+use crate::ports::backend::room::RoomId;
 use crate::ports::inbound_events::InboundMessage;
 
 const MAX_MENTIONS: usize = 64;
@@ -40,10 +43,11 @@ type Reply = Result<(StatusCode, Answer<Accepted>), Problem>;
 /// `POST /api/rooms/{room}/messages`
 pub(super) async fn say(
     State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
     RoomPath(room): RoomPath,
     Json(mut message): Json<InboundMessage>,
 ) -> Reply {
-    message.from = Author::of_name(validation::name("from", &message.from.name)?);
+    message.from = Author::of_name(caller.speaker(&room, validation::name("from", &message.from.name)?)?);
     message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
     if let Some(id) = &message.id {
         validation::opaque_id("id", id, MAX_ID_CHARS)?;
@@ -56,6 +60,10 @@ pub(super) async fn say(
     }
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
+    }
+    match caller.in_room(&room)? {
+        Some(visit) => console.backend()?.guests.take(visit, Amount::Message).await?,
+        None => console.backend()?.guests.others_wrote(&room),
     }
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
         let from = &message.from.name;
@@ -98,16 +106,41 @@ pub(super) async fn event(State(console): State<Shared>, RoomPath(room): RoomPat
 /// `PATCH /api/rooms/{room}/messages/{seq}`
 pub(super) async fn edit(
     State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
     MessagePath(room, seq): MessagePath,
     Json(mut edit): Json<Edit>,
 ) -> Reply {
+    let visit = caller.in_room(&room)?;
+    check_own(&console, visit, &room, seq).await?;
     edit.text = validation::text("text", &edit.text, console.settings.max_text_chars)?;
+    if let Some(visit) = visit {
+        // An edit can make companions answer again.
+        console.backend()?.guests.take(visit, Amount::Message).await?;
+    }
     accepted(console.backend()?.messages.edit(&room, seq, edit).await?)
 }
 
 /// `DELETE /api/rooms/{room}/messages/{seq}`
-pub(super) async fn delete(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Reply {
+pub(super) async fn delete(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    MessagePath(room, seq): MessagePath,
+) -> Reply {
+    check_own(&console, caller.in_room(&room)?, &room, seq).await?;
     accepted(console.backend()?.messages.delete(&room, seq).await?)
+}
+
+/// Guests edit and delete what they said themselves.
+async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: Seq) -> Result<(), Problem> {
+    let Some(visit) = visit else { return Ok(()) };
+    let before = Seq(seq.0.saturating_sub(1)).max(visit.from);
+    let query = HistoryQuery { after: Some(before), before: None, limit: 1 };
+    let found = console.backend()?.records.history(room, query).await?.messages;
+    let is_own = |found: &HistoryMessage| found.seq == seq && found.role == Role::Person && found.from == visit.name;
+    if found.first().is_some_and(is_own) {
+        return Ok(());
+    }
+    Err(Problem::new(StatusCode::FORBIDDEN, "guests edit and delete their own messages only"))
 }
 
 /// `POST /api/rooms/{room}/messages/{seq}/again`
@@ -146,11 +179,17 @@ pub(super) struct HistoryParams {
 /// `GET /api/rooms/{room}/history?after=&before=&limit=`
 pub(super) async fn history(
     State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
     RoomPath(room): RoomPath,
     QueryParams(params): QueryParams<HistoryParams>,
 ) -> Result<Answer<History>, Problem> {
+    let visit = caller.in_room(&room)?;
     let query = HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit: limit(params.limit)? };
-    Ok(Answer(console.backend()?.records.history(&room, query).await?))
+    let history = console.backend()?.records.history(&room, query).await?;
+    Ok(Answer(match visit {
+        Some(visit) => visitor::history(history, visit),
+        None => history,
+    }))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 mod parts;
 
 use std::any::type_name;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use axum::Router;
@@ -15,13 +15,15 @@ use axum::routing::{self, MethodRouter};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::guard::Access;
 use super::{Shared, guard, problem, routes};
 use parts::{Described, Part, Parts, Schemas};
 
 const ABOUT: &str = "Rooms in which people and AI companions talk. `docs/api.md` says what no description can: how things belong together, in which \
 order, what may be repeated, and the way out of every error.
 
-With an admin token configured, send it as a bearer token; browsers have the cookie of a session. Without one, no authentication is needed.
+With an admin token, send it as a bearer token; browsers have the cookie of a session. Without one, no authentication is needed. Guests, who came \
+by an invitation, have a cookie of their own; `docs/security.md` lists what they may use.
 
 `/api/live` and `/api/voice` are WebSockets. Only their upgrade is described here: `docs/live.md` has the events of the live view, `docs/api.md` the \
 frames and messages of voice calls.
@@ -64,6 +66,7 @@ struct Operation {
     describe: fn(&mut Parts, &mut Schemas),
     /// What the handler's type does not say of its argument.
     taken: Option<fn(&mut Parts, &mut Schemas)>,
+    access: Access,
 }
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -92,6 +95,7 @@ macro_rules! methods {
                 produced: Vec::new(),
                 describe: H::describe,
                 taken: None,
+                access: Access::default(),
             };
             self.with(operation, routing::$method(handler))
         })*
@@ -121,6 +125,28 @@ impl Api {
             operation.taken = Some(T::describe);
         }
         self
+    }
+
+    /// Guests may use the operation, too.
+    pub(super) fn for_guests(self) -> Self {
+        self.open_to(Access::Guests)
+    }
+
+    /// Everybody may use the operation, without a token.
+    pub(super) fn for_everybody(self) -> Self {
+        self.open_to(Access::Everybody)
+    }
+
+    fn open_to(mut self, access: Access) -> Self {
+        if let Some(operation) = self.operations.last_mut() {
+            operation.access = access;
+        }
+        self
+    }
+
+    /// Who may use each operation, by its path and method.
+    pub(super) fn access(&self) -> HashMap<(&'static str, String), Access> {
+        self.operations.iter().map(|operation| ((operation.path, operation.method.to_uppercase()), operation.access)).collect()
     }
 
     pub(super) fn into_router(self) -> Router<Shared> {
@@ -172,7 +198,7 @@ impl Operation {
             }
             responses.insert(status.to_string(), response);
         }
-        let is_public = guard::is_probe(self.path) || matches!(self.path, "/signin" | "/page/{name}" | guard::PICTURES);
+        let is_public = self.access == Access::Everybody;
         let of_all: &[u16] = if guard::is_probe(self.path) { &[] } else { &[403, 429, 500, 503] };
         let of_token = (!is_public).then_some(401);
         for status in parts.errors.into_iter().chain(self.errors.iter().chain(of_all).copied()).chain(of_token) {

@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::Write as _;
 use std::sync::OnceLock;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
@@ -18,6 +19,7 @@ use flate2::write::GzEncoder;
 
 use super::Shared;
 use super::bundle::{self, Kind};
+use super::guard::Caller;
 use super::language::language;
 use super::problem::Problem;
 use crate::texts::Language;
@@ -228,13 +230,6 @@ impl Page {
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
     }
 
-    /// Whether the file may be served without authentication. `name` is the undecoded name from the path, so an escaped one (`index%2ehtml`) is
-    /// unknown.
-    pub(super) fn is_public(&self, name: &str) -> bool {
-        let is_private = name.ends_with(".html") && ["index.", "guest."].iter().any(|page| name.starts_with(page));
-        !is_private && self.0.contains_key(name)
-    }
-
     /// A page in the language of the browser: `index`, `guest`, `join` or `signin`.
     fn html(&self, page: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         self.answer(&format!("{page}.{}.html", language(headers).code()), None, headers)
@@ -270,9 +265,13 @@ impl Page {
     }
 }
 
-/// `GET /`
-pub(super) async fn index(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.html("index", &headers)
+/// `GET /`: guests have a page of their own.
+pub(super) async fn index(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    console.page.html(if caller.is_operator() { "index" } else { "guest" }, &headers)
 }
 
 /// `GET /signin`
@@ -292,6 +291,9 @@ pub(super) async fn file(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if name.ends_with(".html") {
+        return Err(Problem::new(StatusCode::NOT_FOUND, "pages have addresses of their own: /, /join, /signin"));
+    }
     let version = query.as_deref().and_then(|query| query.strip_prefix("v="));
     console.page.answer(&name, version, &headers)
 }

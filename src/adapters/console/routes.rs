@@ -14,7 +14,7 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, cards, companions, external, guard, health, keeping, live, messages, metrics, models, overview, page, records, rooms,
+    Shared, cards, companions, external, guard, health, invitations, keeping, live, messages, metrics, models, overview, page, records, rooms,
     usage, voice,
 };
 use crate::ports::backend::keeping::BackedUp;
@@ -51,8 +51,11 @@ pub(super) fn api() -> Api {
         .get("/api/rooms/{room}/deletion", rooms::deletion, "Say what deleting a room deletes, and when", &[200], &[404])
         .post("/api/rooms/{room}/undelete", rooms::undelete, "Bring a room back that is not deleted yet", &[200], &[404, 409])
         .post("/api/rooms/{room}/messages", messages::say, "Say something as a person", &[202], &[404, 409])
+        .for_guests()
         .patch("/api/rooms/{room}/messages/{seq}", messages::edit, "Replace the text of a message", &[202], &[404, 409])
+        .for_guests()
         .delete("/api/rooms/{room}/messages/{seq}", messages::delete, "Delete a message", &[202], &[404, 409])
+        .for_guests()
         .post(
             "/api/rooms/{room}/messages/{seq}/again",
             messages::try_again,
@@ -85,6 +88,7 @@ pub(super) fn api() -> Api {
         .post("/api/rooms/{room}/statements", external::speak, "Speak as a selected external companion", &[202], &[404, 409])
         .post("/api/rooms/{room}/clear", rooms::clear, "Cancel replies and questions in progress", &[204], &[404])
         .get("/api/rooms/{room}/history", messages::history, "Return messages", &[200], &[404])
+        .for_guests()
         .get("/api/rooms/{room}/search", messages::search, "Search the messages of a room", &[200], &[404])
         .get("/api/rooms/{room}/state", rooms::state, "Return what is going on in a room", &[200], &[404])
         .get("/api/decisions", records::decisions, "Return decisions", &[200], &[404])
@@ -105,6 +109,7 @@ pub(super) fn api() -> Api {
         .producing::<String>("image/png")
         .producing::<String>("image/jpeg")
         .producing::<String>("image/webp")
+        .for_everybody()
         .get("/api/quarantine", keeping::quarantine, "List what needs an operator", &[200], &[])
         .post("/api/quarantine/{id}/release", keeping::release, "Release a guild, or retry a suspended channel", &[204], &[404])
         .post("/api/quarantine/{id}/retry", keeping::retry, "Handle a dead letter again", &[204], &[404, 409])
@@ -123,20 +128,45 @@ pub(super) fn api() -> Api {
         .get("/api/forget", keeping::forgettable, "Count what forgetting a person would delete", &[200], &[404])
         .post("/api/forget", keeping::forget, "Remove what a person said in a guild", &[200], &[404])
         .get("/api/live", live::live, "Watch a room or all rooms (WebSocket)", &[101], &[404, 426])
+        .for_guests()
         .get("/api/rooms/{room}/voice", voice::describe, "Describe the voice of a room", &[200], &[404])
+        .for_guests()
         .get("/api/voice", voice::voice, "Take part in the voice call of a room (WebSocket)", &[101], &[404, 409, 426])
+        .for_guests()
+        .put("/api/rooms/{room}/typing", invitations::typing, "Tell that somebody types, or stopped", &[204], &[404])
+        .for_guests()
+        .get("/api/rooms/{room}/invitations", invitations::list, "List the invitations to a room", &[200], &[404])
+        .post("/api/rooms/{room}/invitations", invitations::invite, "Invite guests to a room", &[201], &[404, 409])
+        .producing::<invitations::Invited>("application/json")
+        .delete("/api/rooms/{room}/invitations/{id}", invitations::revoke, "End an invitation and its visits", &[204], &[404])
+        .post("/api/invitations/look", invitations::look, "Tell what an invitation is for", &[200], &[404])
+        .for_everybody()
+        .post("/api/invitations/join", invitations::join, "Come in by an invitation", &[204], &[404, 409])
+        .for_everybody()
+        .get("/api/visit", invitations::visit, "Return the rooms of a guest", &[200], &[])
+        .for_guests()
         .get("/", page::index, "Return the page, or lead to the sign-in form", &[200, 303, 304], &[])
         .producing::<String>("text/html")
+        .for_guests()
+        .get("/join", page::join, "Return the page for somebody who was invited", &[200, 304], &[])
+        .producing::<String>("text/html")
+        .for_everybody()
         .get("/signin", page::sign_in, "Return the sign-in form", &[200, 304], &[])
         .producing::<String>("text/html")
+        .for_everybody()
         .post("/signin", signin::sign_in, "Start a session: 204 for JSON, 303 for a form", &[204, 303], &[401])
         .taking::<Json<SignIn>>()
-        .post("/signout", signin::sign_out, "End the session", &[204, 303], &[])
-        .get("/page/{name}", page::file, "Return a file of the page", &[200, 304], &[401, 404])
+        .for_everybody()
+        .post("/signout", signin::sign_out, "End the session, or the visits of a guest", &[204, 303], &[])
+        .for_guests()
+        .get("/page/{name}", page::file, "Return a file of the page", &[200, 304], &[404])
         .producing::<String>("*/*")
+        .for_everybody()
         .get("/healthz", health::alive, "Tell that the process answers", &[200], &[])
         .producing::<String>("text/plain")
+        .for_everybody()
         .get("/readyz", health::ready, "Tell whether messages can be accepted", &[200, 503], &[])
+        .for_everybody()
         .get("/metrics", metrics::metrics, "Return all metrics as Prometheus text", &[200], &[])
         .producing::<String>("text/plain")
 }

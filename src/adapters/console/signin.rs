@@ -10,10 +10,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::Shared;
 use super::body::{self, Json, media_type};
 use super::guard::Caller;
 use super::problem::Problem;
+use super::{Shared, invitations};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -47,13 +47,18 @@ pub(super) async fn sign_in(State(console): State<Shared>, Extension(caller): Ex
 }
 
 /// `POST /signout`
-pub(super) async fn sign_out(State(console): State<Shared>, headers: HeaderMap) -> Response {
+pub(super) async fn sign_out(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    invitations::leave(&console, &caller).await?;
     let cookie = console.auth.sign_out(&headers);
-    if is_form(&headers) {
+    Ok(if is_form(&headers) {
         (StatusCode::SEE_OTHER, [(LOCATION, "/signin".to_owned()), (SET_COOKIE, cookie)]).into_response()
     } else {
         (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response()
-    }
+    })
 }
 
 async fn token(console: &Shared, request: Request, is_form: bool) -> Result<SignIn, Problem> {

@@ -18,6 +18,7 @@ use futures_util::{SinkExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, timeout};
 
 use super::Shared;
@@ -28,6 +29,7 @@ use super::problem::Problem;
 use super::validation;
 use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
+use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{self, Entrance, Line, PersonAction};
 use outbox::{Out, Outbox};
@@ -36,6 +38,10 @@ use protocol::{
     SAMPLE_RATE, STALLED_AFTER, ServerMessage, SpeechService, Trouble, VERSION,
 };
 
+/// The time in a frame of a microphone.
+const FRAME: Duration = Duration::from_millis(protocol::FRAME_MS as u64);
+/// What guests say is counted in pieces of this length.
+const COUNTED_AT_ONCE: Duration = Duration::from_secs(5);
 /// How often the page is told that the connection works.
 const PULSE_EVERY: Duration = Duration::from_secs(2);
 /// A page that was not heard for this long is gone.
@@ -57,7 +63,12 @@ pub(super) struct VoiceParams {
 }
 
 /// `GET /api/rooms/{room}/voice`
-pub(super) async fn describe(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Json<Description>, Problem> {
+pub(super) async fn describe(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+) -> Result<Json<Description>, Problem> {
+    caller.in_room(&room)?;
     let description = console.backend()?.calls.describe(&room).await?;
     let service = |service: call_room::SpeechService| SpeechService {
         provider: service.provider.to_owned(),
@@ -83,7 +94,11 @@ pub(super) async fn voice(
     requested: Requested,
 ) -> Result<Response, Problem> {
     let room = validation::room("room", &params.room)?;
-    let from = validation::name("from", &params.from)?;
+    let from = caller.speaker(&room, validation::name("from", &params.from)?)?;
+    let visit = caller.in_room(&room)?.cloned();
+    if let Some(visit) = &visit {
+        console.backend()?.guests.take(visit, Amount::Voice(Duration::ZERO)).await?;
+    }
     if let Some(companion) = console.backend()?.messages.namesake(&room, &from).await? {
         return Err(Problem::invalid(
             "from",
@@ -107,13 +122,20 @@ pub(super) async fn voice(
     let author = Author { id: from.clone(), name: from, role: Role::Person };
     let entrance = Entrance { author, has_microphone: !params.listen, listener: outbox.clone() };
     let line = console.backend()?.calls.enter(&room, entrance).await?;
-    let session = Session { caller, console, outbox, line, heard_at: Mutex::new(Instant::now()), _slot: slot };
+    let changes = console.backend()?.guests.changes();
+    let session =
+        Session { caller, room, visit, changes, console, outbox, line, heard_at: Mutex::new(Instant::now()), _slot: slot };
     Ok(upgrade.on_upgrade(move |socket| session.run(socket)))
 }
 
 /// One page in a call. Dropping it without a farewell counts as a lost connection.
 struct Session {
     caller: Caller,
+    room: RoomId,
+    /// Of a guest.
+    visit: Option<Visit>,
+    /// Visits may have ended.
+    changes: watch::Receiver<u64>,
     console: Shared,
     outbox: Arc<Outbox>,
     line: Arc<dyn Line>,
@@ -149,6 +171,7 @@ impl Session {
     /// Sends what waits, and a pulse from time to time.
     async fn send(&self, sink: &mut SplitSink<WebSocket, Message>) -> Ending {
         let mut pulse = interval_at(Instant::now() + PULSE_EVERY, PULSE_EVERY);
+        let mut changes = self.changes.clone();
         loop {
             let message = tokio::select! {
                 out = self.outbox.next() => match out {
@@ -156,8 +179,14 @@ impl Session {
                     Out::Frame(frame) => Message::binary(frame),
                     Out::End(how) => return Ending::Close(how, how.name().into()),
                 },
+                Ok(()) = changes.changed() => {
+                    if !self.is_still_admitted() {
+                        return Ending::Close(Close::Refused, "the visit has ended".into());
+                    }
+                    continue;
+                }
                 _ = pulse.tick() => {
-                    if !self.caller.is_still_admitted(&self.console) {
+                    if !self.is_still_admitted() {
                         return Ending::Close(Close::Refused, "signed out".into());
                     }
                     if self.heard_at.lock().elapsed() > SILENT_FOR {
@@ -187,6 +216,7 @@ impl Session {
             let per_second = f64::from(per_second);
             Bucket::new(Rate { per_second, burst: per_second * 10.0 }, Instant::now())
         };
+        let mut spoken = Duration::ZERO;
         let (mut frames, mut messages) = (allowance(MAX_FRAMES_PER_SECOND), allowance(MAX_MESSAGES_PER_SECOND));
         loop {
             let received = inbound.next().await;
@@ -196,13 +226,28 @@ impl Session {
                 Some(Ok(Message::Binary(_))) if frames.take(now).is_err() => {
                     Err(too_often("binary frames", MAX_FRAMES_PER_SECOND))
                 }
-                Some(Ok(Message::Binary(frame))) => MicrophoneFrame::read(&frame)
-                    .map(|MicrophoneFrame { number, packet }| self.line.push_packet(number, packet))
-                    .map_err(|refused| refused.reason()),
+                Some(Ok(Message::Binary(frame))) => {
+                    spoken += FRAME;
+                    if spoken >= COUNTED_AT_ONCE
+                        && let Err(reason) = self.count(Amount::Voice(std::mem::take(&mut spoken))).await
+                    {
+                        return Ending::Close(Close::Refused, reason);
+                    }
+                    MicrophoneFrame::read(&frame)
+                        .map(|MicrophoneFrame { number, packet }| self.line.push_packet(number, packet))
+                        .map_err(|refused| refused.reason())
+                }
                 Some(Ok(Message::Text(_))) if messages.take(now).is_err() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
                 Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
                     Ok(message) => {
-                        self.take(message);
+                        let counted = match &message {
+                            PageMessage::Say { .. } => self.count(Amount::Message).await,
+                            _ => Ok(()),
+                        };
+                        match counted {
+                            Ok(()) => self.take(message),
+                            Err(reason) => self.refuse(format!("{reason}.")),
+                        }
                         Ok(())
                     }
                     Err(Refused::Text { chars, max, .. }) => {
@@ -216,6 +261,22 @@ impl Session {
             };
             if let Err(reason) = taken {
                 return Ending::Close(Close::Refused, reason);
+            }
+        }
+    }
+
+    fn is_still_admitted(&self) -> bool {
+        self.caller.is_still_admitted(Some(&self.room), &self.console)
+    }
+
+    /// Counts what a guest uses. An error says what is used up.
+    async fn count(&self, amount: Amount) -> Result<(), String> {
+        let guests = &self.console.backend().map_err(|refused| refused.to_string())?.guests;
+        match &self.visit {
+            Some(visit) => guests.take(visit, amount).await.map_err(|refused| refused.to_string()),
+            None => {
+                guests.others_wrote(&self.room);
+                Ok(())
             }
         }
     }
@@ -240,7 +301,10 @@ impl Session {
 
     /// Refuses words to say. `problem` begins with a verb.
     fn refuse_words(&self, problem: &str) {
-        let fix = format!("The text {problem}.");
+        self.refuse(format!("The text {problem}."));
+    }
+
+    fn refuse(&self, fix: String) {
         self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix }.write());
     }
 }

@@ -107,11 +107,11 @@ fn found(language: &Language, known: &[Algorithm]) -> usize {
     for at in 0..1_000_u64 {
         let number = at as usize;
         match language.told.get(number / 100).filter(|_| number % 100 == 17) {
-            Some((told, _)) => corpus.push(Seq(at), "Ana", told, &words),
+            Some((told, _)) => corpus.push(Seq(at), "Ana", told, &mut words.reader()),
             None => {
                 let matter = language.matters[number % language.matters.len()];
                 let text = language.daily[number % language.daily.len()].replace("{}", matter);
-                corpus.push(Seq(at), ["Ana", "Ben"][number % 2], &text, &words);
+                corpus.push(Seq(at), ["Ana", "Ben"][number % 2], &text, &mut words.reader());
             }
         }
     }
@@ -149,7 +149,7 @@ fn forms_of_words_are_found_by_their_language() {
 fn the_neighbour_of_a_question_is_found_with_it() {
     let (words, mut corpus) = (Words::new(&[Algorithm::English]), Corpus::default());
     for (at, text) in ["It rains.", "What is the cat called?", "Mora.", "It rains again."].iter().enumerate() {
-        corpus.push(Seq(at as u64), "Ana", text, &words);
+        corpus.push(Seq(at as u64), "Ana", text, &mut words.reader());
     }
 
     let best: Vec<u64> = corpus.search(&words.of("cat")).iter().map(|found| found.seq.0).collect();
@@ -161,7 +161,7 @@ fn the_neighbour_of_a_question_is_found_with_it() {
 fn a_corpus_keeps_the_newest_messages() {
     let (words, mut corpus) = (Words::new(&[]), Corpus::default());
     for at in 0..100_u64 {
-        corpus.push(Seq(at), "Ana", &format!("w{at}"), &words);
+        corpus.push(Seq(at), "Ana", &format!("w{at}"), &mut words.reader());
         corpus.keep_newest(40);
     }
 

@@ -1,5 +1,7 @@
 //! Splits texts into words, and the words into what is the same in all their forms.
 
+use std::collections::HashMap;
+
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript as _};
@@ -21,12 +23,25 @@ impl Words {
     /// The words of a text.
     pub fn of(&self, text: &str) -> Vec<Word> {
         let mut words = Vec::new();
-        self.read(text, &mut words);
+        self.reader().read(text, &mut words);
         words
     }
 
+    /// A reader of several texts.
+    pub fn reader(&self) -> WordReader<'_> {
+        WordReader { stemmers: &self.stemmers, known: HashMap::new() }
+    }
+}
+
+/// Reads the words of texts. What a word of letters is in all its forms is found once.
+pub struct WordReader<'a> {
+    stemmers: &'a [Stemmer],
+    known: HashMap<Box<str>, Box<[Word]>>,
+}
+
+impl WordReader<'_> {
     /// Adds the words of a text.
-    pub(super) fn read(&self, text: &str, words: &mut Vec<Word>) {
+    pub(super) fn read(&mut self, text: &str, words: &mut Vec<Word>) {
         if text.is_ascii() {
             return text.to_ascii_lowercase().unicode_words().for_each(|word| self.stems(word, words));
         }
@@ -46,9 +61,12 @@ impl Words {
     }
 
     /// Adds what is the same in all forms of a word, by each language.
-    fn stems(&self, word: &str, words: &mut Vec<Word>) {
+    fn stems(&mut self, word: &str, words: &mut Vec<Word>) {
+        if let Some(known) = self.known.get(word) {
+            return words.extend(known);
+        }
         let first = words.len();
-        for stemmer in &self.stemmers {
+        for stemmer in self.stemmers {
             let word = hash(&stemmer.stem(word));
             if !words[first..].contains(&word) {
                 words.push(word);
@@ -57,6 +75,7 @@ impl Words {
         if self.stemmers.is_empty() {
             words.push(hash(word));
         }
+        self.known.insert(word.into(), words[first..].into());
     }
 }
 

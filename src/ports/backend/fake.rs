@@ -12,10 +12,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use parking_lot::{Mutex, MutexGuard};
+use secrecy::SecretString;
 use serde_json::{Map, json};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 use crate::domain::closing::Stage;
+use crate::domain::guests;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
@@ -25,6 +27,9 @@ use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
+use crate::ports::backend::guest_service::{
+    Amount, GuestService, GuestView, InvitationView, NewInvitation, Preview, PreviewedRoom, Visit,
+};
 use crate::ports::backend::keeping::{
     BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
     ReadyPart, SuspendedChannel,
@@ -67,6 +72,8 @@ pub(crate) struct FakeBackend {
     probe: Mutex<Probe>,
     /// While this is true, most calls wait.
     is_held: watch::Sender<bool>,
+    guests: Mutex<FakeGuests>,
+    guest_changes: watch::Sender<u64>,
 }
 
 /// What a test reads back, and what it makes the backend do.
@@ -289,6 +296,108 @@ impl CallRooms for FakeBackend {
     async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
         Err(Refused::Conflict("there are no calls here".into()))
     }
+}
+
+#[async_trait]
+impl GuestService for FakeBackend {
+    async fn invite(&self, id: &RoomId, new: NewInvitation) -> Result<(InvitationView, SecretString), Refused> {
+        let from = self.with_room(id, |room| Ok(room.messages.last().map_or(Seq::NONE, |message| message.seq)))?;
+        let mut guests = self.guests.lock();
+        guests.made += 1;
+        let secret = format!("secret-{}", guests.made);
+        let (key, hashed) = (Arc::<str>::from(format!("i{}", guests.made)), Arc::from(&*secret));
+        let (channel, most_guests) = (id.channel(), new.most_guests);
+        let new = guests::NewInvitation { guild: "home".into(), channel, secret: hashed, from, ends_at: None, most_guests };
+        assert!(guests.all.add(key.clone(), new, NOON));
+        Ok((guests.view(&key), secret.into()))
+    }
+
+    async fn invitations(&self, id: &RoomId) -> Result<Vec<InvitationView>, Refused> {
+        let guests = self.guests.lock();
+        Ok(guests.all.of_room(&id.channel()).iter().map(|(key, _)| guests.view(key)).collect())
+    }
+
+    async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused> {
+        let is_known = self.guests.lock().all.revoke(&room.channel(), id, NOON);
+        self.guest_changes.send_modify(|edition| *edition += 1);
+        if is_known { Ok(()) } else { Err(Refused::NotFound(format!("there is no invitation {id}"))) }
+    }
+
+    async fn look(&self, secret: &str, _: &[String]) -> Result<Preview, Refused> {
+        let guests = self.guests.lock();
+        let (_, invitation) = guests.all.with_secret(secret, NOON).ok_or_else(not_open)?;
+        let id = RoomId::of(&invitation.channel).ok_or_else(not_open)?;
+        Ok(Preview { room: PreviewedRoom { id, title: None, companions: Vec::new() }, ends_at: None, name: None })
+    }
+
+    async fn join(&self, secret: &str, name: Arc<str>, _: &[String]) -> Result<(Visit, SecretString), Refused> {
+        let mut guests = self.guests.lock();
+        guests.made += 1;
+        // As long as ours.
+        let cookie = format!("{:064x}", guests.made);
+        let newcomer = guests::Newcomer { name, cookie: Arc::from(&*cookie), former: Vec::new() };
+        let visit = guests.all.join(secret, newcomer, NOON).map_err(|_| not_open())?;
+        Ok((visit, cookie.into()))
+    }
+
+    fn visit(&self, cookie: &str) -> Option<Visit> {
+        self.guests.lock().all.visit(cookie, NOON)
+    }
+
+    fn is_open(&self, visit: &Visit) -> bool {
+        GuestService::visit(self, &visit.cookie).is_some()
+    }
+
+    async fn leave(&self, visit: &Visit) -> Result<(), Refused> {
+        self.guests.lock().all.leave(&visit.cookie, NOON);
+        self.guest_changes.send_modify(|edition| *edition += 1);
+        Ok(())
+    }
+
+    async fn take(&self, _: &Visit, _: Amount) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn others_wrote(&self, _: &RoomId) {}
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.guest_changes.subscribe()
+    }
+}
+
+/// Invitations, with their secrets as they are.
+#[derive(Default)]
+struct FakeGuests {
+    all: guests::Invitations,
+    /// How many invitations and cookies were made.
+    made: u64,
+}
+
+impl FakeGuests {
+    fn view(&self, id: &Arc<str>) -> InvitationView {
+        let invitation = self.all.get(id).unwrap();
+        let guest = |guest: &guests::Guest| GuestView {
+            name: guest.name.clone(),
+            joined_at: guest.joined_at.into(),
+            left_at: guest.left_at.map(Into::into),
+            is_here: false,
+        };
+        InvitationView {
+            id: id.clone(),
+            made_at: invitation.made_at.into(),
+            ends_at: None,
+            most_guests: invitation.most_guests,
+            revoked_at: invitation.revoked_at.map(Into::into),
+            messages: 0,
+            voice_secs: 0,
+            tokens: 0,
+            guests: invitation.guests.iter().map(guest).collect(),
+        }
+    }
+}
+
+fn not_open() -> Refused {
+    Refused::NotFound("this invitation does not exist, has ended or was revoked; ask for a new one".into())
 }
 
 #[async_trait]

@@ -77,6 +77,8 @@ kinds! {
     Picture = 22,
     /// Character cards that companions were made of: id. Ward 0.
     Card = 23,
+    /// Invitations to rooms, with their guests: id. Ward 0.
+    Invitation = 24,
 }
 
 /// A key: one byte for the ward, one for the kind, and the rest by kind.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::Shared;
 use super::super::body::{
-    CompanionPath, EntryPath, FileBody, Json, JsonWithFiles, MemberPath, MessagePath, PicturePath, QueryParams, RoomPath,
+    CompanionPath, EntryPath, FileBody, InvitationPath, Json, JsonWithFiles, MemberPath, MessagePath, PicturePath, QueryParams, RoomPath,
 };
 use super::super::guard::Caller;
 use super::super::language::Preferred;
@@ -182,6 +182,7 @@ in_path! {
     CompanionPath: "companion" PlainId;
     PicturePath: "companion" PlainId, "hash" String;
     EntryPath: "id" String;
+    InvitationPath: "room" RoomId, "id" String;
     Path<String>: "name" String;
 }
 

@@ -30,9 +30,9 @@ pub(super) fn remembered(request: &Request, context: &QuestionContext, situation
     let query: Vec<_> = telling.iter().filter(|word| !listed(&me, word)).flat_map(|word| words.of(word)).collect();
     let is_told = |line: &Line| line.from.role == Role::Person && line.text != question.text && !Kind::of(&line.text).asks();
     let told: Vec<&(Line, Day)> = earlier.iter().filter(|(line, _)| is_told(line)).collect();
-    let mut corpus = Corpus::default();
+    let (mut corpus, mut reader) = (Corpus::default(), words.reader());
     for (at, (line, _)) in told.iter().enumerate() {
-        corpus.push(Seq(at as u64), "", &line.text, &words);
+        corpus.push(Seq(at as u64), "", &line.text, &mut reader);
     }
     let scores = corpus.scores(&query);
     let (best, score) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;

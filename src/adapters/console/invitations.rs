@@ -1,0 +1,222 @@
+//! Handlers for invitations: operators make and revoke them, and guests come by them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+
+use super::Shared;
+use super::auth::Admission;
+use super::body::{InvitationPath, Json, RoomPath};
+use super::guard::Caller;
+use super::problem::Problem;
+use super::validation;
+use super::visitor::{VisitedRoom, Visits};
+use crate::ports::backend::guest_service::{InvitationView, NewInvitation, Preview};
+use crate::ports::backend::room::RoomId;
+
+/// The longest secret that is looked up, in characters. Ours have 64.
+const MAX_SECRET_CHARS: usize = 128;
+
+/// How long a browser keeps the cookie of a guest: who comes back by another invitation may have the same name.
+const COOKIE_KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+
+/// Where an invitation leads, and the invitations to a room.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Invitations {
+    reach: Reach,
+    /// Whether a token is needed to operate this server. The first invitation makes one.
+    needs_sign_in: bool,
+    /// The newest first.
+    invitations: Vec<InvitationView>,
+}
+
+/// The address that links begin with, or why there are none.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Reach {
+    Url {
+        url: String,
+        /// Whether it leads to this server on this computer only.
+        only_here: bool,
+    },
+    Nowhere {
+        /// What to do before somebody can be invited.
+        problem: String,
+    },
+}
+
+/// An invitation that was made.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Invited {
+    invitation: InvitationView,
+    /// The link. It is not shown again.
+    link: String,
+    /// The file with the admin token, if that was made just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_file: Option<String>,
+}
+
+/// `GET /api/rooms/{room}/invitations`
+pub(super) async fn list(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<Invitations>, Problem> {
+    let mut invitations = console.backend()?.guests.invitations(&room).await?;
+    for guest in invitations.iter_mut().flat_map(|invitation| &mut invitation.guests) {
+        guest.is_here = console.presence.is_here(&room, &guest.name);
+    }
+    Ok(Answer(Invitations { reach: reach(&console), needs_sign_in: console.auth.is_needed(), invitations }))
+}
+
+/// `POST /api/rooms/{room}/invitations`
+pub(super) async fn invite(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+    Json(new): Json<NewInvitation>,
+) -> Result<Response, Problem> {
+    let url = match reach(&console) {
+        Reach::Url { url, .. } => url,
+        Reach::Nowhere { problem } => return Err(Problem::new(StatusCode::CONFLICT, problem)),
+    };
+    // What can be refused is refused before a token is made.
+    console.backend()?.rooms.get(&room).await?;
+    let made = console.auth.make_token(caller.address).await?;
+    let (invitation, secret) = console.backend()?.guests.invite(&room, new).await?;
+    let link = format!("{url}/join#{}", secret.expose_secret());
+    let (token_file, cookie) = match made {
+        Some((file, cookie)) => (Some(file), Some((SET_COOKIE, cookie))),
+        None => (None, None),
+    };
+    let invited = Invited { invitation, link, token_file };
+    Ok((StatusCode::CREATED, AppendHeaders(cookie), Answer(invited)).into_response())
+}
+
+/// `DELETE /api/rooms/{room}/invitations/{id}`
+pub(super) async fn revoke(
+    State(console): State<Shared>,
+    InvitationPath(room, id): InvitationPath,
+) -> Result<StatusCode, Problem> {
+    console.backend()?.guests.revoke(&room, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Secret {
+    /// What stands behind the `#` of the link.
+    #[schemars(with = "String")]
+    secret: SecretString,
+}
+
+/// What an invitation is for.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Looked {
+    #[serde(flatten)]
+    preview: Preview,
+    /// Whether this browser operates the server, and so needs no invitation.
+    operator: bool,
+}
+
+/// `POST /api/invitations/look`
+pub(super) async fn look(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Json(Secret { secret }): Json<Secret>,
+) -> Result<Answer<Looked>, Problem> {
+    let cookies = console.auth.guest_cookies(&headers);
+    let preview = console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
+    Ok(Answer(Looked { preview, operator: caller.is_operator() }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Joining {
+    /// What stands behind the `#` of the link.
+    #[schemars(with = "String")]
+    secret: SecretString,
+    /// The name in the room, as `from` of a message. Nobody in the guild has or had it, or one that looks like it.
+    #[schemars(length(min = 1, max = 64))]
+    name: Arc<str>,
+}
+
+/// `POST /api/invitations/join`
+pub(super) async fn join(
+    State(console): State<Shared>,
+    headers: HeaderMap,
+    Json(Joining { secret, name }): Json<Joining>,
+) -> Result<Response, Problem> {
+    let name = validation::companion_name("name", &name)?;
+    let cookies = console.auth.guest_cookies(&headers);
+    let (visit, cookie) = console.backend()?.guests.join(bounded(&secret)?, name, &cookies).await?;
+    let cookie = console.auth.guest_cookie(&visit.invitation, &cookie, COOKIE_KEPT);
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
+}
+
+fn bounded(secret: &SecretString) -> Result<&str, Problem> {
+    let secret = secret.expose_secret();
+    let is_possible = (1..=MAX_SECRET_CHARS).contains(&secret.len());
+    if is_possible { Ok(secret) } else { Err(Problem::invalid("secret", "is what stands behind the # of the link")) }
+}
+
+/// `GET /api/visit`
+pub(super) async fn visit(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> Result<Answer<Visits>, Problem> {
+    let mut rooms = Vec::new();
+    for visit in caller.visits() {
+        let Some(room) = RoomId::of(&visit.channel) else { continue };
+        rooms.push(VisitedRoom::new(console.backend()?.rooms.get(&room).await?, visit));
+    }
+    Ok(Answer(Visits { rooms }))
+}
+
+/// Somebody types, or does not any more.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Typing {
+    /// The person's name, as in `as` of the live view.
+    #[schemars(length(min = 1, max = 64))]
+    from: Arc<str>,
+    typing: bool,
+}
+
+/// `PUT /api/rooms/{room}/typing`
+pub(super) async fn typing(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+    Json(Typing { from, typing }): Json<Typing>,
+) -> Result<StatusCode, Problem> {
+    let from = caller.speaker(&room, validation::name("from", &from)?)?;
+    console.presence.typing(&room, &from, typing);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Links lead to the public address if it has https, or to this computer. Over a network, secrets and cookies do not travel unencrypted.
+fn reach(console: &Shared) -> Reach {
+    let public = console.settings.public_origin().filter(|origin| origin.starts_with("https://"));
+    match (public, super::host::is_loopback(console.bound.ip())) {
+        (Some(url), _) => Reach::Url { url, only_here: false },
+        (None, true) => Reach::Url { url: format!("http://{}", console.bound), only_here: true },
+        (None, false) => Reach::Nowhere {
+            problem: "friends can be invited once this server has an address with https: put a proxy with TLS in front, and set server.public_url to \
+                      its https:// address"
+                .to_owned(),
+        },
+    }
+}
+
+/// Ends the visits of this browser.
+pub(super) async fn leave(console: &Shared, caller: &Caller) -> Result<(), Problem> {
+    if let Admission::Guest(visits) = &caller.admission {
+        for visit in visits.iter() {
+            console.backend()?.guests.leave(visit).await?;
+        }
+    }
+    Ok(())
+}

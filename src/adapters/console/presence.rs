@@ -1,0 +1,166 @@
+//! Who has a room open in a browser, and who is typing there. Nothing of it is stored.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::ports::backend::room::RoomId;
+
+/// How long somebody counts as typing without having typed more.
+const TYPING_FOR: Duration = Duration::from_secs(6);
+
+/// A person who has a room open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct PersonHere {
+    name: Arc<str>,
+    /// Whether the person came by an invitation.
+    guest: bool,
+    typing: bool,
+}
+
+/// The people in all rooms. Cheap to clone; all clones share their state.
+#[derive(Clone, Default)]
+pub(super) struct Presence(Arc<Mutex<HashMap<RoomId, Room>>>);
+
+#[derive(Default)]
+struct Room {
+    /// By connection, the oldest first.
+    people: Vec<Connected>,
+    next: u64,
+    changed: watch::Sender<()>,
+}
+
+struct Connected {
+    connection: u64,
+    name: Arc<str>,
+    is_guest: bool,
+    typing_until: Option<Instant>,
+}
+
+/// A connection to a room. The person is gone when the last one is dropped.
+pub(super) struct Here {
+    presence: Presence,
+    room: RoomId,
+    connection: u64,
+    changed: watch::Receiver<()>,
+}
+
+impl Presence {
+    /// Somebody has opened a room, or without a name only watches who is there.
+    pub(super) fn enter(&self, room: &RoomId, person: Option<(Arc<str>, bool)>) -> Here {
+        let mut rooms = self.0.lock();
+        let there = rooms.entry(room.clone()).or_default();
+        let connection = there.next;
+        there.next += 1;
+        if let Some((name, is_guest)) = person {
+            there.people.push(Connected { connection, name, is_guest, typing_until: None });
+            there.changed.send_replace(());
+        }
+        Here { presence: self.clone(), room: room.clone(), connection, changed: there.changed.subscribe() }
+    }
+
+    /// Who is in a room, each person once.
+    pub(super) fn people(&self, room: &RoomId) -> Vec<PersonHere> {
+        let (now, mut people) = (Instant::now(), Vec::<PersonHere>::new());
+        let rooms = self.0.lock();
+        for one in rooms.get(room).into_iter().flat_map(|room| &room.people) {
+            let is_typing = one.typing_until.is_some_and(|until| now < until);
+            match people.iter_mut().find(|known| known.name == one.name) {
+                Some(known) => known.typing |= is_typing,
+                None => people.push(PersonHere { name: one.name.clone(), guest: one.is_guest, typing: is_typing }),
+            }
+        }
+        people
+    }
+
+    /// Whether a guest of this name has the room open.
+    pub(super) fn is_here(&self, room: &RoomId, guest: &str) -> bool {
+        self.people(room).iter().any(|person| person.guest && *person.name == *guest)
+    }
+
+    /// Somebody who has the room open types, or does not any more. Others see it for six seconds.
+    pub(super) fn typing(&self, room: &RoomId, name: &str, is_typing: bool) {
+        let until = is_typing.then(|| Instant::now() + TYPING_FOR);
+        self.update(room, |there| {
+            let is_person = |one: &&mut Connected| *one.name == *name;
+            there.people.iter_mut().filter(is_person).for_each(|one| one.typing_until = until);
+        });
+        if let Some(until) = until {
+            let (presence, room) = (self.clone(), room.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep_until(until).await;
+                presence.update(&room, |_| ());
+            });
+        }
+    }
+
+    fn update(&self, room: &RoomId, change: impl FnOnce(&mut Room)) {
+        let mut rooms = self.0.lock();
+        let Some(there) = rooms.get_mut(room) else { return };
+        change(there);
+        there.changed.send_replace(());
+        // Nobody watches it any more.
+        if there.people.is_empty() && there.changed.is_closed() {
+            rooms.remove(room);
+        }
+    }
+}
+
+impl Here {
+    /// Waits until somebody comes, goes or types.
+    pub(super) async fn changed(&mut self) {
+        // The sender lives as long as somebody watches the room.
+        let _ = self.changed.changed().await;
+    }
+
+    pub(super) fn people(&self) -> Vec<PersonHere> {
+        self.presence.people(&self.room)
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        // The room goes with its last watcher.
+        self.changed = watch::channel(()).1;
+        self.presence.update(&self.room, |there| there.people.retain(|one| one.connection != self.connection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(presence: &Presence, room: &RoomId) -> Vec<String> {
+        let person = |one: &PersonHere| format!("{}{}", one.name, if one.typing { " types" } else { "" });
+        presence.people(room).iter().map(person).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn people_are_here_as_long_as_they_have_the_room_open() {
+        let (presence, room) = (Presence::default(), RoomId::parse("lobby").unwrap());
+        let host = presence.enter(&room, Some(("Ana".into(), false)));
+        let mut watcher = presence.enter(&room, None);
+        let guest = [0; 2].map(|_| presence.enter(&room, Some(("Ben".into(), true))));
+
+        assert_eq!(names(&presence, &room), ["Ana", "Ben"], "each once");
+        assert!(presence.is_here(&room, "Ben") && !presence.is_here(&room, "Ana"));
+        watcher.changed().await;
+        presence.typing(&room, "Ben", true);
+        watcher.changed().await;
+        assert_eq!(names(&presence, &room), ["Ana", "Ben types"]);
+        // It lapses by itself.
+        watcher.changed().await;
+        assert_eq!(names(&presence, &room), ["Ana", "Ben"]);
+        drop(guest);
+        watcher.changed().await;
+        assert_eq!(names(&presence, &room), ["Ana"]);
+        drop((host, watcher));
+        assert!(presence.0.lock().is_empty());
+    }
+}

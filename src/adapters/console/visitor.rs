@@ -1,0 +1,222 @@
+//! What guests see: of every answer and every event the parts that are listed here, and nothing else.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::domain::id::Seq;
+use crate::ports::backend::guest_service::{KnownCompanion, Visit};
+use crate::ports::backend::messages::{History, HistoryMessage};
+use crate::ports::backend::room::{Room, RoomId};
+use crate::ports::backend::stamp::Stamp;
+
+/// What every event has.
+const OF_ALL: &[&str] = &["event", "seq", "at", "channel"];
+
+/// The events of the live view that guests get, each with the fields that they get besides those of all events. Of all others they get nothing.
+pub(super) const EVENTS: &[(&str, &[&str])] = &[
+    ("hello", &["last", "state"]),
+    ("message", &["id", "from", "name", "role", "text", "modality", "reply_to", "said_at", "kind", "truncated"]),
+    ("statement", &["companion", "ticket"]),
+    ("edited", &["message", "text"]),
+    ("deleted", &["messages"]),
+    ("joined", &["companion", "external"]),
+    ("left", &["companion"]),
+    ("paused", &["companion", "paused"]),
+    ("cleared", &[]),
+    ("voice_joined", &["from", "name"]),
+    ("voice_left", &["from", "name"]),
+    ("evaluate", &["companion"]),
+    ("decision", &["companion", "trigger", "decision", "reason", "messages"]),
+    ("error", &["companion", "error", "retry_at"]),
+    ("round", &["selected"]),
+    ("held_selected", &["selected", "others"]),
+    ("respond", &["companion", "ticket", "messages", "due_at", "modality"]),
+    ("replanning", &["companion", "ticket", "message", "until"]),
+    ("replanned", &["companion", "ticket", "replaces", "messages"]),
+    ("extended", &["companion", "ticket", "replaces", "messages"]),
+    ("sentence", &["companion", "ticket", "sentence", "text"]),
+    ("sentence_played", &["companion", "ticket", "sentence", "ms", "heard", "dropped"]),
+    ("interrupted", &["companion", "ticket", "verdict", "at_ms"]),
+    ("floor_expired", &["companion", "ticket"]),
+    ("floor_taken", &["companion", "ticket"]),
+    ("failed", &["companion", "ticket", "error", "message"]),
+    ("closing", &["companion", "from", "to"]),
+    ("draft", &["companion", "ticket", "whole", "text"]),
+    ("dropped", &["companion", "ticket"]),
+    ("people", &["people"]),
+    ("resume", &["after"]),
+];
+
+/// What guests get of the state of a room in `hello`.
+const STATE: &[&str] = &["companions", "floor", "late", "kept_away", "at"];
+const COMPANION: &[&str] = &["id", "name", "doing", "since", "retry_at", "paused", "closing", "external"];
+const FLOOR: &[&str] = &["companion", "ticket", "due_at"];
+const KEPT_AWAY: &[&str] = &["until"];
+
+/// An event as a guest gets it. None: the guest gets nothing.
+pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
+    let Value::Object(mut event) = serde_json::from_str(text).ok()? else { return None };
+    let kind = event.get("event")?.as_str()?;
+    let (_, fields) = EVENTS.iter().find(|(known, _)| *known == kind)?;
+    let is_before = |value: &Value| value.as_u64().is_none_or(|seq| seq <= visit.from.0);
+    // The words of a message from before the invitation are not told by its edit either.
+    if kind == "edited" && event.get("message").is_none_or(is_before) {
+        return None;
+    }
+    if kind == "message" && event.get("seq").is_none_or(is_before) {
+        return None;
+    }
+    keep(&mut event, &[OF_ALL, fields].concat());
+    for list in ["messages", "message"] {
+        match event.get_mut(list) {
+            Some(Value::Array(seqs)) => seqs.retain(|seq| !is_before(seq)),
+            Some(seq) if is_before(seq) => drop(event.remove(list)),
+            _ => {}
+        }
+    }
+    if let Some(Value::Object(state)) = event.get_mut("state") {
+        state_of(state);
+    }
+    Some(Value::Object(event).to_string())
+}
+
+fn state_of(state: &mut Map<String, Value>) {
+    keep(state, STATE);
+    let each = |value: Option<&mut Value>, fields: &[&str]| match value {
+        Some(Value::Array(all)) => all.iter_mut().filter_map(Value::as_object_mut).for_each(|one| keep(one, fields)),
+        Some(Value::Object(one)) => keep(one, fields),
+        _ => {}
+    };
+    each(state.get_mut("companions"), COMPANION);
+    each(state.get_mut("floor"), FLOOR);
+    each(state.get_mut("late"), FLOOR);
+    each(state.get_mut("kept_away"), KEPT_AWAY);
+}
+
+fn keep(object: &mut Map<String, Value>, fields: &[&str]) {
+    object.retain(|key, _| fields.contains(&key.as_str()));
+}
+
+/// A page of a room's history as a guest gets it.
+pub(super) fn history(history: History, visit: &Visit) -> History {
+    let messages = history.messages.into_iter().filter(|message| message.seq > visit.from);
+    let messages = messages.map(|message| HistoryMessage { cut: None, recalled: Vec::new(), ..message }).collect();
+    History { messages, deleted: history.deleted.into_iter().filter(|seq| *seq > visit.from).collect() }
+}
+
+/// The rooms of a guest.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Visits {
+    pub(super) rooms: Vec<VisitedRoom>,
+}
+
+/// A room as a guest gets it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct VisitedRoom {
+    id: RoomId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<Arc<str>>,
+    /// The guest's name there.
+    name: Arc<str>,
+    companions: Vec<KnownCompanion>,
+    /// The guest reads what comes after this event.
+    after: Seq,
+    joined_at: Stamp,
+    /// When the invitation ends; null: it does not end by itself.
+    ends_at: Option<Stamp>,
+}
+
+impl VisitedRoom {
+    pub(super) fn new(room: Room, visit: &Visit) -> Self {
+        let companions = room.companions.into_iter();
+        let companions =
+            companions.map(|one| KnownCompanion { id: one.id, name: one.name, external: one.external, picture: one.picture });
+        Self {
+            id: room.id,
+            title: room.title,
+            name: visit.name.clone(),
+            companions: companions.collect(),
+            after: visit.from,
+            joined_at: visit.joined_at.into(),
+            ends_at: visit.ends_at.map(Into::into),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::moment::Moment;
+
+    fn visit() -> Visit {
+        Visit {
+            invitation: "one".into(),
+            cookie: "b".into(),
+            guild: "home".into(),
+            channel: "console:lobby".into(),
+            name: "Ben".into(),
+            from: Seq(7),
+            joined_at: Moment::from_micros(0),
+            ends_at: None,
+        }
+    }
+
+    fn seen(value: &Value) -> Option<Value> {
+        event(&value.to_string(), &visit()).map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn a_decision_is_told_without_its_reasons_in_words_and_without_votes() {
+        let decision = json!({
+            "event": "decision", "seq": 9, "at": "t", "channel": "console:lobby", "companion": "aria", "trigger": "lull", "decision": "NO",
+            "reason": "not_now", "messages": [6, 8], "why": "secret", "raw": "secret", "model": "m", "input_tokens": 5, "importance": 3,
+            "round": { "states": {} }, "rounds": [{}],
+        });
+
+        assert_eq!(
+            seen(&decision),
+            Some(json!({
+                "event": "decision", "seq": 9, "at": "t", "channel": "console:lobby", "companion": "aria", "trigger": "lull",
+                "decision": "NO", "reason": "not_now", "messages": [8],
+            }))
+        );
+    }
+
+    #[test]
+    fn of_other_events_nothing_is_told() {
+        for kind in ["state", "round_opened", "counters", "tempered", "lull_armed", "repetition", "segment", "silence", "new_kind"] {
+            assert_eq!(seen(&json!({ "event": kind, "seq": 9, "text": "secret" })), None, "{kind}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_of_messages_from_before_the_invitation() {
+        assert_eq!(seen(&json!({ "event": "edited", "seq": 9, "message": 7, "text": "secret" })), None);
+        assert_eq!(seen(&json!({ "event": "message", "seq": 7, "text": "secret" })), None);
+        assert!(seen(&json!({ "event": "edited", "seq": 9, "message": 8, "text": "new" })).is_some());
+        assert_eq!(seen(&json!({ "event": "deleted", "seq": 9, "messages": [3, 8] })).unwrap()["messages"], json!([8]));
+        assert_eq!(seen(&json!({ "event": "failed", "seq": 9, "message": 3, "text": "secret" })), Some(json!({ "event": "failed", "seq": 9 })));
+    }
+
+    #[test]
+    fn the_state_of_a_room_has_who_is_there_and_who_speaks() {
+        let hello = json!({ "event": "hello", "last": 9, "state": {
+            "companions": [{ "id": "aria", "name": "Aria", "doing": "asked", "buffer": ["secret"], "model": {}, "message_count": 3 }],
+            "floor": { "companion": "aria", "ticket": 1 }, "kept_away": { "id": "x", "until": "t", "detail": "secret" },
+            "rounds": [{ "states": ["secret"] }], "streak": 3,
+        }});
+
+        assert_eq!(
+            seen(&hello).unwrap()["state"],
+            json!({
+                "companions": [{ "id": "aria", "name": "Aria", "doing": "asked" }],
+                "floor": { "companion": "aria", "ticket": 1 }, "kept_away": { "until": "t" },
+            })
+        );
+    }
+}

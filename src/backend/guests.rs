@@ -1,0 +1,301 @@
+//! Invitations to rooms, and what the guests who came by them may use.
+//!
+//! What models use in a room counts for the guest who wrote or talked last, until somebody else does.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::watch;
+
+use super::ActorBackend;
+use super::errors::invalid;
+use super::usage::tokens_of;
+use crate::actors::companion::pictures::hash;
+use crate::domain::guests::{Guest, Invitation, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, UsedUp};
+use crate::domain::id::{ChannelId, GuildId, PersonId};
+use crate::domain::lookalike::look_alike;
+use crate::domain::moment::Moment;
+use crate::journal::key;
+use crate::ports::backend::Refused;
+use crate::ports::backend::guest_service::{
+    Amount, Ends, GuestService, GuestView, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
+};
+use crate::ports::backend::room::RoomId;
+use crate::ports::store::StoreError;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The guest who wrote or talked last in a room.
+#[derive(Clone)]
+struct LastGuest {
+    cookie: Arc<str>,
+    /// Usage from then on is not counted yet.
+    from: Moment,
+    /// When somebody else wrote.
+    until: Option<Moment>,
+}
+
+/// Who of the guests wrote last in each room.
+#[derive(Default)]
+pub(super) struct LastGuests(Mutex<HashMap<ChannelId, LastGuest>>);
+
+#[async_trait]
+impl GuestService for ActorBackend {
+    async fn invite(&self, room: &RoomId, new: NewInvitation) -> Result<(InvitationView, SecretString), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        if !room.is_of_console() {
+            let platform = self.platform(room);
+            return Err(Refused::Conflict(format!("room {room} is a channel of {platform}; invite people to it on {platform}")));
+        }
+        if !(1..=MOST_GUESTS).contains(&new.most_guests) {
+            return Err(invalid("most_guests", format!("is {}, must be from 1 to {MOST_GUESTS}", new.most_guests)));
+        }
+        let now = self.context.clock.now();
+        let (secret, id) = (self.secret(), format!("{:016x}", self.context.rng.id() as u64));
+        let invitation = crate::domain::guests::NewInvitation {
+            guild: channel_key.guild.clone(),
+            channel: channel_key.channel.clone(),
+            secret: hash(secret.expose_secret().as_bytes()).into(),
+            from: self.reader().head(&channel_key).await?.last,
+            ends_at: match new.ends {
+                Ends::Day => Some(now + DAY),
+                Ends::Week => Some(now + DAY * 7),
+                Ends::Never => None,
+            },
+            most_guests: new.most_guests,
+        };
+        let added = self.context.guests.change(&self.context, move |all| {
+            let mut changed = all.remove_old(now);
+            let id: Arc<str> = id.into();
+            if !all.add(id.clone(), invitation, now) {
+                return (None, changed);
+            }
+            let view = all.get(&id).map(|invitation| view(&id, invitation, now));
+            changed.insert(id);
+            (view, changed)
+        });
+        let view = added.await?.ok_or_else(|| {
+            Refused::Conflict(format!("room {} has {MOST_OPEN} open invitations; revoke one first", self.name_of(room)))
+        })?;
+        Ok((view, secret))
+    }
+
+    async fn invitations(&self, room: &RoomId) -> Result<Vec<InvitationView>, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let now = self.context.clock.now();
+        let all = |all: &crate::domain::guests::Invitations| {
+            all.of_room(&channel_key.channel).into_iter().map(|(id, invitation)| view(&id, invitation, now)).collect()
+        };
+        Ok(self.context.guests.read(all))
+    }
+
+    async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let (now, id) = (self.context.clock.now(), Arc::<str>::from(id));
+        let revoked = self.context.guests.change(&self.context, move |all| {
+            let is_known = all.revoke(&channel_key.channel, &id, now);
+            (is_known, BTreeSet::from_iter(is_known.then_some(id)))
+        });
+        if revoked.await? { Ok(()) } else { Err(Refused::NotFound(format!("room {} has no such invitation", self.name_of(room)))) }
+    }
+
+    async fn look(&self, secret: &str, cookies: &[String]) -> Result<Preview, Refused> {
+        let (now, hashed, former) = (self.context.clock.now(), hash(secret.as_bytes()), hashes(cookies));
+        let found = self.context.guests.read(|all| {
+            let (_, invitation) = all.with_secret(&hashed, now)?;
+            Some((invitation.channel.clone(), invitation.ends_at, all.name_chosen(&hashed, &former, now)))
+        });
+        let (channel, ends_at, name) = found.ok_or_else(not_open)?;
+        let room = RoomId::of(&channel).ok_or_else(not_open)?;
+        // A room that is about to be deleted invites nobody.
+        let view = self.room_of(&room).map_err(|_| not_open())?;
+        let view = self.room_view(room, &view.1).await?;
+        let companions = view.companions.into_iter();
+        let companions = companions.map(|one| KnownCompanion { id: one.id, name: one.name, external: one.external, picture: one.picture });
+        let room = PreviewedRoom { id: view.id, title: view.title, companions: companions.collect() };
+        Ok(Preview { room, ends_at: ends_at.map(Into::into), name })
+    }
+
+    async fn join(&self, secret: &str, name: Arc<str>, cookies: &[String]) -> Result<(Visit, SecretString), Refused> {
+        let (now, hashed, former) = (self.context.clock.now(), hash(secret.as_bytes()), hashes(cookies));
+        let found = self.context.guests.read(|all| {
+            let (_, invitation) = all.with_secret(&hashed, now)?;
+            Some((invitation.guild.clone(), invitation.channel.clone(), all.had(&invitation.guild, &name, &former)))
+        });
+        let (guild, channel, is_own) = found.ok_or_else(not_open)?;
+        if self.context.memberships.get(&channel).is_none() {
+            return Err(not_open());
+        }
+        if let Some(companion) = self.context.memberships.names(&guild).and_then(|names| names.namesake(&name).cloned()) {
+            return Err(invalid("name", format!("is a name of the companion {companion}, or looks like one; choose another")));
+        }
+        if !is_own && self.has_spoken(&guild, &name).await? {
+            return Err(taken());
+        }
+        let cookie = self.secret();
+        let newcomer = Newcomer { name, cookie: hash(cookie.expose_secret().as_bytes()).into(), former };
+        let joined = self.context.guests.change(&self.context, move |all| {
+            let joined = all.join(&hashed, newcomer, now);
+            let changed = joined.iter().map(|visit| visit.invitation.clone()).collect();
+            (joined, changed)
+        });
+        match joined.await? {
+            Ok(visit) => Ok((visit, cookie)),
+            Err(NotLetIn::NotOpen) => Err(not_open()),
+            Err(NotLetIn::NameTaken) => Err(taken()),
+            Err(NotLetIn::Full) => {
+                Err(Refused::Conflict("as many guests as this invitation is for have come; ask for a new one".to_owned()))
+            }
+        }
+    }
+
+    fn visit(&self, cookie: &str) -> Option<Visit> {
+        let (hashed, now) = (hash(cookie.as_bytes()), self.context.clock.now());
+        let visit = self.context.guests.read(|all| all.visit(&hashed, now))?;
+        self.context.memberships.get(&visit.channel).map(|_| visit)
+    }
+
+    fn is_open(&self, visit: &Visit) -> bool {
+        let now = self.context.clock.now();
+        self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some() && self.context.memberships.get(&visit.channel).is_some()
+    }
+
+    async fn leave(&self, visit: &Visit) -> Result<(), Refused> {
+        let (now, cookie) = (self.context.clock.now(), visit.cookie.clone());
+        let left = self.context.guests.change(&self.context, move |all| ((), all.leave(&cookie, now).into_iter().collect()));
+        left.await.map_err(Refused::from)
+    }
+
+    async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused> {
+        let now = self.context.clock.now();
+        self.settle(visit, now).await?;
+        match self.count(&visit.cookie, amount, now).await? {
+            Ok(()) => Ok(()),
+            Err(used_up) => {
+                let what = match used_up {
+                    UsedUp::Messages => "messages",
+                    UsedUp::Voice => "minutes in calls",
+                    UsedUp::Tokens => "answers of companions",
+                };
+                let until_midnight = DAY.as_secs() - now.as_micros() / 1_000_000 % DAY.as_secs();
+                Err(Refused::TooMany {
+                    detail: format!("the {what} for guests are used up for today; there are new ones at midnight (UTC)"),
+                    retry_after: Duration::from_secs(until_midnight),
+                })
+            }
+        }
+    }
+
+    fn others_wrote(&self, room: &RoomId) {
+        if let Some(last) = self.last_guests.0.lock().get_mut(&room.channel()) {
+            last.until.get_or_insert(self.context.clock.now());
+        }
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.context.guests.edition()
+    }
+}
+
+impl ActorBackend {
+    /// Forgets the guests of a guild with this name. Whether there were any.
+    pub(super) async fn forget_guest(&self, guild: &GuildId, person: &PersonId) -> Result<bool, Refused> {
+        let (guild, name) = (guild.clone(), person.as_shared().clone());
+        let forgotten = self.context.guests.change(&self.context, move |all| {
+            let changed = all.forget(&guild, &name);
+            (!changed.is_empty(), changed)
+        });
+        forgotten.await.map_err(Refused::from)
+    }
+
+    /// Counts the tokens that were used in a room for the guest who wrote there last. From now on it is this guest.
+    async fn settle(&self, visit: &Visit, now: Moment) -> Result<(), Refused> {
+        let next = LastGuest { cookie: visit.cookie.clone(), from: now, until: None };
+        let Some(last) = self.last_guests.0.lock().insert(visit.channel.clone(), next) else { return Ok(()) };
+        let mut tokens = 0_u64;
+        let until = last.until.unwrap_or(now).max(last.from);
+        self.reader()
+            .usage(&visit.guild, last.from, Some(until), |record| {
+                if record.channel == visit.channel {
+                    tokens = tokens.saturating_add(tokens_of(&record));
+                }
+                ControlFlow::Continue(())
+            })
+            .await?;
+        if tokens > 0 {
+            // What was used is counted, whatever is left.
+            let _ = self.count(&last.cookie, Amount::Tokens(tokens), now).await?;
+        }
+        Ok(())
+    }
+
+    async fn count(&self, cookie: &Arc<str>, amount: Amount, now: Moment) -> Result<Result<(), UsedUp>, Refused> {
+        let (cookie, bounds) = (cookie.clone(), self.context.settings.guests.clone());
+        let counted = self.context.guests.change(&self.context, move |all| {
+            let taken = all.take(&cookie, amount, [&bounds.each, &bounds.together], now);
+            let changed = taken.iter().flatten().cloned().collect();
+            (taken.map(drop), changed)
+        });
+        counted.await.map_err(Refused::from)
+    }
+
+    /// Whether somebody whose name is this one, or looks like it, is on record in the guild.
+    async fn has_spoken(&self, guild: &GuildId, name: &str) -> Result<bool, StoreError> {
+        let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
+        loop {
+            let next = self.context.store.scan(from, end.clone(), false, 1).await?;
+            let Some((found, _)) = next.first() else { return Ok(false) };
+            let Some(person) = key::person_named_in(guild, found) else {
+                from = key::successor(found);
+                continue;
+            };
+            if look_alike(person.as_str(), name) {
+                return Ok(true);
+            }
+            from = key::person_entries(guild, &person).end();
+        }
+    }
+
+    /// 256 random bits, in hexadecimal digits.
+    fn secret(&self) -> SecretString {
+        format!("{:032x}{:032x}", self.context.rng.id(), self.context.rng.id()).into()
+    }
+}
+
+fn hashes(cookies: &[String]) -> Vec<Arc<str>> {
+    cookies.iter().map(|cookie| hash(cookie.as_bytes()).into()).collect()
+}
+
+fn view(id: &Arc<str>, invitation: &Invitation, now: Moment) -> InvitationView {
+    let used = invitation.used.on(now);
+    let guest = |guest: &Guest| GuestView {
+        name: guest.name.clone(),
+        joined_at: guest.joined_at.into(),
+        left_at: guest.left_at.map(Into::into),
+        is_here: false,
+    };
+    InvitationView {
+        id: id.clone(),
+        made_at: invitation.made_at.into(),
+        ends_at: invitation.ends_at.map(Into::into),
+        most_guests: invitation.most_guests,
+        revoked_at: invitation.revoked_at.map(Into::into),
+        messages: used.messages,
+        voice_secs: used.voice_ms / 1_000,
+        tokens: used.tokens,
+        guests: invitation.guests.iter().map(guest).collect(),
+    }
+}
+
+fn not_open() -> Refused {
+    Refused::NotFound("this invitation does not exist, has ended or was revoked; ask for a new one".to_owned())
+}
+
+fn taken() -> Refused {
+    invalid("name", "is the name of somebody who is or was here, or looks like it; choose another")
+}

@@ -1,0 +1,515 @@
+//! Invitations to a room, and the guests who came by them: who is let in, under which name, and how much they may use on a day.
+//!
+//! An invitation is a link with a secret. A guest is one browser that came by it, with a name that nobody else in the guild has had. Secrets and
+//! cookies are known by their hashes only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{ChannelId, GuildId, Seq};
+use super::lookalike::look_alike;
+use super::moment::Moment;
+
+/// The most guests of one invitation, with those who have left.
+pub const MOST_GUESTS: u8 = 20;
+
+/// The most invitations of one room that are open at the same time.
+pub const MOST_OPEN: usize = 20;
+
+/// How long an invitation that has ended is remembered, with the names of its guests.
+const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+const DAY_SECS: u64 = 24 * 60 * 60;
+
+/// How much guests may use on one day (UTC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// Messages, typed or said in a call as text: 1 to 1,000,000.
+    pub messages_per_day: u64,
+    /// Minutes that a microphone is on: 0 to 100,000.
+    pub voice_minutes_per_day: u64,
+    /// Tokens that models use in the room between a guest's message and the next one by somebody else: 1,000 to 10,000,000,000.
+    pub tokens_per_day: u64,
+}
+
+/// Something that a guest uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    Message,
+    Voice(Duration),
+    Tokens(u64),
+}
+
+/// What was used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsedUp {
+    Messages,
+    Voice,
+    Tokens,
+}
+
+/// What was used on a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedToday {
+    /// The number of the day since 1970.
+    day: u64,
+    pub messages: u64,
+    pub voice_ms: u64,
+    pub tokens: u64,
+}
+
+impl UsedToday {
+    /// What is left of it at this time: nothing on another day.
+    pub fn on(self, now: Moment) -> Self {
+        let day = now.as_micros() / 1_000_000 / DAY_SECS;
+        if self.day == day { self } else { Self { day, ..Self::default() } }
+    }
+
+    fn add(&mut self, amount: Amount) {
+        let (sum, more) = match amount {
+            Amount::Message => (&mut self.messages, 1),
+            Amount::Voice(time) => (&mut self.voice_ms, u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            Amount::Tokens(tokens) => (&mut self.tokens, tokens),
+        };
+        *sum = sum.saturating_add(more);
+    }
+
+    /// What of the bounds is reached. Whoever has used up the tokens can do nothing that costs more of them.
+    fn used_up(&self, amount: Amount, bounds: &Bounds) -> Option<UsedUp> {
+        match amount {
+            Amount::Message | Amount::Voice(_) if self.tokens >= bounds.tokens_per_day => Some(UsedUp::Tokens),
+            Amount::Message => (self.messages >= bounds.messages_per_day).then_some(UsedUp::Messages),
+            Amount::Voice(_) => (self.voice_ms >= bounds.voice_minutes_per_day.saturating_mul(60_000)).then_some(UsedUp::Voice),
+            // They were used already.
+            Amount::Tokens(_) => None,
+        }
+    }
+}
+
+/// A link that lets people into one room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invitation {
+    pub guild: GuildId,
+    pub channel: ChannelId,
+    /// The hash of the link's secret.
+    secret: Arc<str>,
+    pub made_at: Moment,
+    /// The room's newest event when it was made. Guests read what comes after it.
+    pub from: Seq,
+    /// Absent: it does not end by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<Moment>,
+    pub most_guests: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Moment>,
+    /// What all its guests used, also those who have left.
+    #[serde(default)]
+    pub used: UsedToday,
+    #[serde(default)]
+    pub guests: Vec<Guest>,
+}
+
+/// A browser that came by an invitation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guest {
+    /// The hash of its cookie.
+    cookie: Arc<str>,
+    pub name: Arc<str>,
+    pub joined_at: Moment,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_at: Option<Moment>,
+    #[serde(default)]
+    pub used: UsedToday,
+}
+
+/// What a new invitation is made of.
+#[derive(Clone, Debug)]
+pub struct NewInvitation {
+    pub guild: GuildId,
+    pub channel: ChannelId,
+    pub secret: Arc<str>,
+    pub from: Seq,
+    pub ends_at: Option<Moment>,
+    /// 1 to [`MOST_GUESTS`].
+    pub most_guests: u8,
+}
+
+/// A guest in a room, as long as the invitation is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The id of the invitation.
+    pub invitation: Arc<str>,
+    /// The hash of the guest's cookie.
+    pub cookie: Arc<str>,
+    pub guild: GuildId,
+    pub channel: ChannelId,
+    /// The guest's name: who the guest is in the room.
+    pub name: Arc<str>,
+    /// The guest reads what comes after this event.
+    pub from: Seq,
+    pub joined_at: Moment,
+    pub ends_at: Option<Moment>,
+}
+
+/// Somebody who opened a link and wants to come in.
+#[derive(Clone, Debug)]
+pub struct Newcomer {
+    pub name: Arc<str>,
+    /// The hash of a new cookie.
+    pub cookie: Arc<str>,
+    /// The hashes of the cookies that this browser has. Who had a name before may have it again.
+    pub former: Vec<Arc<str>>,
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotLetIn {
+    /// There is no such invitation, it has ended, or it was revoked.
+    NotOpen,
+    /// As many guests as it allows have come.
+    Full,
+    /// Somebody in the guild has the name, had it, or has one that looks like it.
+    NameTaken,
+}
+
+impl Invitation {
+    pub fn is_open(&self, now: Moment) -> bool {
+        self.revoked_at.is_none() && self.ends_at.is_none_or(|ends_at| now < ends_at)
+    }
+
+    /// When it ended, if it has.
+    fn ended_at(&self, now: Moment) -> Option<Moment> {
+        self.revoked_at.or(self.ends_at.filter(|ends_at| *ends_at <= now))
+    }
+}
+
+/// All invitations, by their ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Invitations(BTreeMap<Arc<str>, Invitation>);
+
+impl Invitations {
+    pub fn get(&self, id: &str) -> Option<&Invitation> {
+        self.0.get(id)
+    }
+
+    /// Takes one from the store.
+    pub fn restore(&mut self, id: Arc<str>, invitation: Invitation) {
+        self.0.insert(id, invitation);
+    }
+
+    /// The invitations to a room, the newest first.
+    pub fn of_room(&self, channel: &ChannelId) -> Vec<(Arc<str>, &Invitation)> {
+        let mut of_room: Vec<_> = self.0.iter().filter(|(_, one)| one.channel == *channel).map(|(id, one)| (id.clone(), one)).collect();
+        of_room.sort_by_key(|(_, one)| std::cmp::Reverse(one.made_at));
+        of_room
+    }
+
+    /// Adds one. False: the room has [`MOST_OPEN`] that are open.
+    pub fn add(&mut self, id: Arc<str>, new: NewInvitation, now: Moment) -> bool {
+        let NewInvitation { guild, channel, secret, from, ends_at, most_guests } = new;
+        let open = self.of_room(&channel).iter().filter(|(_, one)| one.is_open(now)).count();
+        if open >= MOST_OPEN {
+            return false;
+        }
+        let (used, guests) = (UsedToday::default(), Vec::new());
+        let most_guests = most_guests.clamp(1, MOST_GUESTS);
+        let new = Invitation { guild, channel, secret, made_at: now, from, ends_at, most_guests, revoked_at: None, used, guests };
+        self.0.insert(id, new);
+        true
+    }
+
+    /// The open invitation with this secret.
+    pub fn with_secret(&self, secret: &str, now: Moment) -> Option<(&Arc<str>, &Invitation)> {
+        self.0.iter().find(|(_, one)| *one.secret == *secret && one.is_open(now))
+    }
+
+    /// Whether a guest of the guild has this name, had it, or has one that looks like it. Cookies whose guests had it do not count.
+    pub fn is_taken(&self, guild: &GuildId, name: &str, former: &[Arc<str>]) -> bool {
+        let mut guests = self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests);
+        guests.any(|guest| !former.contains(&guest.cookie) && look_alike(&guest.name, name))
+    }
+
+    /// Whether one of these cookies belongs to a guest who has or had exactly this name.
+    pub fn had(&self, guild: &GuildId, name: &str, former: &[Arc<str>]) -> bool {
+        let mut guests = self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests);
+        guests.any(|guest| former.contains(&guest.cookie) && *guest.name == *name)
+    }
+
+    /// Lets somebody in. Who came by the same invitation before comes back, with the same name and what was used.
+    pub fn join(&mut self, secret: &str, newcomer: Newcomer, now: Moment) -> Result<Visit, NotLetIn> {
+        let Newcomer { name, cookie, former } = newcomer;
+        let id = self.with_secret(secret, now).ok_or(NotLetIn::NotOpen)?.0.clone();
+        let guild = self.0.get(&id).ok_or(NotLetIn::NotOpen)?.guild.clone();
+        if self.is_taken(&guild, &name, &former) {
+            return Err(NotLetIn::NameTaken);
+        }
+        let invitation = self.0.get_mut(&id).ok_or(NotLetIn::NotOpen)?;
+        let is_full = invitation.guests.len() >= usize::from(invitation.most_guests);
+        match invitation.guests.iter_mut().find(|guest| former.contains(&guest.cookie)) {
+            // A name is chosen once for a room.
+            Some(guest) if guest.name != name => return Err(NotLetIn::NameTaken),
+            Some(guest) => {
+                guest.cookie = cookie.clone();
+                guest.left_at = None;
+            }
+            None if is_full => return Err(NotLetIn::Full),
+            None => {
+                let used = UsedToday::default();
+                invitation.guests.push(Guest { cookie: cookie.clone(), name, joined_at: now, left_at: None, used });
+            }
+        }
+        self.visit(&cookie, now).ok_or(NotLetIn::NotOpen)
+    }
+
+    /// The name that this browser has chosen for the invitation with this secret.
+    pub fn name_chosen(&self, secret: &str, former: &[Arc<str>], now: Moment) -> Option<Arc<str>> {
+        let (_, invitation) = self.with_secret(secret, now)?;
+        invitation.guests.iter().find(|guest| former.contains(&guest.cookie)).map(|guest| guest.name.clone())
+    }
+
+    /// The visit of the guest with this cookie, while it lasts.
+    pub fn visit(&self, cookie: &str, now: Moment) -> Option<Visit> {
+        let (id, invitation, guest) = self.guest(cookie)?;
+        (invitation.is_open(now) && guest.left_at.is_none()).then(|| Visit {
+            invitation: id.clone(),
+            cookie: guest.cookie.clone(),
+            guild: invitation.guild.clone(),
+            channel: invitation.channel.clone(),
+            name: guest.name.clone(),
+            from: invitation.from,
+            joined_at: guest.joined_at,
+            ends_at: invitation.ends_at,
+        })
+    }
+
+    fn guest(&self, cookie: &str) -> Option<(&Arc<str>, &Invitation, &Guest)> {
+        self.0.iter().find_map(|(id, one)| Some((id, one, one.guests.iter().find(|guest| *guest.cookie == *cookie)?)))
+    }
+
+    fn guest_mut(&mut self, cookie: &str) -> Option<(&Arc<str>, &mut UsedToday, &mut Guest)> {
+        self.0.iter_mut().find_map(|(id, one)| {
+            Some((id, &mut one.used, one.guests.iter_mut().find(|guest| *guest.cookie == *cookie)?))
+        })
+    }
+
+    /// A guest leaves. Returns the invitation that changed.
+    pub fn leave(&mut self, cookie: &str, now: Moment) -> Option<Arc<str>> {
+        let (id, _, guest) = self.guest_mut(cookie)?;
+        guest.left_at.get_or_insert(now);
+        Some(id.clone())
+    }
+
+    /// Ends an invitation to this room, and the visits of its guests. False: there is none.
+    pub fn revoke(&mut self, channel: &ChannelId, id: &str, now: Moment) -> bool {
+        let Some(invitation) = self.0.get_mut(id).filter(|one| one.channel == *channel) else { return false };
+        invitation.revoked_at.get_or_insert(now);
+        true
+    }
+
+    /// Counts what a guest uses, unless that is used up by the guest, or by all guests of the invitation together. Returns the invitation.
+    pub fn take(
+        &mut self,
+        cookie: &str,
+        amount: Amount,
+        [each, together]: [&Bounds; 2],
+        now: Moment,
+    ) -> Result<Option<Arc<str>>, UsedUp> {
+        let Some((id, all, guest)) = self.guest_mut(cookie) else { return Ok(None) };
+        (*all, guest.used) = (all.on(now), guest.used.on(now));
+        let used_up = guest.used.used_up(amount, each).or_else(|| all.used_up(amount, together));
+        if let Some(used_up) = used_up {
+            return Err(used_up);
+        }
+        all.add(amount);
+        guest.used.add(amount);
+        Ok(Some(id.clone()))
+    }
+
+    /// Removes the invitations to a room that was deleted.
+    pub fn remove_room(&mut self, channel: &ChannelId) -> BTreeSet<Arc<str>> {
+        self.remove(|one| one.channel == *channel)
+    }
+
+    /// Removes those that ended long ago.
+    pub fn remove_old(&mut self, now: Moment) -> BTreeSet<Arc<str>> {
+        self.remove(|one| one.ended_at(now).is_some_and(|ended_at| now.since(ended_at) > REMEMBERED))
+    }
+
+    fn remove(&mut self, is_gone: impl Fn(&Invitation) -> bool) -> BTreeSet<Arc<str>> {
+        let gone: BTreeSet<_> = self.0.iter().filter(|(_, one)| is_gone(one)).map(|(id, _)| id.clone()).collect();
+        self.0.retain(|id, _| !gone.contains(id));
+        gone
+    }
+
+    /// Forgets the guests of a guild with this name, and ends their visits. What they used stays counted. Returns the invitations that changed.
+    pub fn forget(&mut self, guild: &GuildId, name: &str) -> BTreeSet<Arc<str>> {
+        let mut changed = BTreeSet::new();
+        for (id, one) in self.0.iter_mut().filter(|(_, one)| one.guild == *guild) {
+            let before = one.guests.len();
+            one.guests.retain(|guest| *guest.name != *name);
+            if one.guests.len() < before {
+                changed.insert(id.clone());
+            }
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { messages_per_day: 3, voice_minutes_per_day: 1, tokens_per_day: 1_000 };
+    const WIDE: Bounds = Bounds { messages_per_day: 100, voice_minutes_per_day: 100, tokens_per_day: 100_000 };
+    const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+    fn after(secs: u64) -> Moment {
+        NOON + Duration::from_secs(secs)
+    }
+
+    fn lobby() -> Invitations {
+        let mut all = Invitations::default();
+        assert!(all.add("one".into(), new("lobby", "secret", Some(after(3_600)), 3), NOON));
+        all
+    }
+
+    fn new(channel: &str, secret: &str, ends_at: Option<Moment>, most_guests: u8) -> NewInvitation {
+        NewInvitation { guild: "home".into(), channel: channel.into(), secret: secret.into(), from: Seq(7), ends_at, most_guests }
+    }
+
+    fn newcomer(name: &str, cookie: &str, former: &[&str]) -> Newcomer {
+        Newcomer { name: name.into(), cookie: cookie.into(), former: former.iter().map(|one| (*one).into()).collect() }
+    }
+
+    #[test]
+    fn a_guest_is_in_the_room_until_the_invitation_ends() {
+        let mut all = lobby();
+
+        let visit = all.join("secret", newcomer("Ben", "b", &[]), after(1)).unwrap();
+
+        assert_eq!((&*visit.name, visit.channel.as_str(), visit.from), ("Ben", "lobby", Seq(7)));
+        assert_eq!(all.visit("b", after(3_599)), Some(visit));
+        assert_eq!(all.visit("b", after(3_600)), None);
+        assert_eq!(all.join("secret", newcomer("Cleo", "c", &[]), after(3_600)), Err(NotLetIn::NotOpen));
+        assert_eq!(all.join("guess", newcomer("Cleo", "c", &[]), after(1)), Err(NotLetIn::NotOpen));
+    }
+
+    #[test]
+    fn revoking_ends_the_visits() {
+        let mut all = lobby();
+        all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
+
+        assert!(!all.revoke(&"attic".into(), "one", after(1)), "of another room");
+        assert!(all.visit("b", after(2)).is_some());
+        assert!(all.revoke(&"lobby".into(), "one", after(2)));
+
+        assert_eq!(all.visit("b", after(2)), None);
+        assert_eq!(all.join("secret", newcomer("Ben", "b2", &["b"]), after(3)), Err(NotLetIn::NotOpen));
+    }
+
+    #[test]
+    fn a_name_is_taken_once_in_a_guild_also_by_one_that_looks_like_it() {
+        let mut all = lobby();
+        assert!(all.add("two".into(), new("attic", "other", None, 3), NOON));
+        all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
+
+        let refused = [("secret", "Ben"), ("secret", "bEn"), ("other", "B\u{435}n")]
+            .map(|(secret, name)| all.join(secret, newcomer(name, "m", &[]), NOON).unwrap_err());
+
+        assert_eq!(refused, [NotLetIn::NameTaken; 3]);
+        all.leave("b", after(1));
+        assert_eq!(all.join("secret", newcomer("Ben", "m", &[]), after(2)), Err(NotLetIn::NameTaken), "of somebody who left");
+        assert!(all.join("other", newcomer("Ben", "b2", &["b"]), after(2)).is_ok(), "the same browser, in another room");
+    }
+
+    #[test]
+    fn who_comes_back_has_the_same_name_and_what_was_used() {
+        let mut all = lobby();
+        all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
+        for _ in 0..3 {
+            all.take("b", Amount::Message, [&BOUNDS, &WIDE], NOON).unwrap();
+        }
+        all.leave("b", after(1));
+
+        assert_eq!(all.visit("b", after(1)), None);
+        assert_eq!(all.join("secret", newcomer("Max", "b2", &["b"]), after(2)), Err(NotLetIn::NameTaken));
+        assert_eq!(all.name_chosen("secret", &["b".into()], after(2)).as_deref(), Some("Ben"));
+        all.join("secret", newcomer("Ben", "b2", &["b"]), after(2)).unwrap();
+        assert_eq!(all.visit("b", after(2)), None, "the cookie before is no longer valid");
+        assert_eq!(all.take("b2", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(UsedUp::Messages));
+    }
+
+    #[test]
+    fn an_invitation_has_a_number_of_guests_with_those_who_left() {
+        let mut all = lobby();
+        for (name, cookie) in [("Ben", "b"), ("Cleo", "c"), ("Dora", "d")] {
+            all.join("secret", newcomer(name, cookie, &[]), NOON).unwrap();
+            all.leave(cookie, NOON);
+        }
+
+        assert_eq!(all.join("secret", newcomer("Emil", "e", &[]), NOON), Err(NotLetIn::Full));
+    }
+
+    #[test]
+    fn what_guests_use_is_bounded_for_each_and_for_all_of_an_invitation() {
+        let mut all = lobby();
+        for (name, cookie) in [("Ben", "b"), ("Cleo", "c")] {
+            all.join("secret", newcomer(name, cookie, &[]), NOON).unwrap();
+        }
+        let together = Bounds { messages_per_day: 5, ..WIDE };
+        let mut say = |cookie: &str, now| all.take(cookie, Amount::Message, [&BOUNDS, &together], now).map(drop);
+
+        let of_ben = [0; 4].map(|_| say("b", NOON));
+        let of_cleo = [0; 3].map(|_| say("c", NOON));
+
+        assert_eq!(of_ben, [Ok(()), Ok(()), Ok(()), Err(UsedUp::Messages)]);
+        assert_eq!(of_cleo, [Ok(()), Ok(()), Err(UsedUp::Messages)], "the link has none left");
+        assert_eq!(say("b", after(DAY_SECS)), Ok(()), "on the next day");
+    }
+
+    #[test]
+    fn who_has_used_up_the_tokens_says_nothing_more() {
+        let mut all = lobby();
+        all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
+        let mut take = |amount| all.take("b", amount, [&BOUNDS, &WIDE], NOON).map(drop);
+
+        assert_eq!(take(Amount::Voice(Duration::from_secs(59))), Ok(()));
+        assert_eq!(take(Amount::Voice(Duration::from_secs(1))), Ok(()));
+        assert_eq!(take(Amount::Voice(Duration::from_secs(1))), Err(UsedUp::Voice));
+        assert_eq!(take(Amount::Tokens(5_000)), Ok(()));
+        assert_eq!([Amount::Message, Amount::Voice(Duration::ZERO)].map(take), [Err(UsedUp::Tokens); 2]);
+    }
+
+    #[test]
+    fn a_room_has_few_open_invitations_and_old_ones_are_removed() {
+        let mut all = Invitations::default();
+        for number in 0..MOST_OPEN {
+            let secret = format!("s{number}");
+            assert!(all.add(secret.clone().into(), new("lobby", &secret, Some(after(60)), 1), NOON));
+        }
+
+        assert!(!all.add("more".into(), new("lobby", "more", None, 1), NOON));
+        assert!(all.add("later".into(), new("lobby", "later", None, 1), after(60)));
+        assert!(all.remove_old(after(61)).is_empty());
+        assert_eq!(all.remove_old(after(60) + REMEMBERED + Duration::from_secs(1)).len(), MOST_OPEN);
+        assert_eq!(all.remove_room(&"lobby".into()), BTreeSet::from(["later".into()]));
+        assert_eq!(all, Invitations::default());
+    }
+
+    #[test]
+    fn a_person_who_is_forgotten_has_no_visit_and_no_name_any_more() {
+        let mut all = lobby();
+        all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
+        all.take("b", Amount::Message, [&BOUNDS, &WIDE], NOON).unwrap();
+
+        assert_eq!(all.forget(&"home".into(), "Ben"), BTreeSet::from(["one".into()]));
+
+        assert_eq!(all.visit("b", NOON), None);
+        assert_eq!(all.get("one").unwrap().used.messages, 1);
+        assert!(!format!("{all:?}").contains("Ben"));
+    }
+}

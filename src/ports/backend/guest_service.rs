@@ -1,0 +1,130 @@
+//! Invitations to rooms, and the guests who came by them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::refused::Refused;
+use super::room::RoomId;
+use super::stamp::Stamp;
+use crate::domain::guests::MOST_GUESTS;
+pub use crate::domain::guests::{Amount, Visit};
+use crate::domain::id::CompanionId;
+
+/// Invites guests to rooms, and says who may do what.
+#[async_trait]
+pub trait GuestService: Send + Sync + 'static {
+    /// Makes an invitation to a room. Its secret is known to the caller alone: only a hash of it is kept.
+    async fn invite(&self, room: &RoomId, new: NewInvitation) -> Result<(InvitationView, SecretString), Refused>;
+
+    /// The invitations to a room, the newest first.
+    async fn invitations(&self, room: &RoomId) -> Result<Vec<InvitationView>, Refused>;
+
+    /// Ends an invitation, and the visits of its guests.
+    async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused>;
+
+    /// What the invitation with this secret is for. Nothing changes. `cookies` are those that the browser has.
+    async fn look(&self, secret: &str, cookies: &[String]) -> Result<Preview, Refused>;
+
+    /// Lets somebody in under a name. Returns the visit and its cookie.
+    async fn join(&self, secret: &str, name: Arc<str>, cookies: &[String]) -> Result<(Visit, SecretString), Refused>;
+
+    /// The visit that belongs to a cookie, while it lasts.
+    fn visit(&self, cookie: &str) -> Option<Visit>;
+
+    /// Whether a visit goes on.
+    fn is_open(&self, visit: &Visit) -> bool;
+
+    /// Ends a visit, at the wish of the guest.
+    async fn leave(&self, visit: &Visit) -> Result<(), Refused>;
+
+    /// Counts what a guest is about to use. [`Refused::TooMany`]: it is used up for today.
+    async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused>;
+
+    /// Somebody who is no guest wrote in a room: what models use from now on is nobody's of the guests.
+    fn others_wrote(&self, room: &RoomId);
+
+    /// Changes with every change that can end a visit.
+    fn changes(&self) -> watch::Receiver<u64>;
+}
+
+/// When an invitation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ends {
+    Day,
+    Week,
+    Never,
+}
+
+/// An invitation that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewInvitation {
+    /// After a day, after a week, or never.
+    pub ends: Ends,
+    /// The number of guests that it is for: 1 to 20.
+    #[schemars(range(min = 1, max = MOST_GUESTS))]
+    pub most_guests: u8,
+}
+
+/// An invitation, as its room's operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct InvitationView {
+    pub id: Arc<str>,
+    pub made_at: Stamp,
+    /// Null: it does not end by itself.
+    pub ends_at: Option<Stamp>,
+    pub most_guests: u8,
+    pub revoked_at: Option<Stamp>,
+    /// Messages, seconds of voice and tokens that its guests used today (UTC).
+    pub messages: u64,
+    pub voice_secs: u64,
+    pub tokens: u64,
+    /// In the order in which they came.
+    pub guests: Vec<GuestView>,
+}
+
+/// Somebody who came by an invitation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GuestView {
+    pub name: Arc<str>,
+    pub joined_at: Stamp,
+    pub left_at: Option<Stamp>,
+    /// Whether the room is open in the guest's browser now.
+    pub is_here: bool,
+}
+
+/// What an invitation is for, before somebody comes in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Preview {
+    pub room: PreviewedRoom,
+    pub ends_at: Option<Stamp>,
+    /// The name that this browser chose before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PreviewedRoom {
+    pub id: RoomId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
+    pub companions: Vec<KnownCompanion>,
+}
+
+/// A companion as guests know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KnownCompanion {
+    pub id: CompanionId,
+    pub name: Arc<str>,
+    /// Whether a program outside plays it.
+    pub external: bool,
+    /// The path of its picture; absent: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub picture: Option<String>,
+}

@@ -1,0 +1,47 @@
+//! Files beside the store that only the server's user may read.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Owner: read and write.
+const MODE: u32 = 0o600;
+
+/// Writes a file. It is replaced as a whole, and is there after a power failure.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut new = OsString::from(path);
+    new.push(".new");
+    let new = PathBuf::from(new);
+    // A file left by a server that was killed may have other permissions.
+    remove_file(&new)?;
+    let mut file = File::options().write(true).create_new(true).mode(MODE).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    sync(path);
+    Ok(())
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    remove_file(path)?;
+    sync(path);
+    Ok(())
+}
+
+/// What was renamed or removed stays so after a power failure. Where a folder cannot be synced, it is in force all the same.
+fn sync(path: &Path) {
+    let Some(folder) = path.parent() else { return };
+    if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
+        tracing::warn!(%error, "the data folder cannot be synced");
+    }
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
