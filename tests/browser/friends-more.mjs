@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { KINDS, problems } from './support/axe.mjs';
-import { dialog, isLive, it, say, visit } from './support/friends.mjs';
+import { dialog, isLive, it, roomOfFriends, say, visit } from './support/friends.mjs';
 import { untranslated } from './support/german.mjs';
 import { PHONE } from './support/world.mjs';
 
@@ -23,7 +23,7 @@ test('on a phone the page of a guest fits, and its buttons are large enough for 
 });
 
 test('a German friend is invited, joins, talks and leaves in German', async t => {
-  const room = await it.server.room({ companions: ['aria'] });
+  const room = await roomOfFriends({ companions: ['aria'] });
   const host = await it.open(t, room, { locale: 'de-DE', storage: { people: ['Ana'], decisions: undefined } });
   await isLive(host);
   await host.getByRole('button', { name: 'Einladen' }).click();
@@ -48,7 +48,7 @@ test('a German friend is invited, joins, talks and leaves in German', async t =>
 
 for (const [kind, options] of Object.entries(KINDS)) {
   test(`axe-core finds nothing on the pages of a guest and in the dialog of invitations, ${kind}`, async t => {
-    const room = await it.server.room({ companions: ['aria', 'bruno'] });
+    const room = await roomOfFriends({ companions: ['aria', 'bruno'] });
     const host = await it.open(t, room, { storage: { people: ['Ana'], decisions: undefined }, ...options });
     await isLive(host);
     if (kind === 'phone') await host.getByRole('button', { name: 'More' }).click();

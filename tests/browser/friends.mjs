@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { dialog, heard, invite, isLive, it, say, visit } from './support/friends.mjs';
+import { dialog, heard, invite, isLive, it, roomOfFriends, say, visit } from './support/friends.mjs';
 import { texts, until } from './support/world.mjs';
 
 test('a friend joins with a link, both talk, and each sees that the other is here and typing', async t => {
-  const room = await it.server.room({ externals: ['zed'] });
+  const room = await roomOfFriends({ externals: ['zed'] });
   await it.server.say(room, 'Said before the invitation.', 'Ana');
   const host = await it.open(t, room, { storage: { people: ['Ana'], decisions: undefined } });
   await isLive(host);

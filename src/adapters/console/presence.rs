@@ -62,7 +62,10 @@ impl Presence {
             there.people.push(Connected { connection, name, is_guest, typing_until: None });
             there.changed.send_replace(());
         }
-        Here { presence: self.clone(), room: room.clone(), connection, changed: there.changed.subscribe() }
+        let mut changed = there.changed.subscribe();
+        // Who comes is told who is there.
+        changed.mark_changed();
+        Here { presence: self.clone(), room: room.clone(), connection, changed }
     }
 
     /// Who is in a room, each person once.

@@ -2,7 +2,7 @@
 
 import { world } from './world.mjs';
 
-export const it = world({ TERTULIA__SERVER__ADMIN_TOKEN: 'a token for these tests' });
+export const it = world({ TERTULIA__SERVER__ADMIN_TOKEN: 'a-token-for-these-tests' });
 
 export const isLive = page => page.locator('#connection[data-state=live]').waitFor();
 export const dialog = page => page.locator('dialog[open]').last();
@@ -24,9 +24,12 @@ export async function join(t, link, name, options = {}) {
   return page;
 }
 
+// A room in a guild of its own, because a name is taken once in a guild.
+export const roomOfFriends = setup => it.server.room({ guild: crypto.randomUUID(), ...setup });
+
 // A room with the operator and one guest in it.
 export async function visit(t, { guest = {}, people = ['Ana'], ...setup } = { externals: ['zed'] }) {
-  const room = await it.server.room(setup);
+  const room = await roomOfFriends(setup);
   const host = await it.open(t, room, { storage: { people, decisions: undefined } });
   await isLive(host);
   const link = await invite(host);

@@ -60,10 +60,10 @@ export async function startServer(settings = {}) {
     token,
     call,
     // Creates a room. Ids in `externals` are companions that the test plays.
-    async room({ id, companions = [], externals = [] } = {}) {
+    async room({ id, guild = 'home', companions = [], externals = [] } = {}) {
       rooms += 1;
       const room = id ?? `room-${rooms}`;
-      await call('PUT', `/api/rooms/${room}`, { guild: 'home', companions: [...companions, ...externals.map(one => ({ external: true, ...(typeof one === 'string' ? { id: one } : one) }))] });
+      await call('PUT', `/api/rooms/${room}`, { guild, companions: [...companions, ...externals.map(one => ({ external: true, ...(typeof one === 'string' ? { id: one } : one) }))] });
       return room;
     },
     say: (room, text, from = 'Ben') => call('POST', `/api/rooms/${room}/messages`, { from, text, id: crypto.randomUUID() }).then(({ seq }) => seq),
