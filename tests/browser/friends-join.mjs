@@ -11,7 +11,7 @@ test('a name is taken once, and nobody has that of a companion', async t => {
   for (const taken of ['Aria', 'Ben', 'BEN']) {
     await page.locator('#join-name').fill(taken);
     await page.keyboard.press('Enter');
-    await page.getByText('This name is taken here').waitFor();
+    await page.getByText('This name does not work here').waitFor();
   }
   await page.locator('#join-name').fill('Cem');
   await page.keyboard.press('Enter');

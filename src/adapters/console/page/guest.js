@@ -194,6 +194,8 @@ byId('skip').addEventListener('click', event => {
 });
 byId('leave').addEventListener('click', async () => {
   if (!(await confirmed(t('guest.leave_title'), t('guest.leave_question', { count: rooms.length }), t('guest.leave'), t('guest.stay')))) return;
+  // The live connection ends, too.
+  api.enterAt(LEFT);
   api.signOut().then(() => location.assign(LEFT), showProblem);
 });
 document.addEventListener('keydown', event => {

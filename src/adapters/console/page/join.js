@@ -50,7 +50,7 @@ function form(secret, room, before = '') {
       button.disabled = false;
       if (refusal.status === 404) return none('unknown');
       const isName = refusal.field === 'name';
-      problem.textContent = isName && refusal.status === 409 ? t('join.name_taken') : isName ? t('join.name_refused', { problem: plain(refusal.message) }) : words.upper(plain(refusal.message));
+      problem.textContent = isName ? t('join.name_refused') : words.upper(plain(refusal.message));
       if (isName) field.select();
     }
     return undefined;
