@@ -99,7 +99,8 @@ fn the_language_is_chosen_by_weight() {
 
 #[test]
 fn a_page_gets_the_sections_that_its_modules_name() {
-    let texts: Value = serde_json::from_str(&Language::German.of_page("t('base.copy') + t(`errors.${code}`) + 'why.again'")).unwrap();
+    let texts: Value =
+        serde_json::from_str(&Language::German.of_page("t('base.copy') + t(`errors.${code}`) + 'why.again'")).unwrap();
 
     let sections: Vec<_> = texts.as_object().unwrap().keys().collect();
     assert_eq!(sections, ["base", "errors"]);

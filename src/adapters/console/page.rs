@@ -210,7 +210,8 @@ impl Page {
                 let read = |name: &str| if name == TEXTS { texts } else { source(name) };
                 let code = language.code();
                 let script = File::new(format!("{bundle}.{code}.js"), bundle::script(first, read).into_bytes());
-                files.push(File::new(format!("{page}.{code}.html"), html(&page_file, language, &[&styles, &script]).into_bytes()));
+                files
+                    .push(File::new(format!("{page}.{code}.html"), html(&page_file, language, &[&styles, &script]).into_bytes()));
                 files.push(script);
             }
             files.push(styles);

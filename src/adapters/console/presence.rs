@@ -63,9 +63,8 @@ impl Presence {
             there.changed.send_replace(());
         }
         let mut changed = there.changed.subscribe();
-        if !there.people.is_empty() {
-            changed.mark_changed();
-        }
+        // Who comes is told who is there.
+        changed.mark_changed();
         Here { presence: self.clone(), room: room.clone(), connection, changed }
     }
 

@@ -44,7 +44,10 @@ export async function startServer(settings = {}) {
   const url = await ready;
   if (!url) throw new Error(`${PROGRAM} did not start:\n${(await readFile(log, 'utf8').catch(() => '')) || 'build it first, with cargo build'}`);
 
-  async function call(method, path, body, headers = {}) {
+  const token = settings.TERTULIA__SERVER__ADMIN_TOKEN;
+
+  async function call(method, path, body, more = {}) {
+    const headers = token ? { authorization: `Bearer ${token}`, ...more } : more;
     const response = await fetch(url + path, { method, headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });
     const text = await response.text();
     if (!response.ok) throw new Refusal(response.status, text);
@@ -54,12 +57,13 @@ export async function startServer(settings = {}) {
   let rooms = 0;
   return {
     url,
+    token,
     call,
     // Creates a room. Ids in `externals` are companions that the test plays.
-    async room({ id, companions = [], externals = [] } = {}) {
+    async room({ id, guild = 'home', companions = [], externals = [] } = {}) {
       rooms += 1;
       const room = id ?? `room-${rooms}`;
-      await call('PUT', `/api/rooms/${room}`, { guild: 'home', companions: [...companions, ...externals.map(one => ({ external: true, ...(typeof one === 'string' ? { id: one } : one) }))] });
+      await call('PUT', `/api/rooms/${room}`, { guild, companions: [...companions, ...externals.map(one => ({ external: true, ...(typeof one === 'string' ? { id: one } : one) }))] });
       return room;
     },
     say: (room, text, from = 'Ben') => call('POST', `/api/rooms/${room}/messages`, { from, text, id: crypto.randomUUID() }).then(({ seq }) => seq),

@@ -24,9 +24,11 @@ async function serveFromDisk(context, url) {
   const types = { html: 'text/html; charset=utf-8', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', json: 'application/json', svg: 'image/svg+xml' };
   const { headers } = await fetch(url).then(({ headers: all }) => ({ headers: Object.fromEntries(all) }));
   await context.route(
-    ({ pathname }) => pathname === '/' || pathname.startsWith('/page/'),
+    ({ pathname }) => ['/', '/join'].includes(pathname) || pathname.startsWith('/page/'),
     async route => {
-      const name = new URL(route.request().url()).pathname.replace(/^\/(page\/)?/u, '') || 'index.html';
+      const { pathname } = new URL(route.request().url());
+      // At the root, guests get a page of their own.
+      const name = pathname === '/' ? ((await (await route.fetch()).text()).includes('/page/guest-page.') ? 'guest.html' : 'index.html') : pathname === '/join' ? 'join.html' : pathname.slice('/page/'.length);
       const asked = route.request().headers()['accept-language'] ?? '';
       const chosen = (await context.cookies(url)).find(cookie => cookie.name === 'language')?.value;
       const language = chosen ?? (asked.startsWith('de') ? 'de' : 'en');
@@ -43,18 +45,19 @@ export function world(settings = {}) {
   const it = {
     server: null,
     browser: null,
-    // Opens the page in a window of its own. It fails the test if the page has an error.
-    async open(t, room, { viewport = WIDE, colorScheme = 'light', storage = {}, prepare = async () => {}, ...options } = {}) {
+    // Opens the page in a window of its own, as the operator, or a link as somebody who is not signed in. It fails the test if the page has an error.
+    async open(t, room, { link = null, viewport = WIDE, colorScheme = 'light', storage = {}, prepare = async () => {}, ...options } = {}) {
       const context = await it.browser.newContext({ viewport, colorScheme, reducedMotion: 'reduce', ...options });
       context.setDefaultTimeout(TIMEOUT_MS);
       if (FOLDER) await serveFromDisk(context, it.server.url);
       // Most tests are about details.
       const remembered = Object.fromEntries(Object.entries({ decisions: 'shown', ...storage }).filter(([, value]) => value !== undefined));
       await context.addInitScript(stored => Object.entries(stored).forEach(([key, value]) => localStorage.setItem(`tertulia.${key}`, JSON.stringify(value))), remembered);
-      return it.window(t, context, room, prepare);
+      if (it.server.token && !link) await context.request.post(`${it.server.url}/signin`, { data: { token: it.server.token } });
+      return it.window(t, context, room, prepare, link);
     },
     // Opens another window of the same browser.
-    async window(t, context, room, prepare = async () => {}) {
+    async window(t, context, room, prepare = async () => {}, link = null) {
       const page = await context.newPage();
       const errors = [];
       page.on('pageerror', error => errors.push(error.stack));
@@ -63,7 +66,7 @@ export function world(settings = {}) {
         assert.deepEqual(errors, [], 'errors of the page');
       });
       await prepare(page);
-      await page.goto(room ? `${it.server.url}/#/${room}` : it.server.url);
+      await page.goto(link ?? (room ? `${it.server.url}/#/${room}` : it.server.url));
       return page;
     },
     // The live view of a room, as a program sees it.

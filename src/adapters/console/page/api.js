@@ -120,8 +120,8 @@ const voicePath = fields => `/api/voice${query(fields)}`;
 export const voiceUrl = fields => `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${voicePath(fields)}`;
 // Why a voice call is refused, or null: a WebSocket does not say why. 426: only the upgrade is missing.
 export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => null, problem => (problem.status === 426 ? null : problem));
-// That this person is typing, or not any more. `from` is who: the server knows it of a guest.
-export const tellTyping = (room, typing, from) => call('PUT', roomPath(room, '/typing'), { from, typing });
+// That a person is typing, or not any more.
+export const tellTyping = (room, from, typing) => call('PUT', roomPath(room, '/typing'), { from, typing });
 export const stopReply = (room, companion) => call('POST', roomPath(room, `/replies/${encodeURIComponent(companion)}/stop`), {});
 export const usage = (guild, from) => call('GET', `/api/usage${query({ guild, from })}`);
 // `form` is `json`, `markdown` or `html`.

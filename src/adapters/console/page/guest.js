@@ -80,7 +80,7 @@ const author = {
     byId('compose-as').hidden = isAloud || !me();
   },
 };
-const typingSign = typing((room, isTyping) => api.tellTyping(room, isTyping).catch(() => {}));
+const typingSign = typing((room, isTyping) => api.tellTyping(room, roomOf(room)?.name ?? me(), isTyping).catch(() => {}));
 const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { tone: id => tone(id), say: text => unsent.send(me(), text) }) });
 const whoIsHere = presence({ me, tone: id => tone(id), namesCompanions: true });
@@ -194,6 +194,8 @@ byId('skip').addEventListener('click', event => {
 });
 byId('leave').addEventListener('click', async () => {
   if (!(await confirmed(t('guest.leave_title'), t('guest.leave_question', { count: rooms.length }), t('guest.leave'), t('guest.stay')))) return;
+  // The live connection ends, too.
+  api.enterAt(LEFT);
   api.signOut().then(() => location.assign(LEFT), showProblem);
 });
 document.addEventListener('keydown', event => {

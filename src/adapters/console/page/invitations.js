@@ -22,7 +22,7 @@ export function invitations({ room, showProblem }) {
   const isOver = ({ revoked_at: revoked, ends_at: ends }) => Boolean(revoked) || (ends && Date.parse(ends) <= Date.now());
 
   async function revoke(invitation) {
-    const guests = invitation.guests.map(guest => guest.name);
+    const guests = invitation.guests.filter(guest => !guest.left_at).map(guest => guest.name);
     const question = [guests.length ? t('invite.revoke_out', { who: listed(guests).join(''), count: guests.length }) : t('invite.revoke_none'), guests.length ? t('invite.revoke_stays') : ''].filter(Boolean);
     const { id } = open.room;
     if (!(await confirmed(t('invite.revoke_title'), question, t('invite.revoke')))) return;
@@ -31,7 +31,7 @@ export function invitations({ room, showProblem }) {
     refresh();
   }
 
-  const guestNode = guest => el('span', null, name(guest.name), guest.is_here ? el('span', { class: 'muted' }, ` (${t('invite.is_here')})`) : null);
+  const guestNode = guest => el('span', null, name(guest.name), guest.left_at || guest.is_here ? el('span', { class: 'muted' }, ` (${t(guest.left_at ? 'invite.has_left' : 'invite.is_here')})`) : null);
 
   function entry(invitation) {
     const { made_at: made, ends_at: ends, revoked_at: revoked, most_guests: most, guests, messages } = invitation;
@@ -102,7 +102,7 @@ export function invitations({ room, showProblem }) {
     try {
       const answer = await api.invitations(target.id);
       if (!box.open) return;
-      top.replaceChildren(...(answer.reach.problem ? [paragraph(plain(answer.reach.problem), 'form-problem')] : form(answer)));
+      top.replaceChildren(...(answer.reach.problem ? [paragraph(`${words.upper(plain(answer.reach.problem))}.`, 'form-problem')] : form(answer)));
       drawList(answer);
     } catch (problem) {
       top.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, t('base.not_loaded', { problem: problem.message })));

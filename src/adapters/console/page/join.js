@@ -32,9 +32,10 @@ function companionsOf({ companions = [] }) {
   return companions.length ? paragraph(pieces('join.companions', { who: listed(companions.map(who)), count: companions.length })) : null;
 }
 
-function form(secret, room) {
+// `before` is the name that this browser had there before.
+function form(secret, room, before = '') {
   const problem = el('p', { id: 'join-problem', role: 'alert' });
-  const field = el('input', { id: 'join-name', maxlength: LONGEST_NAME, required: true, autocomplete: 'nickname', spellcheck: 'false', dir: 'auto', 'aria-describedby': 'join-name-about join-problem' });
+  const field = el('input', { id: 'join-name', value: before, maxlength: LONGEST_NAME, required: true, autocomplete: 'nickname', spellcheck: 'false', dir: 'auto', 'aria-describedby': 'join-name-about join-problem' });
   const button = el('button', null, t('join.join'));
   const node = el('form', null, el('label', { for: 'join-name' }, t('join.name')), field, el('p', { class: 'hint', id: 'join-name-about' }, t('join.name_about')), problem, button);
   node.addEventListener('submit', async event => {
@@ -49,7 +50,7 @@ function form(secret, room) {
       button.disabled = false;
       if (refusal.status === 404) return none('unknown');
       const isName = refusal.field === 'name';
-      problem.textContent = isName && refusal.status === 409 ? t('join.name_taken') : isName ? t('join.name_refused', { problem: plain(refusal.message) }) : words.upper(plain(refusal.message));
+      problem.textContent = isName ? t('join.name_refused') : words.upper(plain(refusal.message));
       if (isName) field.select();
     }
     return undefined;
@@ -66,12 +67,12 @@ async function look(secret) {
     if (problem.status === 404) return none('unknown');
     return show(t('join.not_now'), paragraph(words.upper(plain(problem.message))), el('form', { onsubmit: event => (event.preventDefault(), look(secret)) }, el('button', null, t('base.try_again'))));
   }
-  const { room, ends_at: ends, operator } = invitation;
+  const { room, ends_at: ends, operator, name: before } = invitation;
   const title = pieces('join.invited', { room: name(titleOf(room)) });
   if (operator) return show(title, paragraph(t('join.operator')), linkTo(room, t('join.open')));
   const visiting = (await visits()).find(({ id }) => id === room.id);
   if (visiting) return show(title, paragraph(pieces('join.already', { name: name(visiting.name) })), linkTo(room, t('join.open')));
-  const [node, field] = form(secret, room);
+  const [node, field] = form(secret, room, before);
   show(title, companionsOf(room), paragraph(t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
   return field.focus();
 }

@@ -125,7 +125,7 @@ const desk = companionDesk({
 const speaker = people({ changed: isOther => (composer.draw(), isOther && current?.renew(), change(['companions', 'people'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
 const steady = act => talkView.steady(act);
 const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
-const typingSign = typing((room, isTyping) => api.tellTyping(room, isTyping, speaker.me()).catch(() => {}));
+const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
 const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
 const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {

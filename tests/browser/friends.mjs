@@ -1,0 +1,111 @@
+// Friends in a room: the operator invites, guests join with a link, talk and call, and are out once the link is revoked.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { dialog, heard, invite, isLive, it, roomOfFriends, say, visit } from './support/friends.mjs';
+import { texts, until } from './support/world.mjs';
+
+test('a friend joins with a link, both talk, and each sees that the other is here and typing', async t => {
+  const room = await roomOfFriends({ externals: ['zed'] });
+  await it.server.say(room, 'Said before the invitation.', 'Ana');
+  const host = await it.open(t, room, { storage: { people: ['Ana'], decisions: undefined } });
+  await isLive(host);
+  const link = await invite(host);
+
+  const ben = await it.open(t, null, { link });
+  await ben.getByText('AI companion').waitFor();
+  assert.equal(new URL(ben.url()).hash, '');
+  await ben.getByLabel('Your name').fill('Ben');
+  await ben.getByRole('button', { name: 'Join' }).click();
+  await isLive(ben);
+  assert.equal(new URL(ben.url()).hash, `#/${room}`);
+  await ben.locator('#here', { hasText: 'Ana' }).waitFor();
+  await host.locator('#here', { hasText: 'Ben' }).waitFor();
+  assert.deepEqual(await texts(ben.locator('#here li')), ['Here now:', 'Ana', 'Ben (you)', 'Zed (AI)']);
+  assert.deepEqual(await texts(host.locator('#here li')), ['Here now:', 'Ana (you)', 'Ben (guest)']);
+
+  await host.locator('#message').pressSequentially('Hello');
+  await ben.locator('#presence .person', { hasText: 'Ana' }).waitFor();
+  await host.keyboard.press('Enter');
+  await heard(ben, 'Hello');
+  await ben.locator('#presence .person').waitFor({ state: 'detached' });
+  await ben.locator('#message').pressSequentially('Hi');
+  await host.locator('#presence .person', { hasText: 'Ben is typing' }).waitFor();
+  await ben.keyboard.press('Enter');
+  await heard(host, 'Hi');
+  await host.locator('#presence .person').waitFor({ state: 'detached' });
+
+  assert.equal(await ben.getByText('Said before the invitation.').count(), 0);
+  await ben.close();
+  await host.locator('#here').waitFor({ state: 'hidden' });
+});
+
+test('a guest edits and deletes own messages only, and finds nothing that only operators may do', async t => {
+  const { host, ben } = await visit(t);
+  await say(host, 'The host was here.');
+  await say(ben, 'The guest was here.');
+  await heard(ben, 'The host');
+  await heard(ben, 'The guest');
+  await heard(host, 'The guest');
+
+  assert.deepEqual((await texts(ben.locator('.tools'))).sort(), ['Reply', 'ReplyEditDelete']);
+  assert.equal(await ben.locator('#more, #model, #decisions, #find-open, #invite, #people, .card, button.who, .permalink').count(), 0);
+  await ben.locator('#message').press('ArrowUp');
+  await say(ben, 'The guest is here.');
+  await heard(host, 'The guest is here.');
+  await ben.locator('.chat-message', { hasText: 'The guest is here.' }).locator('[data-focus=delete]').press('Enter');
+  await dialog(ben).locator('button.danger:enabled').click();
+  await host.getByText('A message was deleted').waitFor();
+  assert.equal(await ben.locator('.chat-message').count(), 1);
+});
+
+test('one sentence below a message tells a guest who answered, without votes', async t => {
+  const { ben } = await visit(t, { companions: ['aria'] });
+
+  await say(ben, 'Aria, are you there?');
+  await ben.locator('.chat-message.companion:not(.draft)').waitFor();
+
+  await ben.locator('.happened', { hasText: 'Aria answered because you spoke to Aria.' }).waitFor();
+  assert.equal(await ben.locator('.line, .round, .stop-reply').count(), 0);
+  await ben.reload();
+  await ben.locator('.happened', { hasText: 'Aria answered because you spoke to Aria.' }).waitFor();
+});
+
+test('a guest is in the call under the own name', async t => {
+  const { room, host, ben } = await visit(t, { companions: ['aria'] });
+
+  await ben.getByRole('button', { name: 'Only listen' }).click();
+  await ben.locator('#voice[data-phase=live]').waitFor();
+  assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/voice`)).people.map(({ user }) => user), ['Ben']);
+  await host.getByRole('button', { name: 'Only listen' }).click();
+  await host.locator('.voice-people', { hasText: 'Ben' }).waitFor();
+  await ben.locator('.voice-people', { hasText: 'Ana' }).waitFor();
+
+  await ben.locator('#voice').getByRole('button', { name: 'Leave' }).click();
+  await host.locator('.voice-people', { hasNotText: 'Ben' }).waitFor();
+});
+
+test('once a link is revoked, its guests are told at once, and it leads nowhere', async t => {
+  const { host, link, ben } = await visit(t);
+  await host.locator('#invite').click();
+  await dialog(host).getByText('Ben (here now)').waitFor();
+  await dialog(host).getByRole('button', { name: 'Revoke' }).click();
+  await dialog(host).getByText('Ben is out at once').waitFor();
+  await dialog(host).locator('button.danger:enabled').click();
+
+  await ben.getByRole('heading', { name: 'Your visit has ended' }).waitFor();
+  await host.locator('.invitations li', { hasText: 'revoked' }).waitFor();
+  assert.equal(await host.locator('.invitations').getByRole('button', { name: 'Revoke' }).count(), 0);
+  await ben.goto(link);
+  await ben.getByRole('heading', { name: 'There is no such invitation' }).waitFor();
+});
+
+test('who pretends to be somebody else is here under that name', async t => {
+  const { host, ben } = await visit(t, { externals: ['zed'], people: ['Ana', 'Dora'] });
+
+  await host.getByRole('button', { name: 'Pretend to be Dora' }).click();
+
+  await ben.locator('#here', { hasText: 'Dora' }).waitFor();
+  await until(ben, () => !document.querySelector('#here').textContent.includes('Ana'));
+});
