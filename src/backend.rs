@@ -85,6 +85,12 @@ struct ActorBackend {
 
 impl ActorBackend {
     fn new(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Self {
-        Self { inbound: Inbound::new(context.clone()), context, maintenance, counting: Mutex::new(()), last_guests: guests::LastGuests::default() }
+        Self {
+            inbound: Inbound::new(context.clone()),
+            context,
+            maintenance,
+            counting: Mutex::new(()),
+            last_guests: guests::LastGuests::default(),
+        }
     }
 }

@@ -101,7 +101,11 @@ impl GuestService for ActorBackend {
             let is_known = all.revoke(&channel_key.channel, &id, now);
             (is_known, BTreeSet::from_iter(is_known.then_some(id)))
         });
-        if revoked.await? { Ok(()) } else { Err(Refused::NotFound(format!("room {} has no such invitation", self.name_of(room)))) }
+        if revoked.await? {
+            Ok(())
+        } else {
+            Err(Refused::NotFound(format!("room {} has no such invitation", self.name_of(room))))
+        }
     }
 
     async fn look(&self, secret: &str, cookies: &[String]) -> Result<Preview, Refused> {
@@ -116,7 +120,8 @@ impl GuestService for ActorBackend {
         let view = self.room_of(&room).map_err(|_| not_open())?;
         let view = self.room_view(room, &view.1).await?;
         let companions = view.companions.into_iter();
-        let companions = companions.map(|one| KnownCompanion { id: one.id, name: one.name, external: one.external, picture: one.picture });
+        let companions =
+            companions.map(|one| KnownCompanion { id: one.id, name: one.name, external: one.external, picture: one.picture });
         let room = PreviewedRoom { id: view.id, title: view.title, companions: companions.collect() };
         Ok(Preview { room, ends_at: ends_at.map(Into::into), name })
     }
@@ -162,7 +167,8 @@ impl GuestService for ActorBackend {
 
     fn is_open(&self, visit: &Visit) -> bool {
         let now = self.context.clock.now();
-        self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some() && self.context.memberships.get(&visit.channel).is_some()
+        self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some()
+            && self.context.memberships.get(&visit.channel).is_some()
     }
 
     async fn leave(&self, visit: &Visit) -> Result<(), Refused> {

@@ -203,7 +203,8 @@ impl Invitations {
 
     /// The invitations to a room, the newest first.
     pub fn of_room(&self, channel: &ChannelId) -> Vec<(Arc<str>, &Invitation)> {
-        let mut of_room: Vec<_> = self.0.iter().filter(|(_, one)| one.channel == *channel).map(|(id, one)| (id.clone(), one)).collect();
+        let mut of_room: Vec<_> =
+            self.0.iter().filter(|(_, one)| one.channel == *channel).map(|(id, one)| (id.clone(), one)).collect();
         of_room.sort_by_key(|(_, one)| std::cmp::Reverse(one.made_at));
         of_room
     }
@@ -291,9 +292,9 @@ impl Invitations {
     }
 
     fn guest_mut(&mut self, cookie: &str) -> Option<(&Arc<str>, &mut UsedToday, &mut Guest)> {
-        self.0.iter_mut().find_map(|(id, one)| {
-            Some((id, &mut one.used, one.guests.iter_mut().find(|guest| *guest.cookie == *cookie)?))
-        })
+        self.0
+            .iter_mut()
+            .find_map(|(id, one)| Some((id, &mut one.used, one.guests.iter_mut().find(|guest| *guest.cookie == *cookie)?)))
     }
 
     /// A guest leaves. Returns the invitation that changed.

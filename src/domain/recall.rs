@@ -126,7 +126,9 @@ impl Corpus {
         for (index, entry) in self.messages.iter().enumerate() {
             let of_message = counts.len();
             for word in &self.words[begin..entry.end as usize] {
-                let Some(term) = Some(word).filter(|word| may_be[last_bits(**word)]).and_then(|word| terms.get(word)) else { continue };
+                let Some(term) = Some(word).filter(|word| may_be[last_bits(**word)]).and_then(|word| terms.get(word)) else {
+                    continue;
+                };
                 let place = places[*term];
                 if place != usize::MAX && place >= of_message {
                     counts[place].2 += 1.0;

@@ -53,7 +53,9 @@ pub struct Backend {
 
 impl Backend {
     /// The services of one object that implements all of them.
-    pub fn of(core: Arc<impl RoomService + MessageService + RecordService + MaintenanceService + CallRooms + GuestService>) -> Self {
+    pub fn of(
+        core: Arc<impl RoomService + MessageService + RecordService + MaintenanceService + CallRooms + GuestService>,
+    ) -> Self {
         Self {
             rooms: core.clone(),
             messages: core.clone(),

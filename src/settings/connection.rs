@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, private_file};
 use super::models::{Endpoint, Models};
+use super::{Problem, private_file};
 
 const FILE: &str = "connection.json";
 

@@ -256,7 +256,11 @@ impl Auth {
     /// A cookie with our name and this ending.
     fn cookie(&self, ending: &str, value: &str, max_age: Duration) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{}{ending}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", self.cookie_name(), max_age.as_secs())
+        format!(
+            "{}{ending}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
+            self.cookie_name(),
+            max_age.as_secs()
+        )
     }
 }
 

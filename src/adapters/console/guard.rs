@@ -64,7 +64,10 @@ static ACCESS: LazyLock<HashMap<(&'static str, String), Access>> = LazyLock::new
 
 fn access(route: &str, method: &Method) -> Access {
     let method = if *method == Method::HEAD { &Method::GET } else { method };
-    ACCESS.iter().find(|((path, known), _)| *path == route && known == method.as_str()).map_or_else(Access::default, |(_, access)| *access)
+    ACCESS
+        .iter()
+        .find(|((path, known), _)| *path == route && known == method.as_str())
+        .map_or_else(Access::default, |(_, access)| *access)
 }
 
 /// The address at the other end of the connection. The connection adds it to the request's extensions.
@@ -113,9 +116,9 @@ impl Caller {
             Admission::Browser(session) => console.auth.is_signed_in(session, Instant::now()),
             Admission::Program => true,
             Admission::Open => !console.auth.is_needed(),
-            Admission::Guest(_) => room.and_then(|room| self.in_room(room).ok().flatten()).is_some_and(|visit| {
-                console.backend().is_ok_and(|backend| backend.guests.is_open(visit))
-            }),
+            Admission::Guest(_) => room
+                .and_then(|room| self.in_room(room).ok().flatten())
+                .is_some_and(|visit| console.backend().is_ok_and(|backend| backend.guests.is_open(visit))),
             Admission::Anonymous => false,
         }
     }

@@ -166,7 +166,10 @@ fn bounded(secret: &SecretString) -> Result<&str, Problem> {
 }
 
 /// `GET /api/visit`
-pub(super) async fn visit(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> Result<Answer<Visits>, Problem> {
+pub(super) async fn visit(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Answer<Visits>, Problem> {
     let mut rooms = Vec::new();
     for visit in caller.visits() {
         let Some(room) = RoomId::of(&visit.channel) else { continue };

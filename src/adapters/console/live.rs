@@ -24,8 +24,8 @@ use super::guard::Caller;
 use super::limits::Slot;
 use super::presence::{Here, PersonHere};
 use super::problem::Problem;
-use super::{validation, visitor};
 use super::web_socket::{self, Requested};
+use super::{validation, visitor};
 use crate::domain::id::Seq;
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::live::{Cursor, Lagged, LiveStream, Watched};
@@ -79,7 +79,8 @@ pub(super) async fn live(
             let visit = caller.in_room(&room)?.cloned();
             // A guest reads what comes after the invitation.
             let after = visit.as_ref().map_or(after, |visit| after.map(|after| after.max(visit.from)));
-            let person = visit.as_ref().map_or_else(|| person.map(|name| (name, false)), |visit| Some((visit.name.clone(), true)));
+            let person =
+                visit.as_ref().map_or_else(|| person.map(|name| (name, false)), |visit| Some((visit.name.clone(), true)));
             (Watched::Room(room, after), person, visit)
         }
         Watched::All(_) if !caller.is_operator() => {

@@ -64,7 +64,9 @@ impl Presence {
         }
         let mut changed = there.changed.subscribe();
         // Who comes is told who is there.
-        changed.mark_changed();
+        if !there.people.is_empty() {
+            changed.mark_changed();
+        }
         Here { presence: self.clone(), room: room.clone(), connection, changed }
     }
 

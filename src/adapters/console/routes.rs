@@ -14,8 +14,8 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, cards, companions, external, guard, health, invitations, keeping, live, messages, metrics, models, overview, page, records, rooms,
-    usage, voice,
+    Shared, cards, companions, external, guard, health, invitations, keeping, live, messages, metrics, models, overview, page,
+    records, rooms, usage, voice,
 };
 use crate::ports::backend::keeping::BackedUp;
 

@@ -189,7 +189,9 @@ mod tests {
 
     #[test]
     fn of_other_events_nothing_is_told() {
-        for kind in ["state", "round_opened", "counters", "tempered", "lull_armed", "repetition", "segment", "silence", "new_kind"] {
+        for kind in
+            ["state", "round_opened", "counters", "tempered", "lull_armed", "repetition", "segment", "silence", "new_kind"]
+        {
             assert_eq!(seen(&json!({ "event": kind, "seq": 9, "text": "secret" })), None, "{kind}");
         }
     }
@@ -200,7 +202,10 @@ mod tests {
         assert_eq!(seen(&json!({ "event": "message", "seq": 7, "text": "secret" })), None);
         assert!(seen(&json!({ "event": "edited", "seq": 9, "message": 8, "text": "new" })).is_some());
         assert_eq!(seen(&json!({ "event": "deleted", "seq": 9, "messages": [3, 8] })).unwrap()["messages"], json!([8]));
-        assert_eq!(seen(&json!({ "event": "failed", "seq": 9, "message": 3, "text": "secret" })), Some(json!({ "event": "failed", "seq": 9 })));
+        assert_eq!(
+            seen(&json!({ "event": "failed", "seq": 9, "message": 3, "text": "secret" })),
+            Some(json!({ "event": "failed", "seq": 9 }))
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::Shared;
 use super::super::body::{
-    CompanionPath, EntryPath, FileBody, InvitationPath, Json, JsonWithFiles, MemberPath, MessagePath, PicturePath, QueryParams, RoomPath,
+    CompanionPath, EntryPath, FileBody, InvitationPath, Json, JsonWithFiles, MemberPath, MessagePath, PicturePath, QueryParams,
+    RoomPath,
 };
 use super::super::guard::Caller;
 use super::super::language::Preferred;

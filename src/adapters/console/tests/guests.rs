@@ -54,7 +54,13 @@ fn path_of(pattern: &str, room: &str) -> String {
 #[tokio::test]
 async fn each_route_is_open_to_whom_the_table_names() {
     let world = World::with(Server { request_burst: 100_000, max_sessions: 10, ..with_token() }).await;
-    world.request(Method::PUT, "/api/rooms/attic").bearer_auth(TOKEN).json(&json!({ "guild": "home", "companions": ["aria"] })).send().await.unwrap();
+    world
+        .request(Method::PUT, "/api/rooms/attic")
+        .bearer_auth(TOKEN)
+        .json(&json!({ "guild": "home", "companions": ["aria"] }))
+        .send()
+        .await
+        .unwrap();
     let (secret, _) = world.invite("lobby").await;
     let (elsewhere, _) = world.invite("attic").await;
     let (ended, id) = world.invite("lobby").await;
