@@ -102,6 +102,6 @@ test('export and usage are behind buttons', async t => {
   await page.getByRole('button', { name: /^Usage/u }).click();
   await page.locator('table.usage').waitFor();
   const rows = await texts(page.locator('table.usage tbody th'));
-  assert.deepEqual(rows, ['Answers', 'Requests to the AI', 'failed requests', 'Tokens read', 'Tokens written', 'Cost']);
+  assert.deepEqual(rows, ['Answers, also in demo mode', 'Requests to the AI', 'failed requests', 'Tokens read', 'Tokens written', 'Cost']);
   assert.deepEqual((await texts(page.locator('table.usage tbody tr').first().locator('td'))), ['1', '1']);
 });
