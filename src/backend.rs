@@ -80,7 +80,7 @@ struct ActorBackend {
     maintenance: Arc<dyn StoreMaintenance>,
     /// Held while usage is counted.
     counting: Mutex<()>,
-    last_guests: guests::LastGuests,
+    token_counts: guests::TokenCounts,
 }
 
 impl ActorBackend {
@@ -90,7 +90,7 @@ impl ActorBackend {
             context,
             maintenance,
             counting: Mutex::new(()),
-            last_guests: guests::LastGuests::default(),
+            token_counts: guests::TokenCounts::default(),
         }
     }
 }

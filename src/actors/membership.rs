@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod guest_book;
+pub mod guests;
 pub mod memberships;
 pub mod opt_out;
 pub mod opt_outs;

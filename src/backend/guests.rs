@@ -1,26 +1,30 @@
 //! Invitations to rooms, and what the guests who came by them may use.
 //!
-//! What models use in a room counts for the guest who wrote or talked last, until somebody else does.
+//! What models use in a room counts for the guest who said something last, until somebody else does.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
 use super::ActorBackend;
 use super::errors::invalid;
 use super::usage::tokens_of;
 use crate::actors::companion::pictures::hash;
+use crate::actors::membership::guests::change;
+use crate::domain::event::Event;
 use crate::domain::guests::{Guest, Invitation, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, UsedUp};
-use crate::domain::id::{ChannelId, GuildId, PersonId};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::lookalike::look_alike;
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
+use crate::journal::reader::Range;
 use crate::ports::backend::Refused;
 use crate::ports::backend::guest_service::{
     Amount, Ends, GuestService, GuestView, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
@@ -30,19 +34,22 @@ use crate::ports::store::StoreError;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The guest who wrote or talked last in a room.
-#[derive(Clone)]
-struct LastGuest {
-    cookie: Arc<str>,
-    /// Usage from then on is not counted yet.
-    from: Moment,
-    /// When somebody else wrote.
-    until: Option<Moment>,
+/// How many events are read at a time.
+const PAGE: usize = 512;
+
+/// How far what models used in a room is counted.
+struct CountedSoFar {
+    /// The usage before this moment is counted.
+    until: Moment,
+    /// The messages up to this event are known.
+    upto: Seq,
+    /// The person who said something last.
+    speaker: Option<Arc<str>>,
 }
 
-/// Who of the guests wrote last in each room.
+/// How far what models used is counted, in the rooms with guests.
 #[derive(Default)]
-pub(super) struct LastGuests(Mutex<HashMap<ChannelId, LastGuest>>);
+pub(super) struct TokenCounts(Mutex<HashMap<ChannelId, CountedSoFar>>);
 
 #[async_trait]
 impl GuestService for ActorBackend {
@@ -69,7 +76,7 @@ impl GuestService for ActorBackend {
             },
             most_guests: new.most_guests,
         };
-        let added = self.context.guests.change(&self.context, move |all| {
+        let added = change(&self.context, move |all| {
             let mut changed = all.remove_old(now);
             let id: Arc<str> = id.into();
             if !all.add(id.clone(), invitation, now) {
@@ -97,7 +104,7 @@ impl GuestService for ActorBackend {
     async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let (now, id) = (self.context.clock.now(), Arc::<str>::from(id));
-        let revoked = self.context.guests.change(&self.context, move |all| {
+        let revoked = change(&self.context, move |all| {
             let is_known = all.revoke(&channel_key.channel, &id, now);
             (is_known, BTreeSet::from_iter(is_known.then_some(id)))
         });
@@ -144,7 +151,7 @@ impl GuestService for ActorBackend {
         }
         let cookie = self.secret();
         let newcomer = Newcomer { name, cookie: hash(cookie.expose_secret().as_bytes()).into(), former };
-        let joined = self.context.guests.change(&self.context, move |all| {
+        let joined = change(&self.context, move |all| {
             let joined = all.join(&hashed, newcomer, now);
             let changed = joined.iter().map(|visit| visit.invitation.clone()).collect();
             (joined, changed)
@@ -173,13 +180,13 @@ impl GuestService for ActorBackend {
 
     async fn leave(&self, visit: &Visit) -> Result<(), Refused> {
         let (now, cookie) = (self.context.clock.now(), visit.cookie.clone());
-        let left = self.context.guests.change(&self.context, move |all| ((), all.leave(&cookie, now).into_iter().collect()));
+        let left = change(&self.context, move |all| ((), all.leave(&cookie, now).into_iter().collect()));
         left.await.map_err(Refused::from)
     }
 
     async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused> {
         let now = self.context.clock.now();
-        self.settle(visit, now).await?;
+        self.count_tokens(visit, now).await?;
         match self.count(&visit.cookie, amount, now).await? {
             Ok(()) => Ok(()),
             Err(used_up) => {
@@ -197,12 +204,6 @@ impl GuestService for ActorBackend {
         }
     }
 
-    fn others_wrote(&self, room: &RoomId) {
-        if let Some(last) = self.last_guests.0.lock().get_mut(&room.channel()) {
-            last.until.get_or_insert(self.context.clock.now());
-        }
-    }
-
     fn changes(&self) -> watch::Receiver<u64> {
         self.context.guests.edition()
     }
@@ -212,37 +213,62 @@ impl ActorBackend {
     /// Forgets the guests of a guild with this name. Whether there were any.
     pub(super) async fn forget_guest(&self, guild: &GuildId, person: &PersonId) -> Result<bool, Refused> {
         let (guild, name) = (guild.clone(), person.as_shared().clone());
-        let forgotten = self.context.guests.change(&self.context, move |all| {
+        let forgotten = change(&self.context, move |all| {
             let changed = all.forget(&guild, &name);
             (!changed.is_empty(), changed)
         });
         forgotten.await.map_err(Refused::from)
     }
 
-    /// Counts the tokens that were used in a room for the guest who wrote there last. From now on it is this guest.
-    async fn settle(&self, visit: &Visit, now: Moment) -> Result<(), Refused> {
-        let next = LastGuest { cookie: visit.cookie.clone(), from: now, until: None };
-        let Some(last) = self.last_guests.0.lock().insert(visit.channel.clone(), next) else { return Ok(()) };
-        let mut tokens = 0_u64;
-        let until = last.until.unwrap_or(now).max(last.from);
+    /// Counts what models used in a room since this was done last, each time for the person who had said something last.
+    async fn count_tokens(&self, visit: &Visit, now: Moment) -> Result<(), Refused> {
+        let mut rooms = self.token_counts.0.lock().await;
+        let channel_key = ChannelKey::new(&visit.guild, &visit.channel);
+        let Some(counted) = rooms.get_mut(&visit.channel) else {
+            let upto = self.reader().head(&channel_key).await?.last;
+            rooms.insert(visit.channel.clone(), CountedSoFar { until: now, upto, speaker: None });
+            return Ok(());
+        };
+        let mut said: Vec<(Moment, Arc<str>)> = Vec::new();
+        loop {
+            let range = Range { after: counted.upto, before: None, limit: PAGE, newest_first: false };
+            let page = self.reader().legible(&channel_key, range).await?;
+            counted.upto = page.last.unwrap_or(counted.upto);
+            let is_last = page.looked_at() < PAGE;
+            said.extend(page.events.into_iter().filter_map(|recorded| match recorded.event {
+                Event::Said { message, .. } if message.from.role == Role::Person => Some((recorded.at, message.from.id)),
+                _ => None,
+            }));
+            if is_last {
+                break;
+            }
+        }
+        let mut used: BTreeMap<Arc<str>, u64> = BTreeMap::new();
         self.reader()
-            .usage(&visit.guild, last.from, Some(until), |record| {
-                if record.channel == visit.channel {
-                    tokens = tokens.saturating_add(tokens_of(&record));
+            .usage(&visit.guild, counted.until, Some(now), |record| {
+                let before = said.iter().rev().find(|(at, _)| *at <= record.at).map(|(_, person)| person);
+                let speaker = before.or(counted.speaker.as_ref()).filter(|_| record.channel == visit.channel);
+                if let Some(speaker) = speaker {
+                    *used.entry(speaker.clone()).or_default() += tokens_of(&record);
                 }
                 ControlFlow::Continue(())
             })
             .await?;
-        if tokens > 0 {
-            // What was used is counted, whatever is left.
-            let _ = self.count(&last.cookie, Amount::Tokens(tokens), now).await?;
+        counted.until = now;
+        counted.speaker = said.pop().map(|(_, person)| person).or(counted.speaker.take());
+        drop(rooms);
+        for (name, tokens) in used.into_iter().filter(|(_, tokens)| *tokens > 0) {
+            if let Some(cookie) = self.context.guests.read(|all| all.cookie_of(&visit.channel, &name)) {
+                // What was used is counted, whatever is left.
+                let _ = self.count(&cookie, Amount::Tokens(tokens), now).await?;
+            }
         }
         Ok(())
     }
 
     async fn count(&self, cookie: &Arc<str>, amount: Amount, now: Moment) -> Result<Result<(), UsedUp>, Refused> {
         let (cookie, bounds) = (cookie.clone(), self.context.settings.guests.clone());
-        let counted = self.context.guests.change(&self.context, move |all| {
+        let counted = change(&self.context, move |all| {
             let taken = all.take(&cookie, amount, [&bounds.each, &bounds.together], now);
             let changed = taken.iter().flatten().cloned().collect();
             (taken.map(drop), changed)

@@ -297,6 +297,12 @@ impl Invitations {
             .find_map(|(id, one)| Some((id, &mut one.used, one.guests.iter_mut().find(|guest| *guest.cookie == *cookie)?)))
     }
 
+    /// The cookie of the guest who has this name in a room, or had it: of several the one who came last.
+    pub fn cookie_of(&self, channel: &ChannelId, name: &str) -> Option<Arc<str>> {
+        let guests = self.0.values().filter(|one| one.channel == *channel).flat_map(|one| &one.guests);
+        guests.filter(|guest| *guest.name == *name).max_by_key(|guest| guest.joined_at).map(|guest| guest.cookie.clone())
+    }
+
     /// A guest leaves. Returns the invitation that changed.
     pub fn leave(&mut self, cookie: &str, now: Moment) -> Option<Arc<str>> {
         let (id, _, guest) = self.guest_mut(cookie)?;

@@ -1,4 +1,4 @@
-//! Guests: who is let in under which name, and how much they may use (docs/design/platforms.md P-33).
+//! Guests: who is let in under which name, and how much they may use (docs/design/platforms.md P-35).
 
 use serde_json::json;
 
@@ -118,8 +118,6 @@ async fn what_models_use_after_somebody_else_wrote_is_not_the_guests() {
     let (secret, _) = world.invite(LOBBY).await;
     let (ben, _) = world.join(&secret, "Ben", &[]).await.unwrap();
     assert!(world.take(&ben, Amount::Message).await);
-    world.backend.guests.others_wrote(&room(LOBBY));
-    world.pass(1.0).await;
 
     world.say_with(LOBBY, json!({ "from": "Ana", "text": "Aria, how are you?" })).await;
     world.pass(600.0).await;

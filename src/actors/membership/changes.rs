@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::actors::inbound::Inbound;
+use crate::actors::membership::guests;
 use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
@@ -189,7 +190,7 @@ async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), Membe
     let channel_key = ChannelKey::new(&membership.guild, channel);
     close(context, &channel_key);
     context.recall.forget(&channel_key);
-    context.guests.remove_room(context, channel).await?;
+    guests::remove_room(context, channel).await?;
     if let Err(error) = delete_stored(context, &channel_key).await {
         // The membership was valid before. If it is not any more, it could not be loaded after the next start either.
         drop(context.memberships.put(channel, membership));

@@ -1,20 +1,15 @@
 //! The invitations to rooms: in memory as in the store.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, watch};
 
-use crate::actors::messages::writer::WriteError;
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::requests::write_meta;
 use crate::domain::guests::{Invitation, Invitations};
-use crate::domain::id::{ChannelId, Ward};
 use crate::journal::key;
 use crate::journal::reader::ReadError;
-use crate::journal::record::{decode, encode};
-use crate::ports::store::{Store, Write};
+use crate::journal::record::decode;
+use crate::ports::store::Store;
 
 /// How many invitations are read at a time.
 const AT_A_TIME: usize = 256;
@@ -62,42 +57,14 @@ impl GuestBook {
         self.0.edition.subscribe()
     }
 
-    /// Changes invitations: `change` names those that it changed. They are stored first, and in force then. All of it happens, or nothing, also if
-    /// the caller is gone meanwhile.
-    ///
-    /// # Errors
-    /// The store did not take the change.
-    pub async fn change<T: Send + 'static>(
-        &self,
-        context: &ActorContext,
-        change: impl FnOnce(&mut Invitations) -> (T, BTreeSet<Arc<str>>) + Send + 'static,
-    ) -> Result<T, WriteError> {
-        let (shared, context) = (self.0.clone(), context.clone());
-        let changed = tokio::spawn(async move {
-            let _held = shared.changing.clone().lock_owned().await;
-            let mut invitations = shared.invitations.read().clone();
-            let (result, changed) = change(&mut invitations);
-            if changed.is_empty() {
-                return Ok(result);
-            }
-            let write = |id: &Arc<str>| match invitations.get(id) {
-                Some(invitation) => Write::Put(key::invitation(id), encode(invitation)),
-                None => Write::Remove(key::invitation(id)),
-            };
-            write_meta(&context, Ward(0), changed.iter().map(write).collect()).await?;
-            *shared.invitations.write() = invitations;
-            shared.edition.send_modify(|edition| *edition = edition.wrapping_add(1));
-            Ok(result)
-        });
-        changed.await.unwrap_or(Err(WriteError::Unknown))
+    /// The right to change invitations. There is one holder at a time.
+    pub(super) async fn lock(&self) -> OwnedMutexGuard<()> {
+        self.0.changing.clone().lock_owned().await
     }
 
-    /// Removes the invitations to a room that is deleted.
-    ///
-    /// # Errors
-    /// The store did not take the change.
-    pub async fn remove_room(&self, context: &ActorContext, channel: &ChannelId) -> Result<(), WriteError> {
-        let channel = channel.clone();
-        self.change(context, move |invitations| ((), invitations.remove_room(&channel))).await
+    /// Puts stored changes in force.
+    pub(super) fn replace(&self, invitations: Invitations) {
+        *self.0.invitations.write() = invitations;
+        self.0.edition.send_modify(|edition| *edition = edition.wrapping_add(1));
     }
 }

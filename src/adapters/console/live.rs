@@ -148,6 +148,8 @@ impl Watcher {
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unanswered_pings = 0;
         let mut changes = self.changes.clone();
+        // What was revoked since the request was admitted counts, too.
+        changes.mark_changed();
         // Who is here is told after `hello`.
         let mut here: Option<Here> = None;
         loop {

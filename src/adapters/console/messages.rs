@@ -61,9 +61,8 @@ pub(super) async fn say(
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
-    match caller.in_room(&room)? {
-        Some(visit) => console.backend()?.guests.take(visit, Amount::Message).await?,
-        None => console.backend()?.guests.others_wrote(&room),
+    if let Some(visit) = caller.in_room(&room)? {
+        console.backend()?.guests.take(visit, Amount::Message).await?;
     }
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
         let from = &message.from.name;

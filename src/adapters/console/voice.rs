@@ -172,6 +172,8 @@ impl Session {
     async fn send(&self, sink: &mut SplitSink<WebSocket, Message>) -> Ending {
         let mut pulse = interval_at(Instant::now() + PULSE_EVERY, PULSE_EVERY);
         let mut changes = self.changes.clone();
+        // What was revoked since the request was admitted counts, too.
+        changes.mark_changed();
         loop {
             let message = tokio::select! {
                 out = self.outbox.next() => match out {
@@ -271,14 +273,9 @@ impl Session {
 
     /// Counts what a guest uses. An error says what is used up.
     async fn count(&self, amount: Amount) -> Result<(), String> {
-        let guests = &self.console.backend().map_err(|refused| refused.to_string())?.guests;
-        match &self.visit {
-            Some(visit) => guests.take(visit, amount).await.map_err(|refused| refused.to_string()),
-            None => {
-                guests.others_wrote(&self.room);
-                Ok(())
-            }
-        }
+        let Some(visit) = &self.visit else { return Ok(()) };
+        let backend = self.console.backend().map_err(|refused| refused.to_string())?;
+        backend.guests.take(visit, amount).await.map_err(|refused| refused.to_string())
     }
 
     fn take(&self, message: PageMessage) {

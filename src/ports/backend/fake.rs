@@ -358,8 +358,6 @@ impl GuestService for FakeBackend {
         Ok(())
     }
 
-    fn others_wrote(&self, _: &RoomId) {}
-
     fn changes(&self) -> watch::Receiver<u64> {
         self.guest_changes.subscribe()
     }

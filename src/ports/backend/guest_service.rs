@@ -45,9 +45,6 @@ pub trait GuestService: Send + Sync + 'static {
     /// Counts what a guest is about to use. [`Refused::TooMany`]: it is used up for today.
     async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused>;
 
-    /// Somebody who is no guest wrote in a room: what models use from now on is nobody's of the guests.
-    fn others_wrote(&self, room: &RoomId);
-
     /// Changes with every change that can end a visit.
     fn changes(&self) -> watch::Receiver<u64>;
 }
