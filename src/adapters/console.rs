@@ -7,6 +7,7 @@
 //! 3. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](crate::ports::backend) and responds, or
 //!    reports what is wrong (`problem`).
 
+mod access;
 mod auth;
 mod body;
 mod bundle;
@@ -64,6 +65,7 @@ use crate::settings;
 use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::metrics::Metrics;
+use access::AccessTable;
 use auth::Auth;
 use forwarded::Proxies;
 use host::Names;
@@ -105,6 +107,7 @@ pub enum CannotServe {
 struct Common {
     served: Served,
     bound: SocketAddr,
+    access: AccessTable,
     presence: Presence,
     settings: Server,
     names: Names,
@@ -146,6 +149,7 @@ impl Console {
         let shared = Arc::new(Common {
             served,
             bound,
+            access: routes::api().access(),
             presence: Presence::default(),
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),

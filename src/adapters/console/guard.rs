@@ -1,12 +1,11 @@
 //! The middleware before every route. It refuses requests from foreign pages, limits the request rate, authenticates, and bounds the memory that
 //! responses use.
 //!
-//! The table of routes says who may use each of them ([`Access`]): everybody, guests in the rooms of their visits, or operators alone, which is what
+//! The table of routes says who may use each of them (`access.rs`): everybody, guests in the rooms of their visits, or operators alone, which is what
 //! counts for a route that says nothing. Operators have the token, if one is configured. For `/metrics` Prometheus sends it as a bearer token.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
@@ -19,9 +18,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 
 use super::Shared;
+use super::access::Access;
 use super::auth::Admission;
+use super::metrics;
 use super::problem::Problem;
-use super::{metrics, routes};
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::room::RoomId;
 
@@ -46,29 +46,6 @@ const SHORT_BYTES: u64 = 16 << 10;
 
 /// How long a request for a long response waits for others to be read.
 const LONG_RESPONSE_WAIT: Duration = Duration::from_secs(5);
-
-/// Who may use a route.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Access {
-    /// Whoever has the admin token, or a session that was opened with it.
-    #[default]
-    Operators,
-    /// Guests, too, in the rooms of their visits.
-    Guests,
-    /// Everybody, without a token.
-    Everybody,
-}
-
-/// Who may use each method of each route. HEAD is a GET.
-static ACCESS: LazyLock<HashMap<(&'static str, String), Access>> = LazyLock::new(|| routes::api().access());
-
-fn access(route: &str, method: &Method) -> Access {
-    let method = if *method == Method::HEAD { &Method::GET } else { method };
-    ACCESS
-        .iter()
-        .find(|((path, known), _)| *path == route && known == method.as_str())
-        .map_or_else(Access::default, |(_, access)| *access)
-}
 
 /// The address at the other end of the connection. The connection adds it to the request's extensions.
 #[derive(Clone, Copy)]
@@ -218,7 +195,7 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     if is_probe && admission == Admission::Open && !is_same_site(console, &request) {
         admission = Admission::Anonymous;
     }
-    let access = access(route, request.method());
+    let access = console.access.of(route, request.method());
     match &admission {
         Admission::Anonymous if access != Access::Everybody => {
             if path == "/" {

@@ -3,7 +3,7 @@
 mod parts;
 
 use std::any::type_name;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use axum::Router;
@@ -15,7 +15,7 @@ use axum::routing::{self, MethodRouter};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::guard::Access;
+use super::access::{Access, AccessTable};
 use super::{Shared, guard, problem, routes};
 use parts::{Described, Part, Parts, Schemas};
 
@@ -144,9 +144,9 @@ impl Api {
         self
     }
 
-    /// Who may use each operation, by its path and method.
-    pub(super) fn access(&self) -> HashMap<(&'static str, String), Access> {
-        self.operations.iter().map(|operation| ((operation.path, operation.method.to_uppercase()), operation.access)).collect()
+    /// Who may use each operation.
+    pub(super) fn access(&self) -> AccessTable {
+        AccessTable::new(self.operations.iter().map(|operation| (operation.path, operation.method, operation.access)))
     }
 
     pub(super) fn into_router(self) -> Router<Shared> {
