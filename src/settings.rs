@@ -15,7 +15,7 @@ mod load;
 pub mod memory;
 mod mismatch;
 pub mod models;
-mod private_file;
+pub mod private_file;
 mod problem;
 pub mod roster;
 mod rules;

@@ -21,6 +21,7 @@ mod health;
 mod host;
 mod invitations;
 mod keeping;
+mod kept_sessions;
 mod language;
 mod limits;
 mod live;
@@ -120,6 +121,7 @@ struct Common {
     slots: Arc<Slots>,
     /// Counts long responses in memory.
     long_responses: Arc<Semaphore>,
+    long_responses_for_guests: Arc<Semaphore>,
     /// Counts pictures in memory: nobody can keep the operator's long responses back with these, for which no token is needed.
     pictures: Arc<Semaphore>,
     /// Counts large bodies in memory.
@@ -158,6 +160,7 @@ impl Console {
             anonymous_requests: request_limiter(settings),
             slots: Slots::new(settings.max_live, settings.max_live_per_address),
             long_responses: Arc::new(Semaphore::new(guard::MAX_LONG_RESPONSES)),
+            long_responses_for_guests: Arc::new(Semaphore::new(guard::MAX_LONG_FOR_GUESTS)),
             pictures: Arc::new(Semaphore::new(guard::MAX_PICTURES)),
             large_bodies: Arc::new(Semaphore::new(body::MAX_LARGE_BODIES)),
             instruments: metrics.instruments(),

@@ -17,7 +17,7 @@ use super::usage::tokens_of;
 use crate::actors::companion::pictures::hash;
 use crate::actors::membership::guests::change;
 use crate::domain::event::Event;
-use crate::domain::guests::{Guest, Invitation, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, UsedUp};
+use crate::domain::guests::{Guest, Invitation, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, UsedUp};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::lookalike::look_alike;
 use crate::domain::message::Role;
@@ -119,9 +119,13 @@ impl GuestService for ActorBackend {
         let (now, hashed, former) = (self.context.clock.now(), hash(secret.as_bytes()), hashes(cookies));
         let found = self.context.guests.read(|all| {
             let (_, invitation) = all.with_secret(&hashed, now)?;
-            Some((invitation.channel.clone(), invitation.ends_at, all.name_chosen(&hashed, &former, now)))
+            let name = all.name_chosen(&hashed, &former, now);
+            Some((invitation.channel.clone(), invitation.ends_at, name, invitation.is_full()))
         });
-        let (channel, ends_at, name) = found.ok_or_else(not_open)?;
+        let (channel, ends_at, name, is_full) = found.ok_or_else(not_open)?;
+        if is_full && name.is_none() {
+            return Err(full());
+        }
         let room = RoomId::of(&channel).ok_or_else(not_open)?;
         // A room that is about to be deleted invites nobody.
         let view = self.room_of(&room).map_err(|_| not_open())?;
@@ -160,10 +164,13 @@ impl GuestService for ActorBackend {
             Ok(visit) => Ok((visit, cookie)),
             Err(NotLetIn::NotOpen) => Err(not_open()),
             Err(NotLetIn::NameTaken) => Err(taken()),
-            Err(NotLetIn::Full) => {
-                Err(Refused::Conflict("as many guests as this invitation is for have come; ask for a new one".to_owned()))
-            }
+            Err(NotLetIn::Full) => Err(full()),
         }
+    }
+
+    fn is_guests_name(&self, room: &RoomId, name: &str) -> bool {
+        let Some(membership) = self.context.memberships.get(&room.channel()) else { return false };
+        self.context.guests.read(|all| all.is_taken(&membership.guild, name, &[]))
     }
 
     fn visit(&self, cookie: &str) -> Option<Visit> {
@@ -189,7 +196,8 @@ impl GuestService for ActorBackend {
         self.count_tokens(visit, now).await?;
         match self.count(&visit.cookie, amount, now).await? {
             Ok(()) => Ok(()),
-            Err(used_up) => {
+            Err(NotTaken::NotHere) => Err(Refused::Conflict("the visit has ended".to_owned())),
+            Err(NotTaken::UsedUp(used_up)) => {
                 let what = match used_up {
                     UsedUp::Messages => "messages",
                     UsedUp::Voice => "minutes in calls",
@@ -266,11 +274,11 @@ impl ActorBackend {
         Ok(())
     }
 
-    async fn count(&self, cookie: &Arc<str>, amount: Amount, now: Moment) -> Result<Result<(), UsedUp>, Refused> {
+    async fn count(&self, cookie: &Arc<str>, amount: Amount, now: Moment) -> Result<Result<(), NotTaken>, Refused> {
         let (cookie, bounds) = (cookie.clone(), self.context.settings.guests.clone());
         let counted = change(&self.context, move |all| {
             let taken = all.take(&cookie, amount, [&bounds.each, &bounds.together], now);
-            let changed = taken.iter().flatten().cloned().collect();
+            let changed = taken.iter().cloned().collect();
             (taken.map(drop), changed)
         });
         counted.await.map_err(Refused::from)
@@ -326,6 +334,10 @@ fn view(id: &Arc<str>, invitation: &Invitation, now: Moment) -> InvitationView {
 
 fn not_open() -> Refused {
     Refused::NotFound("this invitation does not exist, has ended or was revoked; ask for a new one".to_owned())
+}
+
+fn full() -> Refused {
+    Refused::Conflict("as many guests as this invitation is for have come; ask for a new one".to_owned())
 }
 
 fn taken() -> Refused {

@@ -44,6 +44,14 @@ pub enum Amount {
     Tokens(u64),
 }
 
+/// Why a guest may not use something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// The visit has ended.
+    NotHere,
+    UsedUp(UsedUp),
+}
+
 /// What was used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsedUp {
@@ -181,6 +189,11 @@ impl Invitation {
         self.revoked_at.is_none() && self.ends_at.is_none_or(|ends_at| now < ends_at)
     }
 
+    /// Whether as many guests as it allows have come.
+    pub fn is_full(&self) -> bool {
+        self.guests.len() >= usize::from(self.most_guests)
+    }
+
     /// When it ended, if it has.
     fn ended_at(&self, now: Moment) -> Option<Moment> {
         self.revoked_at.or(self.ends_at.filter(|ends_at| *ends_at <= now))
@@ -249,7 +262,7 @@ impl Invitations {
             return Err(NotLetIn::NameTaken);
         }
         let invitation = self.0.get_mut(&id).ok_or(NotLetIn::NotOpen)?;
-        let is_full = invitation.guests.len() >= usize::from(invitation.most_guests);
+        let is_full = invitation.is_full();
         match invitation.guests.iter_mut().find(|guest| former.contains(&guest.cookie)) {
             // A name is chosen once for a room.
             Some(guest) if guest.name != name => return Err(NotLetIn::NameTaken),
@@ -317,23 +330,25 @@ impl Invitations {
         true
     }
 
-    /// Counts what a guest uses, unless that is used up by the guest, or by all guests of the invitation together. Returns the invitation.
+    /// Counts what a guest uses, unless the visit has ended, or that is used up by the guest, or by all guests of the invitation together. Returns the
+    /// invitation. Tokens count in any case: they were used.
     pub fn take(
         &mut self,
         cookie: &str,
         amount: Amount,
         [each, together]: [&Bounds; 2],
         now: Moment,
-    ) -> Result<Option<Arc<str>>, UsedUp> {
-        let Some((id, all, guest)) = self.guest_mut(cookie) else { return Ok(None) };
+    ) -> Result<Arc<str>, NotTaken> {
+        let is_here = matches!(amount, Amount::Tokens(_)) || self.visit(cookie, now).is_some();
+        let (id, all, guest) = self.guest_mut(cookie).filter(|_| is_here).ok_or(NotTaken::NotHere)?;
         (*all, guest.used) = (all.on(now), guest.used.on(now));
         let used_up = guest.used.used_up(amount, each).or_else(|| all.used_up(amount, together));
         if let Some(used_up) = used_up {
-            return Err(used_up);
+            return Err(NotTaken::UsedUp(used_up));
         }
         all.add(amount);
         guest.used.add(amount);
-        Ok(Some(id.clone()))
+        Ok(id.clone())
     }
 
     /// Removes the invitations to a room that was deleted.
@@ -415,6 +430,8 @@ mod tests {
         assert!(all.revoke(&"lobby".into(), "one", after(2)));
 
         assert_eq!(all.visit("b", after(2)), None);
+        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(NotTaken::NotHere));
+        assert!(all.take("b", Amount::Tokens(5), [&BOUNDS, &WIDE], after(2)).is_ok(), "they were used");
         assert_eq!(all.join("secret", newcomer("Ben", "b2", &["b"]), after(3)), Err(NotLetIn::NotOpen));
     }
 
@@ -447,7 +464,8 @@ mod tests {
         assert_eq!(all.name_chosen("secret", &["b".into()], after(2)).as_deref(), Some("Ben"));
         all.join("secret", newcomer("Ben", "b2", &["b"]), after(2)).unwrap();
         assert_eq!(all.visit("b", after(2)), None, "the cookie before is no longer valid");
-        assert_eq!(all.take("b2", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(UsedUp::Messages));
+        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(NotTaken::NotHere));
+        assert_eq!(all.take("b2", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(NotTaken::UsedUp(UsedUp::Messages)));
     }
 
     #[test]
@@ -473,8 +491,8 @@ mod tests {
         let of_ben = [0; 4].map(|_| say("b", NOON));
         let of_cleo = [0; 3].map(|_| say("c", NOON));
 
-        assert_eq!(of_ben, [Ok(()), Ok(()), Ok(()), Err(UsedUp::Messages)]);
-        assert_eq!(of_cleo, [Ok(()), Ok(()), Err(UsedUp::Messages)], "the link has none left");
+        assert_eq!(of_ben, [Ok(()), Ok(()), Ok(()), Err(NotTaken::UsedUp(UsedUp::Messages))]);
+        assert_eq!(of_cleo, [Ok(()), Ok(()), Err(NotTaken::UsedUp(UsedUp::Messages))], "the link has none left");
         assert_eq!(say("b", after(DAY_SECS)), Ok(()), "on the next day");
     }
 
@@ -486,9 +504,9 @@ mod tests {
 
         assert_eq!(take(Amount::Voice(Duration::from_secs(59))), Ok(()));
         assert_eq!(take(Amount::Voice(Duration::from_secs(1))), Ok(()));
-        assert_eq!(take(Amount::Voice(Duration::from_secs(1))), Err(UsedUp::Voice));
+        assert_eq!(take(Amount::Voice(Duration::from_secs(1))), Err(NotTaken::UsedUp(UsedUp::Voice)));
         assert_eq!(take(Amount::Tokens(5_000)), Ok(()));
-        assert_eq!([Amount::Message, Amount::Voice(Duration::ZERO)].map(take), [Err(UsedUp::Tokens); 2]);
+        assert_eq!([Amount::Message, Amount::Voice(Duration::ZERO)].map(take), [Err(NotTaken::UsedUp(UsedUp::Tokens)); 2]);
     }
 
     #[test]

@@ -13,7 +13,10 @@ pub fn look_alike(one: &str, other: &str) -> bool {
 
 /// The shapes of a name, as written and in lower case: `I` looks like `l`, and `i` does not. Names look alike if they have a shape in common.
 pub fn shapes(name: &str) -> [String; 2] {
-    let plain = seen(name).nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+    // U+2800 is drawn as a blank.
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{2800}';
+    let plain = seen(name).nfkc().collect::<String>();
+    let plain = plain.split(is_blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     [plain.clone(), plain.to_lowercase()].map(|name| skeleton(&name).collect::<String>().to_lowercase())
 }
 
@@ -34,6 +37,8 @@ mod tests {
             ("Aria", "ARIA"),
             ("Aria", "A\u{ad}ria"),
             ("Aria", "\u{200b}Ar\u{2060}ia\u{202e}"),
+            ("Aria", "Aria\u{fffc}"),
+            ("Aria", "\u{2800}Aria\u{2800}"),
         ] {
             assert!(look_alike(one, other) && look_alike(other, one), "{one} {other}");
         }

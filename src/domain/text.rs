@@ -123,7 +123,7 @@ pub const fn is_joining(c: char) -> bool {
 
 /// Whether a character is invisible, and changes how others look or can hide text: line and direction marks, zero widths, fillers, tags, shorthand
 /// controls, and the variation selectors that can encode whole texts. These are the characters with the property Default_Ignorable_Code_Point
-/// (Unicode Character Database, DerivedCoreProperties.txt), and the separators and annotation marks.
+/// (Unicode Character Database, DerivedCoreProperties.txt), and the separators, annotation marks and the place of an object.
 ///
 /// The joiners U+200C and U+200D and the first sixteen variation selectors are not included. Many scripts and emoji need them, and [`seen`] keeps
 /// them there.
@@ -131,7 +131,7 @@ pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
         | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+        | '\u{fff0}'..='\u{fffc}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

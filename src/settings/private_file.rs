@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 const MODE: u32 = 0o600;
 
 /// Writes a file. It is replaced as a whole, and is there after a power failure.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = OsString::from(path);
     new.push(".new");
     let new = PathBuf::from(new);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
 use super::host::is_loopback;
+use super::kept_sessions::{KeptSessions, hash};
 use super::limits::{RateLimiter, client_key};
 use super::problem::Problem;
 use crate::ports::backend::guest_service::Visit;
@@ -47,14 +48,15 @@ pub(super) struct Auth {
     shared_attempts: RateLimiter,
     /// Addresses that have presented the token. Guessing from other addresses does not block them.
     trusted: Mutex<HashSet<IpAddr>>,
-    sessions: Mutex<HashMap<Session, Instant>>,
+    sessions: Arc<Mutex<HashMap<Session, Instant>>>,
+    kept_sessions: Option<KeptSessions>,
     session_length: Duration,
     max_sessions: usize,
     is_secure: bool,
     rng: Arc<dyn Rng>,
 }
 
-/// The session of a signed-in browser: the value of its cookie.
+/// The session of a signed-in browser: the hash of its cookie.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Session(String);
 
@@ -76,14 +78,22 @@ pub(super) enum Admission {
 impl Auth {
     pub(super) fn new(token: Option<SecretString>, settings: &Server, rng: Arc<dyn Rng>) -> Self {
         let per_minute = f64::from(settings.sign_ins_per_minute);
+        let kept_sessions = settings.kept_token.as_ref().map(KeptSessions::beside);
+        let known = token.as_ref().zip(kept_sessions.as_ref()).map(|(token, kept)| kept.read(token.expose_secret()));
+        let (unix, now) = (unix_secs(), Instant::now());
+        let ends_at = |(session, end): (String, u64)| {
+            let left = Duration::from_secs(end.saturating_sub(unix)).min(settings.session());
+            (!left.is_zero()).then(|| (Session(session), now + left))
+        };
         Self {
+            sessions: Arc::new(Mutex::new(known.into_iter().flatten().filter_map(ends_at).collect())),
+            kept_sessions,
             token: RwLock::new(token),
             kept_token: settings.kept_token.clone(),
             making: tokio::sync::Mutex::default(),
             attempts: RateLimiter::new(per_minute / 60.0, per_minute),
             shared_attempts: RateLimiter::new(per_minute * SHARED_FACTOR / 60.0, per_minute * SHARED_FACTOR),
             trusted: Mutex::default(),
-            sessions: Mutex::default(),
             session_length: settings.session(),
             max_sessions: settings.max_sessions,
             is_secure: settings.public_origin().is_some_and(|origin| origin.starts_with("https://")),
@@ -112,8 +122,8 @@ impl Auth {
         let (file, written) = (kept.path().display().to_string(), token.clone());
         let written = tokio::task::spawn_blocking(move || kept.write(&written)).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| cannot(format!("{file}: {error}")))?;
-        let cookie = self.open_session(Instant::now());
         *self.token.write() = Some(token);
+        let cookie = self.open_session(Instant::now());
         tracing::info!(file, "an admin token was made, because somebody is invited; the API and the page need it from now on");
         self.trust(address);
         Ok(Some((file, cookie)))
@@ -140,7 +150,8 @@ impl Auth {
     }
 
     fn open_session(&self, now: Instant) -> String {
-        let session = Session(format!("{:032x}{:032x}", self.rng.id(), self.rng.id()));
+        let value = format!("{:032x}{:032x}", self.rng.id(), self.rng.id());
+        let session = Session(hash(&value));
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, ends_at| *ends_at > now);
         if sessions.len() >= self.max_sessions {
@@ -148,9 +159,26 @@ impl Auth {
             let oldest = sessions.iter().min_by_key(|(_, ends_at)| **ends_at).map(|(session, _)| session.clone());
             oldest.and_then(|session| sessions.remove(&session));
         }
-        let cookie = self.cookie("", &session.0, self.session_length);
+        let cookie = self.cookie("", &value, self.session_length);
         sessions.insert(session, now + self.session_length);
+        drop(sessions);
+        self.keep_sessions();
         cookie
+    }
+
+    /// Keeps the sessions for the next start.
+    fn keep_sessions(&self) {
+        let (Some(kept), Some(token)) = (self.kept_sessions.clone(), self.token.read().clone()) else { return };
+        let sessions = self.sessions.clone();
+        tokio::task::spawn_blocking(move || {
+            // Of two writes at once, the later one has all.
+            let sessions = sessions.lock();
+            let (unix, now) = (unix_secs(), Instant::now());
+            let all = sessions.iter().map(|(session, ends_at)| (session.0.clone(), unix + (*ends_at - now).as_secs())).collect();
+            if let Err(error) = kept.write(token.expose_secret(), all) {
+                tracing::warn!(%error, file = %kept.path().display(), "sessions cannot be kept: after a restart, browsers have to sign in again");
+            }
+        });
     }
 
     /// The cookies of visits in these headers, also of those that have ended.
@@ -170,6 +198,7 @@ impl Auth {
         for session in self.sessions_in(headers) {
             self.sessions.lock().remove(&session);
         }
+        self.keep_sessions();
         self.cookie("", "", Duration::ZERO)
     }
 
@@ -249,7 +278,7 @@ impl Auth {
         let name = self.cookie_name();
         cookies_in(headers)
             .filter(move |(key, value)| *key == name && value.len() == SESSION_DIGITS)
-            .map(|(_, value)| Session(value.to_owned()))
+            .map(|(_, value)| Session(hash(value)))
             .take(MOST_COOKIES)
     }
 
@@ -262,6 +291,10 @@ impl Auth {
             max_age.as_secs()
         )
     }
+}
+
+fn unix_secs() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// The names and values of cookies.

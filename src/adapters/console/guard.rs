@@ -41,6 +41,9 @@ pub(super) const MAX_PICTURES: usize = 32;
 /// read yet.
 pub(super) const MAX_LONG_RESPONSES: usize = 8;
 
+/// How many of them may be for guests, who cannot keep the operator's back.
+pub(super) const MAX_LONG_FOR_GUESTS: usize = 2;
+
 /// A response up to this size, in bytes, is not counted: the limit on connections bounds how many there are.
 const SHORT_BYTES: u64 = 16 << 10;
 
@@ -68,20 +71,27 @@ impl Caller {
         if let Admission::Guest(visits) = &self.admission { visits } else { &[] }
     }
 
-    /// Whether this is an operator, or a guest in this room. None for operators.
-    pub(super) fn in_room(&self, room: &RoomId) -> Result<Option<&Visit>, Problem> {
+    /// Whether this is an operator, or a guest in this room whose visit goes on: it may have ended while the request arrived. None for operators.
+    pub(super) fn in_room(&self, room: &RoomId, console: &Shared) -> Result<Option<&Visit>, Problem> {
         if self.is_operator() {
             return Ok(None);
         }
         let channel = room.channel();
-        self.visits().iter().find(|visit| visit.channel == channel).map(Some).ok_or_else(|| not_invited(room))
+        let visit = self.visits().iter().find(|visit| visit.channel == channel).ok_or_else(|| not_invited(room))?;
+        if console.backend()?.guests.is_open(visit) {
+            return Ok(Some(visit));
+        }
+        Err(Problem::new(StatusCode::UNAUTHORIZED, "the visit has ended; ask for a new invitation"))
     }
 
-    /// Who speaks in a room: an operator under any name, a guest under the own one.
-    pub(super) fn speaker(&self, room: &RoomId, name: Arc<str>) -> Result<Arc<str>, Problem> {
-        match self.in_room(room)? {
+    /// Who speaks in a room: an operator under any name that no guest has, a guest under the own one.
+    pub(super) fn speaker(&self, room: &RoomId, name: Arc<str>, console: &Shared) -> Result<Arc<str>, Problem> {
+        match self.in_room(room, console)? {
             Some(visit) if visit.name != name => {
                 Err(Problem::new(StatusCode::FORBIDDEN, format!("you are {} in this room; guests have one name", visit.name)))
+            }
+            None if console.backend()?.guests.is_guests_name(room, &name) => {
+                Err(Problem::invalid("from", format!("{name:?} is the name of a guest, or looks like it; choose another")))
             }
             _ => Ok(name),
         }
@@ -93,9 +103,7 @@ impl Caller {
             Admission::Browser(session) => console.auth.is_signed_in(session, Instant::now()),
             Admission::Program => true,
             Admission::Open => !console.auth.is_needed(),
-            Admission::Guest(_) => room
-                .and_then(|room| self.in_room(room).ok().flatten())
-                .is_some_and(|visit| console.backend().is_ok_and(|backend| backend.guests.is_open(visit))),
+            Admission::Guest(_) => room.is_some_and(|room| self.in_room(room, console).is_ok()),
             Admission::Anonymous => false,
         }
     }
@@ -112,7 +120,10 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     // The route's pattern, never the path: the number of different paths has no bound.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, &route, request) {
-        Ok(request) => bounded(&console, &route, next.run(request)).await,
+        Ok(request) => {
+            let is_guest = request.extensions().get::<Caller>().is_some_and(|caller| !caller.visits().is_empty());
+            bounded(&console, &route, is_guest, next.run(request)).await
+        }
         Err(refusal) => *refusal,
     };
     metrics::count_response(&console, &route, response.status(), start.elapsed());
@@ -134,8 +145,12 @@ impl AsRef<[u8]> for Unread {
 
 /// Builds a response. A long one is held in memory until its client has read it, so there are at most [`MAX_LONG_RESPONSES`]. After a while without
 /// a place for it, it is refused. The page's files are in memory anyway, and a streamed response, such as an export, holds little.
-async fn bounded(console: &Shared, route: &str, response: impl Future<Output = Response>) -> Response {
-    let places = if route == PICTURES { &console.pictures } else { &console.long_responses };
+async fn bounded(console: &Shared, route: &str, is_guest: bool, response: impl Future<Output = Response>) -> Response {
+    let places = match route {
+        PICTURES => &console.pictures,
+        _ if is_guest => &console.long_responses_for_guests,
+        _ => &console.long_responses,
+    };
     let take_place = async || timeout(LONG_RESPONSE_WAIT, places.clone().acquire_owned()).await.ok()?.ok();
     let refuse = || {
         let detail = "too many long responses wait to be read by their clients; read them, request less at once, or try again";
@@ -203,6 +218,12 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
                 let was_guest = !console.auth.guest_cookies(request.headers()).is_empty();
                 let to = if was_guest { "/join?ended" } else { "/signin" };
                 return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()));
+            }
+            // While the store is closed, nobody knows whose visits go on.
+            if let Err(closed) = console.backend()
+                && !console.auth.guest_cookies(request.headers()).is_empty()
+            {
+                return Err(refuse(closed.into()));
             }
             let detail = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
             return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, detail)));

@@ -21,6 +21,7 @@ use super::validation;
 use super::visitor::{VisitedRoom, Visits};
 use crate::ports::backend::guest_service::{InvitationView, NewInvitation, Preview};
 use crate::ports::backend::room::RoomId;
+use crate::ports::model_setup::Source;
 
 /// The longest secret that is looked up, in characters. Ours have 64.
 const MAX_SECRET_CHARS: usize = 128;
@@ -67,8 +68,10 @@ pub(super) struct Invited {
 /// `GET /api/rooms/{room}/invitations`
 pub(super) async fn list(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<Invitations>, Problem> {
     let mut invitations = console.backend()?.guests.invitations(&room).await?;
-    for guest in invitations.iter_mut().flat_map(|invitation| &mut invitation.guests) {
-        guest.is_here = console.presence.is_here(&room, &guest.name);
+    for invitation in invitations.iter_mut().filter(|invitation| invitation.revoked_at.is_none()) {
+        for guest in invitation.guests.iter_mut().filter(|guest| guest.left_at.is_none()) {
+            guest.is_here = console.presence.is_here(&room, &guest.name);
+        }
     }
     Ok(Answer(Invitations { reach: reach(&console), needs_sign_in: console.auth.is_needed(), invitations }))
 }
@@ -121,6 +124,8 @@ pub(super) struct Looked {
     preview: Preview,
     /// Whether this browser operates the server, and so needs no invitation.
     operator: bool,
+    /// Whether no AI is connected, so that companions say ready-made sentences.
+    demo: bool,
 }
 
 /// `POST /api/invitations/look`
@@ -132,7 +137,7 @@ pub(super) async fn look(
 ) -> Result<Answer<Looked>, Problem> {
     let cookies = console.auth.guest_cookies(&headers);
     let preview = console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
-    Ok(Answer(Looked { preview, operator: caller.is_operator() }))
+    Ok(Answer(Looked { preview, operator: caller.is_operator(), demo: is_demo(&console).await? }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -154,9 +159,18 @@ pub(super) async fn join(
 ) -> Result<Response, Problem> {
     let name = validation::companion_name("name", &name)?;
     let cookies = console.auth.guest_cookies(&headers);
+    // Who operates may have said nothing yet.
+    console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
+    if console.presence.has_host(&name) {
+        return Err(Problem::invalid("name", "is the name of somebody who is here, or looks like it; choose another"));
+    }
     let (visit, cookie) = console.backend()?.guests.join(bounded(&secret)?, name, &cookies).await?;
     let cookie = console.auth.guest_cookie(&visit.invitation, &cookie, COOKIE_KEPT);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
+}
+
+async fn is_demo(console: &Shared) -> Result<bool, Problem> {
+    Ok(console.models()?.models().await?.source == Source::Rehearsal)
 }
 
 fn bounded(secret: &SecretString) -> Result<&str, Problem> {
@@ -175,7 +189,7 @@ pub(super) async fn visit(
         let Some(room) = RoomId::of(&visit.channel) else { continue };
         rooms.push(VisitedRoom::new(console.backend()?.rooms.get(&room).await?, visit));
     }
-    Ok(Answer(Visits { rooms }))
+    Ok(Answer(Visits { rooms, demo: is_demo(&console).await? }))
 }
 
 /// Somebody types, or does not any more.
@@ -195,7 +209,7 @@ pub(super) async fn typing(
     RoomPath(room): RoomPath,
     Json(Typing { from, typing }): Json<Typing>,
 ) -> Result<StatusCode, Problem> {
-    let from = caller.speaker(&room, validation::name("from", &from)?)?;
+    let from = caller.speaker(&room, validation::name("from", &from)?, &console)?;
     console.presence.typing(&room, &from, typing);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -76,7 +76,7 @@ pub(super) async fn live(
     let watched = params.watched()?;
     let (watched, person, visit) = match watched {
         Watched::Room(room, after) => {
-            let visit = caller.in_room(&room)?.cloned();
+            let visit = caller.in_room(&room, &console)?.cloned();
             // A guest reads what comes after the invitation.
             let after = visit.as_ref().map_or(after, |visit| after.map(|after| after.max(visit.from)));
             let person =

@@ -47,7 +47,7 @@ pub(super) async fn say(
     RoomPath(room): RoomPath,
     Json(mut message): Json<InboundMessage>,
 ) -> Reply {
-    message.from = Author::of_name(caller.speaker(&room, validation::name("from", &message.from.name)?)?);
+    message.from = Author::of_name(caller.speaker(&room, validation::name("from", &message.from.name)?, &console)?);
     message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
     if let Some(id) = &message.id {
         validation::opaque_id("id", id, MAX_ID_CHARS)?;
@@ -61,8 +61,9 @@ pub(super) async fn say(
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
-    if let Some(visit) = caller.in_room(&room)? {
+    if let Some(visit) = caller.in_room(&room, &console)? {
         console.backend()?.guests.take(visit, Amount::Message).await?;
+        visitor::own(&mut message, visit)?;
     }
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
         let from = &message.from.name;
@@ -109,7 +110,7 @@ pub(super) async fn edit(
     MessagePath(room, seq): MessagePath,
     Json(mut edit): Json<Edit>,
 ) -> Reply {
-    let visit = caller.in_room(&room)?;
+    let visit = caller.in_room(&room, &console)?;
     check_own(&console, visit, &room, seq).await?;
     edit.text = validation::text("text", &edit.text, console.settings.max_text_chars)?;
     if let Some(visit) = visit {
@@ -125,7 +126,7 @@ pub(super) async fn delete(
     Extension(caller): Extension<Caller>,
     MessagePath(room, seq): MessagePath,
 ) -> Reply {
-    check_own(&console, caller.in_room(&room)?, &room, seq).await?;
+    check_own(&console, caller.in_room(&room, &console)?, &room, seq).await?;
     accepted(console.backend()?.messages.delete(&room, seq).await?)
 }
 
@@ -135,7 +136,9 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
     let before = Seq(seq.0.saturating_sub(1)).max(visit.from);
     let query = HistoryQuery { after: Some(before), before: None, limit: 1 };
     let found = console.backend()?.records.history(room, query).await?.messages;
-    let is_own = |found: &HistoryMessage| found.seq == seq && found.role == Role::Person && found.from == visit.name;
+    let is_own = |found: &HistoryMessage| {
+        found.seq == seq && found.role == Role::Person && found.kind.is_none() && found.from == visit.name
+    };
     if found.first().is_some_and(is_own) {
         return Ok(());
     }
@@ -182,8 +185,10 @@ pub(super) async fn history(
     RoomPath(room): RoomPath,
     QueryParams(params): QueryParams<HistoryParams>,
 ) -> Result<Answer<History>, Problem> {
-    let visit = caller.in_room(&room)?;
-    let query = HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit: limit(params.limit)? };
+    let visit = caller.in_room(&room, &console)?;
+    let most = if visit.is_some() { visitor::MOST_MESSAGES } else { usize::MAX };
+    let query =
+        HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit: limit(params.limit)?.min(most) };
     let history = console.backend()?.records.history(&room, query).await?;
     Ok(Answer(match visit {
         Some(visit) => visitor::history(history, visit),

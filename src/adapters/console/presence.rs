@@ -10,6 +10,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::domain::lookalike::look_alike;
 use crate::ports::backend::room::RoomId;
 
 /// How long somebody counts as typing without having typed more.
@@ -87,6 +88,12 @@ impl Presence {
     /// Whether a guest of this name has the room open.
     pub(super) fn is_here(&self, room: &RoomId, guest: &str) -> bool {
         self.people(room).iter().any(|person| person.guest && *person.name == *guest)
+    }
+
+    /// Whether an operator has a room open whose name is this one, or looks like it.
+    pub(super) fn has_host(&self, name: &str) -> bool {
+        let rooms = self.0.lock();
+        rooms.values().flat_map(|room| &room.people).any(|person| !person.is_guest && look_alike(&person.name, name))
     }
 
     /// Somebody who has the room open types, or does not any more. Others see it for six seconds.

@@ -6,14 +6,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::problem::Problem;
 use crate::domain::id::Seq;
 use crate::ports::backend::guest_service::{KnownCompanion, Visit};
 use crate::ports::backend::messages::{History, HistoryMessage};
 use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::stamp::Stamp;
+use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 
 /// What every event has.
-const OF_ALL: &[&str] = &["event", "seq", "at", "channel"];
+const OF_ALL: &[&str] = &["event", "seq", "at", "channel", "rounds"];
 
 /// The events of the live view that guests get, each with the fields that they get besides those of all events. Of all others they get nothing.
 pub(super) const EVENTS: &[(&str, &[&str])] = &[
@@ -31,7 +33,8 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("evaluate", &["companion"]),
     ("decision", &["companion", "trigger", "decision", "reason", "messages"]),
     ("error", &["companion", "error", "retry_at"]),
-    ("round", &["selected"]),
+    ("round_opened", &["message_id"]),
+    ("round", &["message_id", "selected"]),
     ("held_selected", &["selected", "others"]),
     ("respond", &["companion", "ticket", "messages", "due_at", "modality"]),
     ("replanning", &["companion", "ticket", "message", "until"]),
@@ -50,11 +53,40 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("resume", &["after"]),
 ];
 
+/// What guests get of a round: about which message it was, and who spoke.
+const ROUND: &[&str] =
+    &["seq", "at", "message_id", "phase", "asked", "answers", "selected", "speaker", "speak_at", "late", "outcome", "closed_at"];
+
 /// What guests get of the state of a room in `hello`.
 const STATE: &[&str] = &["companions", "floor", "late", "kept_away", "at"];
 const COMPANION: &[&str] = &["id", "name", "doing", "since", "retry_at", "paused", "closing", "external"];
 const FLOOR: &[&str] = &["companion", "ticket", "due_at"];
 const KEPT_AWAY: &[&str] = &["until"];
+
+/// The most messages of a history that guests get at once.
+pub(super) const MOST_MESSAGES: usize = 200;
+
+/// What a guest's own ids begin with on record, so that they are nobody else's.
+fn prefix(visit: &Visit) -> String {
+    format!("guest/{}/{}/", visit.invitation, visit.name)
+}
+
+/// Makes a message that of a guest: its id is the guest's own, and it answers nothing from before the invitation.
+pub(super) fn own(message: &mut InboundMessage, visit: &Visit) -> Result<(), Problem> {
+    message.id = message.id.as_ref().map(|id| format!("{}{id}", prefix(visit)).into());
+    match message.reply_to.as_ref().and_then(ReplyTo::recorded) {
+        Some(seq) if seq <= visit.from => {
+            let detail = format!("there is no message {seq} in this room; leave it out, or name an existing message");
+            Err(Problem::invalid("reply_to", detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The id as the guest gave it. None: it is somebody else's.
+fn own_id(id: &str, visit: &Visit) -> Option<Arc<str>> {
+    id.strip_prefix(&prefix(visit)).map(Arc::from)
+}
 
 /// An event as a guest gets it. None: the guest gets nothing.
 pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
@@ -70,6 +102,11 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
         return None;
     }
     keep(&mut event, &[OF_ALL, fields].concat());
+    match event.get("id").and_then(Value::as_str).map(|id| own_id(id, visit)) {
+        Some(Some(own)) => drop(event.insert("id".to_owned(), (&*own).into())),
+        Some(None) => drop(event.remove("id")),
+        None => {}
+    }
     for list in ["messages", "message"] {
         match event.get_mut(list) {
             Some(Value::Array(seqs)) => seqs.retain(|seq| !is_before(seq)),
@@ -80,20 +117,25 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
     if let Some(Value::Object(state)) = event.get_mut("state") {
         state_of(state);
     }
+    keep_each(event.get_mut("rounds"), ROUND);
     Some(Value::Object(event).to_string())
 }
 
 fn state_of(state: &mut Map<String, Value>) {
     keep(state, STATE);
-    let each = |value: Option<&mut Value>, fields: &[&str]| match value {
+    keep_each(state.get_mut("companions"), COMPANION);
+    keep_each(state.get_mut("floor"), FLOOR);
+    keep_each(state.get_mut("late"), FLOOR);
+    keep_each(state.get_mut("kept_away"), KEPT_AWAY);
+}
+
+/// Keeps these fields of an object, or of each object of a list.
+fn keep_each(value: Option<&mut Value>, fields: &[&str]) {
+    match value {
         Some(Value::Array(all)) => all.iter_mut().filter_map(Value::as_object_mut).for_each(|one| keep(one, fields)),
         Some(Value::Object(one)) => keep(one, fields),
         _ => {}
-    };
-    each(state.get_mut("companions"), COMPANION);
-    each(state.get_mut("floor"), FLOOR);
-    each(state.get_mut("late"), FLOOR);
-    each(state.get_mut("kept_away"), KEPT_AWAY);
+    }
 }
 
 fn keep(object: &mut Map<String, Value>, fields: &[&str]) {
@@ -103,7 +145,11 @@ fn keep(object: &mut Map<String, Value>, fields: &[&str]) {
 /// A page of a room's history as a guest gets it.
 pub(super) fn history(history: History, visit: &Visit) -> History {
     let messages = history.messages.into_iter().filter(|message| message.seq > visit.from);
-    let messages = messages.map(|message| HistoryMessage { cut: None, recalled: Vec::new(), ..message }).collect();
+    let as_seen = |message: HistoryMessage| {
+        let id = message.id.as_ref().and_then(|id| own_id(id, visit));
+        HistoryMessage { id, cut: None, recalled: Vec::new(), ..message }
+    };
+    let messages = messages.map(as_seen).collect();
     History { messages, deleted: history.deleted.into_iter().filter(|seq| *seq > visit.from).collect() }
 }
 
@@ -111,6 +157,8 @@ pub(super) fn history(history: History, visit: &Visit) -> History {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Visits {
     pub(super) rooms: Vec<VisitedRoom>,
+    /// Whether no AI is connected, so that companions say ready-made sentences.
+    pub(super) demo: bool,
 }
 
 /// A room as a guest gets it.
@@ -175,23 +223,22 @@ mod tests {
         let decision = json!({
             "event": "decision", "seq": 9, "at": "t", "channel": "console:lobby", "companion": "aria", "trigger": "lull", "decision": "NO",
             "reason": "not_now", "messages": [6, 8], "why": "secret", "raw": "secret", "model": "m", "input_tokens": 5, "importance": 3,
-            "round": { "states": {} }, "rounds": [{}],
+            "round": { "states": {} },
+            "rounds": [{ "seq": 8, "states": { "aria": {} }, "candidates": ["aria"], "reason": "important", "speaker": "aria" }],
         });
 
         assert_eq!(
             seen(&decision),
             Some(json!({
                 "event": "decision", "seq": 9, "at": "t", "channel": "console:lobby", "companion": "aria", "trigger": "lull",
-                "decision": "NO", "reason": "not_now", "messages": [8],
+                "decision": "NO", "reason": "not_now", "messages": [8], "rounds": [{ "seq": 8, "speaker": "aria" }],
             }))
         );
     }
 
     #[test]
     fn of_other_events_nothing_is_told() {
-        for kind in
-            ["state", "round_opened", "counters", "tempered", "lull_armed", "repetition", "segment", "silence", "new_kind"]
-        {
+        for kind in ["state", "counters", "tempered", "lull_armed", "repetition", "segment", "silence", "new_kind"] {
             assert_eq!(seen(&json!({ "event": kind, "seq": 9, "text": "secret" })), None, "{kind}");
         }
     }

@@ -42,6 +42,8 @@ use protocol::{
 const FRAME: Duration = Duration::from_millis(protocol::FRAME_MS as u64);
 /// What guests say is counted in pieces of this length.
 const COUNTED_AT_ONCE: Duration = Duration::from_secs(5);
+/// The most frames that a packet counts for: those that are filled in before it, and its own.
+const MOST_FILLED_IN: u32 = 4;
 /// How often the page is told that the connection works.
 const PULSE_EVERY: Duration = Duration::from_secs(2);
 /// A page that was not heard for this long is gone.
@@ -68,7 +70,7 @@ pub(super) async fn describe(
     Extension(caller): Extension<Caller>,
     RoomPath(room): RoomPath,
 ) -> Result<Json<Description>, Problem> {
-    caller.in_room(&room)?;
+    caller.in_room(&room, &console)?;
     let description = console.backend()?.calls.describe(&room).await?;
     let service = |service: call_room::SpeechService| SpeechService {
         provider: service.provider.to_owned(),
@@ -94,10 +96,13 @@ pub(super) async fn voice(
     requested: Requested,
 ) -> Result<Response, Problem> {
     let room = validation::room("room", &params.room)?;
-    let from = caller.speaker(&room, validation::name("from", &params.from)?)?;
-    let visit = caller.in_room(&room)?.cloned();
+    let from = caller.speaker(&room, validation::name("from", &params.from)?, &console)?;
+    let visit = caller.in_room(&room, &console)?.cloned();
     if let Some(visit) = &visit {
-        console.backend()?.guests.take(visit, Amount::Voice(Duration::ZERO)).await?;
+        // Coming and going is on record, so it is counted.
+        for amount in [Amount::Voice(Duration::ZERO), Amount::Message] {
+            console.backend()?.guests.take(visit, amount).await?;
+        }
     }
     if let Some(companion) = console.backend()?.messages.namesake(&room, &from).await? {
         return Err(Problem::invalid(
@@ -218,7 +223,8 @@ impl Session {
             let per_second = f64::from(per_second);
             Bucket::new(Rate { per_second, burst: per_second * 10.0 }, Instant::now())
         };
-        let mut spoken = Duration::ZERO;
+        // The first piece counts when it begins, so that short calls count, too.
+        let (mut spoken, mut last) = (COUNTED_AT_ONCE, None);
         let (mut frames, mut messages) = (allowance(MAX_FRAMES_PER_SECOND), allowance(MAX_MESSAGES_PER_SECOND));
         loop {
             let received = inbound.next().await;
@@ -229,7 +235,10 @@ impl Session {
                     Err(too_often("binary frames", MAX_FRAMES_PER_SECOND))
                 }
                 Some(Ok(Message::Binary(frame))) => {
-                    spoken += FRAME;
+                    // What is missing between two packets is filled in.
+                    let number = MicrophoneFrame::read(&frame).ok().map(|frame| frame.number);
+                    let passed = number.zip(last).map_or(1, |(number, last)| number.wrapping_sub(last).clamp(1, MOST_FILLED_IN));
+                    (spoken, last) = (spoken + FRAME * passed, number.or(last));
                     if spoken >= COUNTED_AT_ONCE
                         && let Err(reason) = self.count(Amount::Voice(std::mem::take(&mut spoken))).await
                     {

@@ -340,6 +340,10 @@ impl GuestService for FakeBackend {
         Ok((visit, cookie.into()))
     }
 
+    fn is_guests_name(&self, _: &RoomId, name: &str) -> bool {
+        self.guests.lock().all.is_taken(&"home".into(), name, &[])
+    }
+
     fn visit(&self, cookie: &str) -> Option<Visit> {
         self.guests.lock().all.visit(cookie, NOON)
     }

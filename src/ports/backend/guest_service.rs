@@ -33,6 +33,9 @@ pub trait GuestService: Send + Sync + 'static {
     /// Lets somebody in under a name. Returns the visit and its cookie.
     async fn join(&self, secret: &str, name: Arc<str>, cookies: &[String]) -> Result<(Visit, SecretString), Refused>;
 
+    /// Whether a guest of the room's guild has this name, had it, or has one that looks like it.
+    fn is_guests_name(&self, room: &RoomId, name: &str) -> bool;
+
     /// The visit that belongs to a cookie, while it lasts.
     fn visit(&self, cookie: &str) -> Option<Visit>;
 

@@ -195,6 +195,56 @@ async fn revoking_closes_the_views_of_guests_at_once() {
 }
 
 #[tokio::test]
+async fn a_message_whose_end_arrives_after_the_visit_is_refused() {
+    let world = World::with(with_token()).await;
+    let (secret, id) = world.invite("lobby").await;
+    let ben = world.join(&secret, "Ben").await;
+    let body = json!({ "from": "Ben", "text": "late" }).to_string();
+    let (first, last) = body.split_at(body.len() - 1);
+    let mut stream = world.connect().await;
+    let (host, length) = (world.address, body.len());
+    let head =
+        format!("POST /api/rooms/lobby/messages HTTP/1.1\r\nhost: {host}\r\ncookie: {ben}\r\ncontent-length: {length}\r\n");
+    stream.write_all(format!("{head}connection: close\r\n\r\n{first}").as_bytes()).await.unwrap();
+
+    world.revoke("lobby", &id).await;
+    stream.write_all(last.as_bytes()).await.unwrap();
+
+    assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 401"));
+}
+
+#[tokio::test]
+async fn ids_of_messages_are_each_persons_own() {
+    let world = World::with(with_token()).await;
+    let (secret, _) = world.invite("lobby").await;
+    let ben = world.join(&secret, "Ben").await;
+    let body = |from: &str| json!({ "from": from, "text": "hi", "id": "1" });
+    let of_host = world.request(Method::POST, "/api/rooms/lobby/messages").bearer_auth(TOKEN).json(&body("Ana")).send();
+    of_host.await.unwrap();
+    let of_guest = world.request(Method::POST, "/api/rooms/lobby/messages").header("cookie", &ben).json(&body("Ben")).send();
+    of_guest.await.unwrap();
+
+    let history = world.request(Method::GET, "/api/rooms/lobby/history").header("cookie", &ben).send().await.unwrap();
+    let history: Value = history.json().await.unwrap();
+
+    let ids: Vec<_> = history["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
+    assert_eq!(ids, [&Value::Null, &json!("1")]);
+}
+
+#[tokio::test]
+async fn nobody_is_called_like_a_guest() {
+    let world = World::with(with_token()).await;
+    let (secret, _) = world.invite("lobby").await;
+    world.join(&secret, "Ben").await;
+
+    let body = json!({ "from": "ben", "text": "hi" });
+    let forged = world.request(Method::POST, "/api/rooms/lobby/messages").bearer_auth(TOKEN).json(&body).send().await.unwrap();
+
+    assert_eq!(forged.status(), 422);
+    assert!(forged.text().await.unwrap().contains("is the name of a guest"));
+}
+
+#[tokio::test]
 async fn the_first_invitation_makes_a_token_and_signs_this_browser_in() {
     let folder = tempfile::tempdir().unwrap();
     let kept = crate::settings::kept_token::KeptToken::of(folder.path());
