@@ -62,7 +62,7 @@ const view = {
     reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => composer.edit(entry),
     remove: entry => composer.remove(entry),
-    again: entry => unsent.retry(entry.id),
+    again: entry => unsent.retry(entry.id, me()),
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
       unsent.discard(entry.id);

@@ -68,7 +68,7 @@ export function invitations({ room, showProblem }) {
   // The link is shown once: the server keeps no more of it than what recognises it.
   const linkNode = ({ link, token_file: tokenFile }) => [
     el('p', null, el('strong', null, t('invite.ready'))),
-    el('p', { class: 'link' }, el('input', { class: 'lines', readonly: true, value: link, 'aria-label': t('invite.link'), onfocus: ({ target }) => target.setSelectionRange(0, link.length, 'backward') }), copyButton(link, 'solid')),
+    el('p', { class: 'link' }, el('input', { class: 'lines', readonly: true, value: link, 'aria-label': t('invite.link'), onfocus: event => event.target.select() }), copyButton(link, 'solid')),
     paragraph(t('invite.once'), 'muted'),
     tokenFile ? el('p', null, pieces('invite.token', { file: el('code', { dir: 'ltr' }, plain(tokenFile)) })) : null,
   ];
@@ -89,7 +89,10 @@ export function invitations({ room, showProblem }) {
         const invited = await api.invite(open.room.id, ends.value, Number(most.value));
         notes[1]?.remove?.();
         made.replaceChildren(...linkNode(invited).filter(Boolean));
-        made.querySelector('input').focus();
+        const field = made.querySelector('input');
+        field.focus();
+        // Its beginning says to where it leads.
+        field.scrollLeft = 0;
         await refresh();
       } catch (refusal) {
         problem.textContent = words.upper(refusal.message);

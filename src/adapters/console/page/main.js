@@ -102,7 +102,7 @@ const view = {
         showProblem(problem);
       });
     },
-    again: entry => unsent.retry(entry.id),
+    again: entry => unsent.retry(entry.id, speaker.me()),
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
       unsent.discard(entry.id);

@@ -41,7 +41,8 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
       Object.assign(message, { state: problem.status === 0 ? 'waiting' : 'refused', problem: problem.message });
       // The conversation goes on after a refused message.
       if (message.state === 'refused') message.after ??= room.last;
-      if (problem.field === 'from') nameRefused(problem);
+      message.nameRefused = problem.field === 'from';
+      if (message.nameRefused) nameRefused(problem);
       // The live connection may be up although this request failed, so the message is sent again after a while.
       if (message.state === 'waiting') timer ??= setTimeout(flush, AGAIN_MS);
     }
@@ -64,8 +65,10 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
       room.pending.push(message);
       return post(message);
     },
-    retry: id => {
+    // `me` is the speaker now.
+    retry: (id, me) => {
       const message = room.pending.find(other => other.id === id);
+      if (message?.nameRefused) message.from = me;
       return message && post(message);
     },
     discard(id) {

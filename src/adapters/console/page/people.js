@@ -29,6 +29,7 @@ export function nameProblem(person, rooms, roomId, guests) {
 export function people({ changed, problemWith, showProblem, guests, guild, forgotten }) {
   const root = byId('people');
   const list = el('ul', { class: 'others' });
+  const toTry = el('p', { class: 'muted' }, t('people.to_try'));
   let me = load('me') ?? loadForAll('people', [])[0] ?? FIRST_NAME;
   // Another window can change the shared list of names; this window keeps its own name.
   store('me', me);
@@ -86,6 +87,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     const others = [...new Set([...loadForAll('people', []), FIRST_NAME, 'Ben'])].filter(other => other !== me && !taken.includes(folded(other))).slice(0, MOST_NAMES);
     if (list.dataset.key === others.join()) return;
     list.dataset.key = others.join();
+    toTry.hidden = !others.length;
     list.replaceChildren(...others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces('people.speak_as', { name: name(other) })))));
   }
 
@@ -101,7 +103,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     });
     root.replaceChildren(
       el('div', { class: 'me' }, el('label', { for: 'me' }, t('people.you')), input),
-      el('p', { class: 'muted' }, t('people.to_try')),
+      toTry,
       list,
       el('button', { class: 'quiet-button deletes', title: t('people.forget_about'), onclick: () => once(forget) }, t('people.forget')),
     );

@@ -48,6 +48,8 @@ export function askConsent({ description, companions, models, join }) {
     el('p', { class: 'muted' }, t('consent.mute')),
     el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => agree(false) }, t(isReal ? 'call.talk' : 'call.join')), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, t('call.listen')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))),
   );
+  // It is read from its beginning.
+  box.scrollTop = 0;
 }
 
 const OBSTACLES = {
