@@ -1,5 +1,6 @@
 // The page to join: names, a second look at a link, operators, and links that lead nowhere.
 
+import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { dialog, isLive, it, visit } from './support/friends.mjs';
@@ -40,6 +41,48 @@ test('an operator needs no invitation', async t => {
   await host.getByRole('link', { name: 'Open the room' }).click();
 
   await host.locator(`.room[data-room=${room}][aria-current]`).waitFor();
+});
+
+test('a link that is full says so before a name is asked', async t => {
+  const { link } = await visit(t);
+  const page = await it.open(t, null, { link: `${it.server.url}/join` });
+  await page.route('**/api/invitations/look', route => route.fulfill({ status: 409, json: { title: 'Conflict' } }));
+  await page.goto(link);
+
+  await page.getByText('As many guests as this link is for have come.').waitFor();
+  assert.equal(await page.locator('#join-name').count(), 0);
+});
+
+test('a server that starts again is no end of a visit', async t => {
+  const { ben } = await visit(t);
+  await ben.route('**/api/visit', route => route.fulfill({ status: 503, json: {} }), { times: 1 });
+
+  await ben.goto(`${it.server.url}/join?ended`);
+  await ben.getByText('Connection lost').waitFor();
+  await isLive(ben);
+
+  await ben.context().clearCookies();
+  await ben.goto(`${it.server.url}/join?ended`);
+  await ben.getByRole('heading', { name: 'Your visit has ended' }).waitFor();
+});
+
+test('in demo mode a guest is told that no AI reads along', async t => {
+  const { link, ben } = await visit(t, { companions: ['aria'] });
+  const isDemo = async route => {
+    const response = await route.fetch();
+    return route.fulfill({ response, json: { ...(await response.json()), demo: true } });
+  };
+  const page = await it.open(t, null, { link: `${it.server.url}/join` });
+  await page.route('**/api/invitations/look', isDemo);
+  await page.goto(link);
+  await page.getByText('Demo mode: no AI is connected').waitFor();
+  assert.equal(await page.getByText('sent to the AI model').count(), 0);
+
+  await ben.route('**/api/visit', isDemo);
+  await ben.reload();
+  await ben.locator('.welcome', { hasText: 'Demo mode' }).waitFor();
+  await ben.getByRole('button', { name: 'Join' }).click();
+  await dialog(ben).getByText('Demo mode').waitFor();
 });
 
 test('without a secret the page to join says what to do', async t => {

@@ -77,6 +77,10 @@ test('a guest is in the call under the own name', async t => {
 
   await ben.getByRole('button', { name: 'Only listen' }).click();
   await ben.locator('#voice[data-phase=live]').waitFor();
+  await host.locator('.voice-about', { hasText: 'In the voice call: Ben' }).waitFor({ timeout: 5000 });
+  await ben.locator('#leave').click();
+  await dialog(ben).getByText('You leave the voice call, too.').waitFor();
+  await dialog(ben).getByRole('button', { name: 'Stay' }).click();
   assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/voice`)).people.map(({ user }) => user), ['Ben']);
   await host.getByRole('button', { name: 'Only listen' }).click();
   await host.locator('.voice-people', { hasText: 'Ben' }).waitFor();
@@ -95,10 +99,31 @@ test('once a link is revoked, its guests are told at once, and it leads nowhere'
   await dialog(host).locator('button.danger:enabled').click();
 
   await ben.getByRole('heading', { name: 'Your visit has ended' }).waitFor();
+  await host.getByText('Ended links (1)').click();
   await host.locator('.invitations li', { hasText: 'revoked' }).waitFor();
   assert.equal(await host.locator('.invitations').getByRole('button', { name: 'Revoke' }).count(), 0);
   await ben.goto(link);
   await ben.getByRole('heading', { name: 'There is no such invitation' }).waitFor();
+});
+
+test('an operator does not write under the name of a guest', async t => {
+  const { host } = await visit(t, { externals: ['zed'], people: ['Ana', 'Ben'] });
+
+  await host.getByRole('button', { name: 'Pretend to be Ben' }).waitFor({ state: 'detached' });
+  await host.locator('#me').fill('ben');
+  await host.keyboard.press('Enter');
+  await host.getByText('Ben is a guest here.').waitFor();
+  assert.equal(await host.locator('#me').inputValue(), 'Ana');
+
+  // One who is not here is known to the server.
+  await host.route('**/messages', route => route.fulfill({ status: 422, json: { title: 'Invalid', field: 'from', detail: 'is the name of a guest' } }), { times: 1 });
+  await say(host, 'Hello');
+  await host.locator('#your-name-field:focus').waitFor();
+  await host.keyboard.type('Eva');
+  await host.keyboard.press('Enter');
+  await host.getByRole('button', { name: 'Send again' }).click();
+  await heard(host, 'Hello');
+  await host.locator('.chat-message', { hasText: 'Eva' }).waitFor();
 });
 
 test('who pretends to be somebody else is here under that name', async t => {

@@ -13,7 +13,7 @@ const { happened } = await load('happened.js');
 const { typing } = await load('typing.js');
 
 const at = '2026-11-26T10:00:00Z';
-// A room as a guest sees it: without rounds, votes and counters.
+// A room as a guest sees it: without votes and counters.
 function guestsRoom(...events) {
   const room = newRoom('kitchen');
   const hello = { event: 'hello', at, last: 0, state: { companions: ['aria', 'bruno'].map(id => ({ id, name: id, doing: 'listening', closing: 'none' })), late: [] } };
@@ -75,6 +75,34 @@ test('a guest, who sees no votes, sees who thinks and who speaks next', () => {
   room.companions.get('bruno').doing = 'wants_to_speak';
   fold(room, { event: 'round', seq: 9, at, selected: 'aria' });
   assert.deepEqual(doing(room), ['waiting_its_turn', 'listening']);
+});
+
+// A round as guests get it.
+const round = more => ({ seq: 4, at, message_id: 1, phase: 'open', asked: ['aria', 'bruno'], answers: {}, selected: null, speaker: null, outcome: null, late: false, closed_at: null, ...more });
+
+test('a guest, who sees no votes, sees of a round who thinks, who speaks next and who answered', () => {
+  const answers = { aria: 5, bruno: 6 };
+  const isOver = { answers, selected: 'bruno', speaker: 'bruno', closed_at: at };
+  const decided = (companion, decision, reason) => ({ event: 'decision', companion, decision, reason, trigger: 'interjection' });
+  const events = [
+    { event: 'message', role: 'user', from: 'Ben', text: 'What now?' },
+    ...['aria', 'bruno'].map(companion => ({ event: 'evaluate', companion, trigger: 'interjection' })),
+    { event: 'round_opened', rounds: [round()] },
+    { ...decided('aria', 'YES', 'model_yes'), rounds: [round({ answers: { aria: 5 } })] },
+    { ...decided('bruno', 'YES', 'model_yes'), rounds: [round({ answers })] },
+    { event: 'round', message_id: 1, selected: 'bruno', rounds: [round({ ...isOver, phase: 'waiting' })] },
+    { event: 'respond', companion: 'bruno', ticket: 1, rounds: [round({ ...isOver, phase: 'speaking' })] },
+    { event: 'statement', companion: 'bruno', ticket: 1, rounds: [round({ ...isOver, phase: 'over', outcome: 'posted' })] },
+    { event: 'message', role: 'companion', from: 'bruno', name: 'Bruno', text: 'Tea.' },
+  ];
+  const doing = (...some) => ['aria', 'bruno'].map(id => guestsRoom(...some).companions.get(id).doing);
+
+  assert.deepEqual(doing(...events.slice(0, 6)), ['wants_to_speak', 'wants_to_speak']);
+  assert.deepEqual(doing(...events.slice(0, 7)), ['listening', 'waiting_its_turn']);
+  const room = guestsRoom(...events);
+  const behind = room.entries.filter(entry => entry.kind !== 'message' && !entry.round);
+  assert.deepEqual(behind.map(({ kind, outcome, ballots }) => [kind, outcome, ...ballots.keys()]), [['round', 'posted', 'aria', 'bruno']]);
+  assert.deepEqual(happened(behind, room.entries[0], room.entries.at(-1)).map(({ key, companions }) => [key, ...companions]), [['answered.interjection', 'bruno']]);
 });
 
 test('a guest gets the sentence below a message from decisions alone', () => {

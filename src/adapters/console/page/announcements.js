@@ -6,10 +6,15 @@ import { nameOf } from './state.js';
 import { t } from './texts.js';
 import * as words from './words.js';
 
+// What companions decide, and how.
+const OF_DECISIONS = new Set(['decision', 'round', 'held_selected', 'replanned', 'extended', 'closing', 'error']);
+
 const outcomeOf = (room, round) => (round ? outcomeSentence(room, round) : '');
 
-// The sentence for an event that was just folded into the room, or nothing. Messages that were sent from this window are not announced.
-export function announcement(room, e, me) {
+// The sentence for an event that was just folded into the room, or nothing. Messages that were sent from this window are not announced, and decisions
+// only if `tellsDecisions`.
+export function announcement(room, e, me, tellsDecisions = true) {
+  if (!tellsDecisions && OF_DECISIONS.has(e.event)) return '';
   const who = () => nameOf(room, e.companion);
   switch (e.event) {
     case 'message':

@@ -43,7 +43,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
   // What the message is about, or why there can be none.
   function context() {
     if (room()?.isDeleted) return `${t('compose.gone', { room: room().id })}${field.value ? ` ${t('compose.gone_typed')}` : ''}`;
-    if (editing) return [pieces('compose.editing', { who: name(editing.from) }), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, t('base.delete'))];
+    if (editing) return [editing.from === me() ? t('compose.editing_own') : pieces('compose.editing', { who: name(editing.from) }), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, t('base.delete'))];
     return replying ? pieces('compose.replying', { who: name(replying.name), text: el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80)) }) : null;
   }
 

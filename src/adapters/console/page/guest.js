@@ -27,6 +27,7 @@ import * as words from './words.js';
 
 const TICK_MS = 500;
 const RETRY_MS = 3000;
+const DEMO = { main: { provider: 'rehearsal' } };
 // A room that is not processed sends no events, so its state is requested this often.
 const KEPT_AWAY_MS = 30_000;
 const ENDED = '/join?ended';
@@ -35,6 +36,7 @@ const LEFT = '/join?left';
 api.enterAt(ENDED);
 
 let rooms = []; // of this visit
+let isDemo = false; // whether no AI is connected
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 
@@ -60,7 +62,7 @@ const view = {
     reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => composer.edit(entry),
     remove: entry => composer.remove(entry),
-    again: entry => unsent.retry(entry.id),
+    again: entry => unsent.retry(entry.id, me()),
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
       unsent.discard(entry.id);
@@ -82,9 +84,9 @@ const author = {
 };
 const typingSign = typing((room, isTyping) => api.tellTyping(room, roomOf(room)?.name ?? me(), isTyping).catch(() => {}));
 const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
-const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { tone: id => tone(id), say: text => unsent.send(me(), text) }) });
+const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
 const whoIsHere = presence({ me, tone: id => tone(id), namesCompanions: true });
-const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: null }) });
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });
 const missed = unread({ me, changed: showTitle });
 const connection = connectionSign({ announce: text => notice.announce(text), reconnect: () => current?.reconnect(), live: () => unsent?.flush() });
 
@@ -114,13 +116,14 @@ function showTitle() {
   byId('rooms').hidden = rooms.length < 2;
   byId('room-title').replaceChildren(name(room ? titleOf(room) : ''));
   byId('rooms').replaceChildren(...rooms.map(one => el('option', { value: one.id, selected: one === room }, titleOf(one))));
+  say(byId('leave'), t(rooms.length > 1 ? 'guest.leave_all' : 'guest.leave'));
   byId('leave').title = [t('guest.leave_about'), room?.ends_at ? t('guest.ends', { at: words.minute(room.ends_at) }) : ''].filter(Boolean).join(' ');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
 // Reads the rooms of this visit. Who is in none of them any more is out.
 async function readRooms() {
-  ({ rooms } = await api.visits());
+  ({ rooms, demo: isDemo = false } = await api.visits());
   if (!rooms.length) return location.assign(ENDED);
   const companions = rooms.flatMap(room => room.companions ?? []);
   learnPictures(companions);
@@ -130,7 +133,14 @@ async function readRooms() {
   change(['companions']);
   return undefined;
 }
-const look = () => readRooms().catch(() => {});
+// Without an answer it is not known whether the visit has ended.
+let lookAgain = null;
+function look() {
+  clearTimeout(lookAgain);
+  readRooms().catch(problem => {
+    if (problem.isTransient) lookAgain = setTimeout(look, RETRY_MS);
+  });
+}
 
 const wantedRoom = () => {
   try {
@@ -155,11 +165,11 @@ function open(id) {
       change: parts => opened === current && change(parts),
       event(e, isNew) {
         if (opened !== current) return;
-        if (isNew) notice.announce(announcement(opened.room, e, me()));
+        if (isNew) notice.announce(announcement(opened.room, e, me(), false));
         // The event has neither name nor picture.
         if (isNew && e.event === 'joined') look();
         if (isNew && e.event === 'message' && e.modality === 'voice') voicePanel.posted(id, e);
-        if (e.event === 'voice_joined' || e.event === 'voice_left') voicePanel.refresh();
+        if (isNew && (e.event === 'voice_joined' || e.event === 'voice_left')) voicePanel.refresh();
         if (e.event !== 'message') return;
         unsent.saveIfChanged();
         if (isNew) missed.note(id, e);
@@ -193,7 +203,8 @@ byId('skip').addEventListener('click', event => {
   composer.focus();
 });
 byId('leave').addEventListener('click', async () => {
-  if (!(await confirmed(t('guest.leave_title'), t('guest.leave_question', { count: rooms.length }), t('guest.leave'), t('guest.stay')))) return;
+  const question = [t('guest.leave_question', { count: rooms.length }), voicePanel.isIn() ? t('guest.leave_call') : ''].filter(Boolean);
+  if (!(await confirmed(t('guest.leave_title'), question, byId('leave').textContent, t('guest.stay')))) return;
   // The live connection ends, too.
   api.enterAt(LEFT);
   api.signOut().then(() => location.assign(LEFT), showProblem);

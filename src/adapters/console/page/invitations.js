@@ -40,14 +40,21 @@ export function invitations({ room, showProblem }) {
       'li',
       { class: isOver(invitation) ? 'muted' : null },
       el('p', null, t('invite.made', { at: words.minute(made) }), ' · ', end),
-      el('p', null, t('invite.guests', { count: guests.length, most }), guests.length ? [': ', listed(guests.map(guestNode))] : '', messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
+      el('p', null, t('invite.guests', { guests: guests.length, count: most }), guests.length ? [': ', listed(guests.map(guestNode))] : '', messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
       isOver(invitation) ? null : el('p', { class: 'actions' }, el('button', { type: 'button', class: 'quiet-button danger', onclick: () => revoke(invitation) }, t('invite.revoke'))),
     );
   }
 
   function drawList({ invitations: all = [] }) {
-    const newest = [...all].sort((one, other) => isOver(one) - isOver(other) || Date.parse(other.made_at) - Date.parse(one.made_at));
-    open.list.replaceChildren(...(newest.length ? [el('h3', null, t('invite.list')), el('ul', { class: 'entries' }, newest.map(entry))] : []));
+    const newest = [...all].sort((one, other) => Date.parse(other.made_at) - Date.parse(one.made_at));
+    const entries = some => el('ul', { class: 'entries' }, some.map(entry));
+    const works = newest.filter(one => !isOver(one));
+    const over = newest.filter(isOver);
+    const isUnfolded = open.list.querySelector('details')?.open;
+    open.list.replaceChildren(
+      ...(works.length ? [el('h3', null, t('invite.list')), entries(works)] : []),
+      ...(over.length ? [el('details', { open: isUnfolded }, el('summary', null, t('invite.over', { count: over.length })), entries(over))] : []),
+    );
   }
 
   // Reads the list again, if it is shown.
@@ -82,7 +89,10 @@ export function invitations({ room, showProblem }) {
         const invited = await api.invite(open.room.id, ends.value, Number(most.value));
         notes[1]?.remove?.();
         made.replaceChildren(...linkNode(invited).filter(Boolean));
-        made.querySelector('input').focus();
+        const field = made.querySelector('input');
+        field.focus();
+        // Its beginning says to where it leads.
+        field.scrollLeft = 0;
         await refresh();
       } catch (refusal) {
         problem.textContent = words.upper(refusal.message);
@@ -96,7 +106,7 @@ export function invitations({ room, showProblem }) {
     const target = room();
     if (!target || open) return;
     const top = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
-    const box = dialog(t('invite.title', { room: plain(titleOf(target)) }), el('p', null, t('invite.what')), top, el('div', { class: 'invitations' }));
+    const box = dialog(t('invite.title', { room: plain(titleOf(target)) }), paragraph(t('invite.what')), paragraph(t('invite.remember')), top, el('div', { class: 'invitations' }));
     open = { room: target, list: box.querySelector('.invitations') };
     box.addEventListener('close', () => (open = null));
     try {

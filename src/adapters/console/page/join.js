@@ -9,9 +9,13 @@ import { tonesOf } from './tones.js';
 import * as words from './words.js';
 
 const LONGEST_NAME = 64;
+const RETRY_MS = 3000;
 
 // Nobody is signed in here yet.
 api.enterAt(null);
+
+// Why there is nothing to join, by the status of an answer.
+const NONE = { 404: 'unknown', 409: 'full' };
 
 const root = byId('join');
 const show = (title, ...content) => root.replaceChildren(el('h2', null, title), ...content.flat().filter(Boolean));
@@ -21,9 +25,23 @@ const linkTo = (room, label) => el('p', null, el('a', { class: 'go', href: room 
 // The rooms in which this browser is a guest already.
 const visits = () => api.visits().then(({ rooms }) => rooms, () => []);
 
-// Nothing to join: the visit has ended, the person has left, or there is no such invitation.
+// Nothing to join: the visit has ended, the person has left, the link is full, or there is no such invitation.
 async function none(why) {
   show(t(`no_join.${why}`), paragraph(t(`no_join_about.${why}`)), (await visits()).length ? linkTo(null, t('join.back')) : null);
+}
+
+// While the server starts again, nobody knows whether the visit has ended.
+async function ended() {
+  try {
+    const { rooms } = await api.visits();
+    if (rooms.length) return location.replace('/');
+  } catch (problem) {
+    if (problem.isTransient) {
+      show(words.upper(t('online.lost')));
+      return setTimeout(ended, RETRY_MS);
+    }
+  }
+  return none('ended');
 }
 
 function companionsOf({ companions = [] }) {
@@ -48,7 +66,7 @@ function form(secret, room, before = '') {
       location.replace(`/#/${encodeURIComponent(room.id)}`);
     } catch (refusal) {
       button.disabled = false;
-      if (refusal.status === 404) return none('unknown');
+      if (NONE[refusal.status]) return none(NONE[refusal.status]);
       const isName = refusal.field === 'name';
       problem.textContent = isName ? t('join.name_refused') : words.upper(plain(refusal.message));
       if (isName) field.select();
@@ -64,23 +82,23 @@ async function look(secret) {
   try {
     invitation = await api.lookAtInvitation(secret);
   } catch (problem) {
-    if (problem.status === 404) return none('unknown');
+    if (NONE[problem.status]) return none(NONE[problem.status]);
     return show(t('join.not_now'), paragraph(words.upper(plain(problem.message))), el('form', { onsubmit: event => (event.preventDefault(), look(secret)) }, el('button', null, t('base.try_again'))));
   }
-  const { room, ends_at: ends, operator, name: before } = invitation;
+  const { room, ends_at: ends, operator, name: before, demo } = invitation;
   const title = pieces('join.invited', { room: name(titleOf(room)) });
   if (operator) return show(title, paragraph(t('join.operator')), linkTo(room, t('join.open')));
   const visiting = (await visits()).find(({ id }) => id === room.id);
   if (visiting) return show(title, paragraph(pieces('join.already', { name: name(visiting.name) })), linkTo(room, t('join.open')));
   const [node, field] = form(secret, room, before);
-  show(title, companionsOf(room), paragraph(t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
+  show(title, companionsOf(room), demo ? paragraph(t('consent.demo')) : null, paragraph(t(demo ? 'join.stored' : 'join.sent'), ' ', t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
   return field.focus();
 }
 
 function begin() {
   const secret = location.hash.slice(1);
   const why = ['ended', 'left'].find(one => new URLSearchParams(location.search).has(one));
-  if (!secret) return none(why ?? 'unknown');
+  if (!secret) return why === 'ended' ? ended() : none(why ?? 'unknown');
   // The secret stays out of the address bar, the history and bookmarks.
   history.replaceState(null, '', '/join');
   return look(secret);

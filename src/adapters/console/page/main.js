@@ -102,7 +102,7 @@ const view = {
         showProblem(problem);
       });
     },
-    again: entry => unsent.retry(entry.id),
+    again: entry => unsent.retry(entry.id, speaker.me()),
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
       unsent.discard(entry.id);
@@ -122,7 +122,9 @@ const desk = companionDesk({
   changed: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem),
   tell: (text, kind) => notice.show(text, kind),
 });
-const speaker = people({ changed: isOther => (composer.draw(), isOther && current?.renew(), change(['companions', 'people'])), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
+// The names of the guests who are here.
+const guests = () => view.room.people.filter(person => person.isGuest).map(person => person.name);
+const speaker = people({ changed: isOther => (composer.draw(), isOther && current?.renew(), change(['companions', 'people'])), problemWith: person => nameProblem(person, allRooms, current?.room.id, guests()), showProblem, guests, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
 const steady = act => talkView.steady(act);
 const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
 const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
@@ -259,6 +261,7 @@ function draw(parts) {
     voicePanel.draw();
   }
   if (parts.has('companions') || parts.has('people')) whoIsHere.draw(view.room);
+  if (parts.has('people')) speaker.drawOthers();
   if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
   timelineView.draw(view.room, serverNow());
   if (parts.has('loaded') && wanted !== null) {
@@ -290,6 +293,12 @@ function showPlatform(platform) {
   say(byId('other-platform'), platform ? t('rooms.platform', { platform }) : '');
 }
 
+// The server knows more names of guests than those who are here.
+function nameRefused(problem) {
+  notice.show(words.upper(problem.message), 'problem');
+  author.ask();
+}
+
 function open(id, reload = false) {
   if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
   current?.close();
@@ -318,6 +327,7 @@ function open(id, reload = false) {
       // These events do not contain the whole new state of the companions.
       if (isNew && ['joined', 'paused', 'tempered'].includes(e.event)) opened.refresh().catch(() => {});
       if (isNew && e.event === 'message' && e.modality === 'voice') voicePanel.posted(id, e);
+      if (isNew && (e.event === 'voice_joined' || e.event === 'voice_left')) voicePanel.refresh();
       if (e.event === 'message') {
         unsent.saveIfChanged();
         const room = allRooms.find(other => other.id === id);
@@ -340,7 +350,7 @@ function open(id, reload = false) {
   current = opened;
   view.room = opened.room;
   learnNames(opened.room, configured.values());
-  unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'));
+  unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'), nameRefused);
   byId('message').disabled = false;
   storeForAll('room', id);
   wanted = wantedRoom() === id && !reload ? wantedMessage() : null;

@@ -7,8 +7,9 @@ const AGAIN_MS = 4000;
 
 const key = room => `outbox.${room.id}`;
 
-// `change()` is called when a pending message changed, and `warn(text)` shows a warning of the server.
-export function outbox(room, change, warn) {
+// `change()` is called when a pending message changed, `warn(text)` shows a warning of the server, and `nameRefused(problem)` is called when it takes nothing
+// under this name.
+export function outbox(room, change, warn, nameRefused = () => {}) {
   room.pending = load(key(room), []).map(message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state }));
 
   let savedCount = room.pending.length;
@@ -40,6 +41,8 @@ export function outbox(room, change, warn) {
       Object.assign(message, { state: problem.status === 0 ? 'waiting' : 'refused', problem: problem.message });
       // The conversation goes on after a refused message.
       if (message.state === 'refused') message.after ??= room.last;
+      message.nameRefused = problem.field === 'from';
+      if (message.nameRefused) nameRefused(problem);
       // The live connection may be up although this request failed, so the message is sent again after a while.
       if (message.state === 'waiting') timer ??= setTimeout(flush, AGAIN_MS);
     }
@@ -62,8 +65,10 @@ export function outbox(room, change, warn) {
       room.pending.push(message);
       return post(message);
     },
-    retry: id => {
+    // `me` is the speaker now.
+    retry: (id, me) => {
       const message = room.pending.find(other => other.id === id);
+      if (message?.nameRefused) message.from = me;
       return message && post(message);
     },
     discard(id) {

@@ -13,18 +13,23 @@ const LONGEST_NAME = 64;
 // The server compares more: characters of other scripts that look alike.
 const folded = text => text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '').toLowerCase().trim().replace(/\s+/gu, ' ');
 
-// Why a person cannot have this name: a companion in the guild of this room has it. Otherwise null. `rooms` is the list of all rooms.
-export function nameProblem(person, rooms, roomId) {
+// Why a person cannot have this name: a guest or a companion here has it. Otherwise null. `rooms` is the list of all rooms, and `guests` are the names of those
+// who are here.
+export function nameProblem(person, rooms, roomId, guests) {
+  const guest = guests.find(taken => folded(taken) === folded(person));
+  if (guest) return t('people.guest', { name: guest });
   const guild = rooms.find(room => room.id === roomId)?.guild;
   const companions = rooms.filter(room => room.guild === guild).flatMap(room => room.companions ?? []);
   const namesake = companions.find(({ id, name: display, aliases = [] }) => [id, display, ...aliases].some(taken => folded(taken) === folded(person)));
   return namesake ? t('people.namesake', { name: namesake.name }) : null;
 }
 
-// `changed(isOther)` is called when a name was chosen, also the same one again. `problemWith(name)` returns why a name is refused, or null; `guild()` is the guild of the room shown; `forgotten(count)` is called when so many messages
+// `changed(isOther)` is called when a name was chosen, also the same one again. `problemWith(name)` returns why a name is refused, or null; `guests()` are the names of the guests who are here; `guild()` is the guild of the room shown; `forgotten(count)` is called when so many messages
 // of the person were deleted.
-export function people({ changed, problemWith, showProblem, guild, forgotten }) {
+export function people({ changed, problemWith, showProblem, guests, guild, forgotten }) {
   const root = byId('people');
+  const list = el('ul', { class: 'others' });
+  const toTry = el('p', { class: 'muted' }, t('people.to_try'));
   let me = load('me') ?? loadForAll('people', [])[0] ?? FIRST_NAME;
   // Another window can change the shared list of names; this window keeps its own name.
   store('me', me);
@@ -76,8 +81,17 @@ export function people({ changed, problemWith, showProblem, guild, forgotten }) 
     }
   }
 
+  // Names to try out. Nobody can write under that of a guest.
+  function drawOthers() {
+    const taken = guests().map(folded);
+    const others = [...new Set([...loadForAll('people', []), FIRST_NAME, 'Ben'])].filter(other => other !== me && !taken.includes(folded(other))).slice(0, MOST_NAMES);
+    if (list.dataset.key === others.join()) return;
+    list.dataset.key = others.join();
+    toTry.hidden = !others.length;
+    list.replaceChildren(...others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces('people.speak_as', { name: name(other) })))));
+  }
+
   function draw() {
-    const others = [...new Set([...loadForAll('people', []), FIRST_NAME, 'Ben'])].filter(other => other !== me).slice(0, MOST_NAMES);
     const input = el('input', { id: 'me', value: me, maxlength: LONGEST_NAME, autocomplete: 'off', spellcheck: 'false', dir: 'auto' });
     input.addEventListener('change', () => speakAs(input.value));
     input.addEventListener('keydown', event => {
@@ -89,10 +103,11 @@ export function people({ changed, problemWith, showProblem, guild, forgotten }) 
     });
     root.replaceChildren(
       el('div', { class: 'me' }, el('label', { for: 'me' }, t('people.you')), input),
-      el('p', { class: 'muted' }, t('people.to_try')),
-      el('ul', { class: 'others' }, others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces('people.speak_as', { name: name(other) }))))),
+      toTry,
+      list,
       el('button', { class: 'quiet-button deletes', title: t('people.forget_about'), onclick: () => once(forget) }, t('people.forget')),
     );
+    drawOthers();
   }
 
   draw();
@@ -101,6 +116,7 @@ export function people({ changed, problemWith, showProblem, guild, forgotten }) 
     // Whether the person has never chosen a name in this browser.
     isNew: () => !loadForAll('people', []).length,
     speakAs,
+    drawOthers,
     // Whether this person can write in the room. If not, says why.
     mayWrite() {
       const problem = problemWith(me);

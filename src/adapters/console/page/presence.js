@@ -6,7 +6,8 @@ import { pieces, t } from './texts.js';
 const TYPING = new Set(['speaking']);
 const THINKING = new Set(['asked', 'wants_to_speak']);
 
-const doingOf = ({ doing, paused }) => (paused ? 'paused' : TYPING.has(doing) ? 'typing' : doing === 'waiting_its_turn' ? 'next' : THINKING.has(doing) ? 'thinking' : null);
+// Who speaks in the call does not type.
+const doingOf = ({ doing, paused }, draft) => (doing === 'speaking' && draft?.isSpoken ? null : paused ? 'paused' : TYPING.has(doing) ? 'typing' : doing === 'waiting_its_turn' ? 'next' : THINKING.has(doing) ? 'thinking' : null);
 
 // Fills a node anew if what it shows has changed.
 function fill(node, shown, nodes) {
@@ -25,7 +26,7 @@ export function presence({ me, tone, namesCompanions = false }) {
   const aside = text => el('span', { class: 'muted' }, ` (${text})`);
 
   return {
-    draw({ people, companions }) {
+    draw({ people, companions, drafts }) {
       const others = people.filter(person => person.name !== me());
       const listed = namesCompanions ? [...companions.values()] : [];
       here.hidden = !others.length && !namesCompanions;
@@ -35,7 +36,7 @@ export function presence({ me, tone, namesCompanions = false }) {
         ...listed.map(companion => el('li', null, companionName(companion), aside(t('presence.ai')))),
       ]);
       const typing = others.filter(person => person.isTyping);
-      const busy = [...companions.values()].map(companion => ({ companion, doing: doingOf(companion) })).filter(({ doing }) => doing);
+      const busy = [...companions.values()].map(companion => ({ companion, doing: doingOf(companion, drafts.get(companion.id)) })).filter(({ doing }) => doing);
       // Where others are, there is always room for what they do.
       strip.classList.toggle('shared', others.length > 0);
       fill(strip, [typing.map(person => person.name), busy.map(({ companion, doing }) => [companion.id, companion.name, tone(companion.id), doing])], () => [

@@ -300,9 +300,9 @@ const RULES = {
   },
   round(room, e, now) {
     const round = room.rounds.findLast(other => other.message === e.message_id);
-    // Guests see no votes.
-    const candidates = round?.candidates ?? room.companions.keys();
-    for (const id of now ? candidates : []) if (!round?.held.has(id)) stopWanting(room, id);
+    // Guests see no votes, so anybody may have wanted to speak.
+    const candidates = round?.candidates.length ? round.candidates : room.companions.keys();
+    for (const id of now ? candidates : []) if (!isVotingIn(room, id) && !isHeld(room, id)) stopWanting(room, id);
     if (now && typeof e.selected === 'string') selectSpeaker(room, e);
     return BOTH;
   },

@@ -30,6 +30,7 @@ export function askConsent({ description, companions, models, join }) {
   };
   const box = dialog(
     t('consent.title'),
+    el('p', null, t('consent.unheard')),
     el(
       'dl',
       { class: 'consent' },
@@ -40,13 +41,15 @@ export function askConsent({ description, companions, models, join }) {
         el('p', null, !isReal ? t('consent.unrecognised') : recognition.host ? pieces('consent.recognised_at', { host: el('strong', null, recognition.host) }) : t('consent.recognised_here')),
         others.length ? el('p', null, pieces('consent.if_fails', { hosts: listed(others.map(host => el('strong', null, host))) })) : null,
         el('p', null, hosts.length ? pieces('consent.voices_at', { hosts: listed(hosts.map(host => el('strong', null, host))) }) : t('consent.voices_here')),
-        model?.provider === REHEARSAL ? null : el('p', null, model ? pieces('consent.model', { model: el('strong', null, model.model ?? model.provider) }) : t('consent.some_model')),
+        el('p', null, model?.provider === REHEARSAL ? t('consent.demo') : model ? pieces('consent.model', { model: el('strong', null, model.model ?? model.provider) }) : t('consent.some_model')),
       ),
       fact(t('consent.kept_title'), t(isReal ? 'consent.kept' : 'consent.kept_typed')),
     ),
     el('p', { class: 'muted' }, t('consent.mute')),
-    el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => agree(false) }, t('consent.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, t('call.listen')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))),
+    el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => agree(false) }, t(isReal ? 'call.talk' : 'call.join')), el('button', { class: 'outlined', type: 'button', onclick: () => agree(true) }, t('call.listen')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))),
   );
+  // It is read from its beginning.
+  box.scrollTop = 0;
 }
 
 const OBSTACLES = {

@@ -350,6 +350,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     // A message is in the conversation of a room.
     posted: (id, message) => mine.isIn() && view.room.id === id && mine.posted(message),
     draw,
+    isIn: mine.isIn,
     offersAloud,
     isAloud: () => aloud,
     setAloud(on) {

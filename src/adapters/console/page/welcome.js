@@ -81,13 +81,14 @@ export function welcome(room, { send, me, tone, greetings, greet, create }) {
   );
 }
 
-// What a guest sees in a room in which nothing was said since the invitation. `say(text)` sends a message.
-export function welcomeGuest(room, { say, tone }) {
+// What a guest sees in a room in which nothing was said since the invitation. `say(text)` sends a message, and with `isDemo` no AI is connected.
+export function welcomeGuest(room, { isDemo, say, tone }) {
   const companions = [...room.companions.values()];
   const who = everybody(companions, c => name(c.name, { class: 'who', 'data-tone': tone(c.id) }));
   return section(
     'welcome.guest',
     companions.length ? el('p', null, pieces('welcome.about', { who, count: companions.length }), ` ${t('welcome.guest_lines')}`) : null,
+    isDemo ? el('p', null, t('consent.demo')) : null,
     el('p', null, t('welcome.guest_since')),
     companions.length ? el('ul', { class: 'suggestions' }, hello(companions[0], say)) : null,
   );

@@ -29,15 +29,17 @@ export function yourName({ me, isNew, speakAs, mayWrite, steady, draw, focus }) 
     draw();
     focus();
   });
-  speaker.addEventListener('click', () => {
+  function ask() {
     asks = true;
     draw();
     field.focus();
     field.select();
-  });
+  }
+  speaker.addEventListener('click', ask);
 
   return {
     me,
+    ask,
     // Whether this person can write under the name that stands there.
     takes() {
       if (asks && !take()) return false;
