@@ -481,7 +481,8 @@ mod tests {
 
     #[test]
     fn what_guests_use_is_bounded_for_each_and_for_all_of_an_invitation() {
-        let mut all = lobby();
+        let mut all = Invitations::default();
+        assert!(all.add("one".into(), new("lobby", "secret", None, 3), NOON));
         for (name, cookie) in [("Ben", "b"), ("Cleo", "c")] {
             all.join("secret", newcomer(name, cookie, &[]), NOON).unwrap();
         }

@@ -19,6 +19,17 @@ pub(super) enum Kind {
     Module,
 }
 
+/// A style sheet without comments and indentation.
+pub(super) fn style(source: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), source);
+    while let Some((before, comment)) = rest.split_once("/*") {
+        plain += before;
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    plain += rest;
+    plain.lines().map(str::trim).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect()
+}
+
 /// One script that does what the module `first` and all that it imports do. `source` returns the text of a module.
 pub(super) fn script<'a>(first: &'a str, source: impl Fn(&str) -> &'a str) -> String {
     let mut order = Vec::new();

@@ -201,7 +201,8 @@ impl Page {
         for (page, bundle) in BUNDLED {
             let page_file = format!("{page}.html");
             let linked = || source(&page_file).lines().filter_map(bundle::linked);
-            let styles: String = linked().filter(|(kind, _)| *kind == Kind::Style).map(|(_, name)| source(name)).collect();
+            let styles: String =
+                linked().filter(|(kind, _)| *kind == Kind::Style).map(|(_, name)| bundle::style(source(name))).collect();
             let styles = File::new(format!("{bundle}.css"), styles.into_bytes());
             let first = linked().find(|(kind, _)| *kind == Kind::Module).map_or("", |(_, name)| name);
             let modules = bundle::script(first, |name| if name == TEXTS { "{}" } else { source(name) });

@@ -85,7 +85,7 @@ async fn a_browser_signs_in_with_the_form_and_signs_out() {
 
     assert_eq!((signin.status().as_u16(), &signin.headers()["location"]), (303, &"/".parse().unwrap()));
     let set = signin.headers()["set-cookie"].to_str().unwrap();
-    assert!(set.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"), "{set}");
+    assert!(set.ends_with("; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict"), "{set}");
     assert_eq!((signed_in, signed_out), (200, 401));
     assert!(signout.headers()["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
     assert_eq!(world.status(rooms("tertulia=0123")).await, 401);
