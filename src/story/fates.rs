@@ -226,6 +226,15 @@ mod tests {
     }
 
     #[test]
+    fn a_companion_that_has_left_has_still_said_its_message() {
+        let mut fates = Fates::new(&statement(6, 1), BTreeSet::new(), false);
+
+        fates.read(vec![recorded(7, json!({ "event": "left", "companion": "ben" }))], true);
+
+        assert_eq!(fates.fate(&"ben".into()), &Fate::Own);
+    }
+
+    #[test]
     fn a_companion_that_was_asked_about_a_message_is_known_with_its_yes() {
         let asked = [yes(8, "aria", None), asked(9, "aria", &[7]), asked(10, "ben", &[6])];
         let answered = [deletion(11, &[7]), yes(12, "aria", Some(9)), yes(13, "aria", Some(11))];
