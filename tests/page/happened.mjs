@@ -89,6 +89,12 @@ test('only messages are counted as deleted messages', () => {
   fold(other, { event: 'deleted', seq: 50, at, messages: [30, 31] });
   assert.deepEqual(tombstones(other), []);
 
+  // What is not loaded yet is a message if it was deleted alone.
+  const early = newRoom('kitchen');
+  for (const messages of [[1], [2, 3]]) fold(early, { event: 'deleted', seq: 50, at, messages });
+  addPage(early, { messages: [{ ...says('Hello.'), seq: 5 }], deleted: [] }, [], { complete: true });
+  assert.deepEqual(tombstones(early), [[1, null]]);
+
   // The history names messages only.
   const late = newRoom('kitchen');
   addPage(late, { messages: [], deleted: [3] }, [], { complete: true });

@@ -255,10 +255,11 @@ const RULES = {
   },
   deleted(room, e) {
     const deleted = new Set(list(e.messages));
+    const loaded = room.complete ? 0 : (oldestMessage(room) ?? Infinity);
     for (const seq of deleted) {
       room.deleted.add(seq);
-      // With the messages of a person what was said in calls is deleted, too, which is no message.
-      if (room.seen.has(`m${seq}`)) room.tombstones.add(seq);
+      // With the messages of a person what was said in calls is deleted, too, which is no message. One number alone is a message.
+      if (room.seen.has(`m${seq}`) || (deleted.size === 1 && seq < loaded)) room.tombstones.add(seq);
     }
     redrawQuotes(room, deleted);
     redrawDecisions(room);
