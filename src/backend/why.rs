@@ -30,7 +30,7 @@ use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt};
 use crate::ports::backend::room::RoomId;
-use crate::settings::companion::Companion;
+use crate::settings::companion::{Companion, capitalised};
 use crate::story::Subject;
 use crate::story::words::{self, Told};
 use crate::texts::Language;
@@ -94,7 +94,7 @@ impl<'a> Scene<'a> {
 
     fn who(&self, id: &CompanionId) -> Subject {
         let settings = self.backend.context.memberships.companion(&self.channel_key.channel, id);
-        let name = settings.as_ref().map_or_else(|| Arc::from(id.as_str()), |settings| settings.name.clone());
+        let name = settings.as_ref().map_or_else(|| capitalised(id.as_str()).into(), |settings| settings.name.clone());
         Subject { id: id.clone(), name, is_external: self.membership.is_external(id), settings, language: self.language }
     }
 

@@ -39,6 +39,8 @@ impl Fate {
 #[derive(Default)]
 pub(crate) struct Fates {
     message: Seq,
+    /// The companion that said it, if it was one.
+    author: Option<CompanionId>,
     /// Only the given companions are followed.
     is_closed: bool,
     fates: BTreeMap<CompanionId, Fate>,
@@ -55,9 +57,18 @@ pub(crate) struct Fates {
 impl Fates {
     /// Follows this message for these companions. Unless `is_one` is set, other companions in the record are followed as well.
     pub(crate) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
-        let is_own = |id: &CompanionId| matches!(&message.event, Event::Said { message, .. } if message.is_by(id) && message.from.role == Role::Companion);
-        let fates = companions.into_iter().map(|id| if is_own(&id) { (id, Fate::Own) } else { (id, Fate::Open) }).collect();
-        Self { message: message.seq, is_closed: is_one, fates, ..Self::default() }
+        let author = match &message.event {
+            Event::Said { message, .. } if message.from.role == Role::Companion => Some(CompanionId::from(&*message.from.id)),
+            _ => None,
+        };
+        let mut all = Self { message: message.seq, author, is_closed: is_one, ..Self::default() };
+        companions.into_iter().for_each(|companion| all.add(companion));
+        all
+    }
+
+    fn add(&mut self, companion: CompanionId) {
+        let fate = if self.author.as_ref() == Some(&companion) { Fate::Own } else { Fate::Open };
+        self.fates.entry(companion).or_insert(fate);
     }
 
     pub(crate) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
@@ -108,7 +119,7 @@ impl Fates {
         if let Event::Left { companion } = &recorded.event
             && !self.is_closed
         {
-            self.fates.entry(companion.clone()).or_insert(Fate::Open);
+            self.add(companion.clone());
         }
         for Change { bid, what } in self.bids.apply(recorded) {
             self.change(&bid, what, recorded);
@@ -116,7 +127,7 @@ impl Fates {
         let settled = recorded.event.settled().filter(|settled| settled.messages.contains(&self.message));
         for companion in settled.iter().flat_map(|settled| settled.companions) {
             if !self.is_closed {
-                self.fates.entry(companion.clone()).or_insert(Fate::Open);
+                self.add(companion.clone());
             }
             let yes = self.newest_yes(companion);
             if let Some(fate) = self.fates.get_mut(companion).filter(|fate| **fate == Fate::Open) {
@@ -212,6 +223,15 @@ mod tests {
 
         let fate = fates.fate(&"ben".into());
         assert!(matches!(fate, Fate::Owed { ending: Some(ending), .. } if ending.seq == Seq(8)), "{fate:?}");
+    }
+
+    #[test]
+    fn a_companion_that_has_left_has_still_said_its_message() {
+        let mut fates = Fates::new(&statement(6, 1), BTreeSet::new(), false);
+
+        fates.read(vec![recorded(7, json!({ "event": "left", "companion": "ben" }))], true);
+
+        assert_eq!(fates.fate(&"ben".into()), &Fate::Own);
     }
 
     #[test]

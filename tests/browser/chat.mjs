@@ -123,3 +123,17 @@ test('who sends with the offered name is not asked again', async t => {
 
   assert.equal(await page.locator('#your-name').isVisible(), false);
 });
+
+test('nobody answers while the room is paused, which is said below the message and on the card', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  await it.server.call('PATCH', `/api/rooms/${room}`, { paused: true });
+  await page.locator('#presence', { hasText: 'Aria is paused' }).waitFor();
+  await it.server.say(room, 'Aria, are you there?');
+
+  await page.locator('.happened', { hasText: 'Nobody answered, because the room was paused.' }).waitFor();
+  await page.locator('.card-head').click();
+  await page.locator('.card', { hasText: 'Paused with the whole room' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'End the pause', exact: true }).count(), 0);
+});

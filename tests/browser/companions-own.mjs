@@ -48,7 +48,7 @@ test('a companion is made with the keyboard alone, joins the room, and answers',
   await page.keyboard.press('Shift+Tab');
   await page.keyboard.press('Enter');
 
-  await page.getByText('Großmutter Hilde is saved in config/companions/grossmutter-hilde.toml').waitFor();
+  await page.getByText('Großmutter Hilde is saved on this server.').waitFor();
   await page.locator('.card', { hasText: 'Großmutter Hilde' }).waitFor();
   const { companion } = await profileOf('grossmutter-hilde');
   assert.deepEqual([companion.persona, companion.interjection], ['You are a retired baker.', 'eager']);
@@ -111,7 +111,7 @@ test('two people who edit at once: the second one is told, and loses nothing', a
   await button(page, 'Show theirs').click();
   await dialog(page).locator('.theirs', { hasText: 'Loudly.' }).waitFor();
   await button(page, 'Save mine over it').click();
-  await dialog(page).getByText('Rosa is saved in config/companions/rosa.toml').waitFor();
+  await dialog(page).getByText('Rosa is saved on this server.').waitFor();
 
   const { companion } = await profileOf(id);
   assert.deepEqual([companion.persona, companion.tone], ['You are Rosa, who sails.', 'Softly.']);
@@ -127,7 +127,7 @@ test('a companion that was deleted while somebody edits it can be saved as a new
 
   await button(page, 'Save').click();
   await button(page, 'Save as a new companion').click();
-  await page.getByText('Paul is saved in').first().waitFor();
+  await page.getByText('Paul is saved on this server.').first().waitFor();
 
   assert.equal((await profileOf(id)).companion.persona, 'You are Paul, again.');
 });
@@ -263,7 +263,7 @@ test('a picture is chosen, replaced and removed, and the companion is exported',
   await chosen.setInputFiles(file('pia.png', png(GREEN), 'image/png'));
   await dialog(page).locator('.picture img').waitFor();
   await button(page, 'Save').click();
-  await dialog(page).getByText('Pia is saved in').waitFor();
+  await dialog(page).getByText('Pia is saved on this server.').waitFor();
   await dialog(page).locator('.profile-head img').waitFor();
 
   const [json] = await Promise.all([page.waitForEvent('download'), dialog(page).getByRole('link', { name: 'Export as a card (JSON)' }).click()]);
@@ -277,7 +277,7 @@ test('a picture is chosen, replaced and removed, and the companion is exported',
   await button(page, 'Edit').click();
   await button(page, 'Remove the picture').click();
   await button(page, 'Save').click();
-  await dialog(page).getByText('Pia is saved in').waitFor();
+  await dialog(page).getByText('Pia is saved on this server.').waitFor();
   assert.equal((await profileOf(id)).picture, undefined);
 });
 

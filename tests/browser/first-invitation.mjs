@@ -12,10 +12,10 @@ test('the first invitation makes an admin token, this browser stays signed in, a
   const host = await it.open(t, room, { storage: { people: ['Ana'] } });
   await host.locator('#connection[data-state=live]').waitFor();
   await host.locator('#invite').click();
-  await host.getByText('This server has no password').waitFor();
+  await host.getByText('When you make the first link, this server gets a password').waitFor();
   await host.locator('dialog form button').click();
   await host.getByText('It is in the file').waitFor();
-  await host.getByText('This server has no password').waitFor({ state: 'detached' });
+  await host.getByText('When you make the first link, this server gets a password').waitFor({ state: 'detached' });
 
   await host.reload();
   await host.locator('#connection[data-state=live]').waitFor();

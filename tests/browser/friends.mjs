@@ -75,14 +75,14 @@ test('one sentence below a message tells a guest who answered, without votes', a
 test('a guest is in the call under the own name', async t => {
   const { room, host, ben } = await visit(t, { companions: ['aria'] });
 
-  await ben.getByRole('button', { name: 'Only listen' }).click();
+  await ben.getByRole('button', { name: 'Listen to the call' }).click();
   await ben.locator('#voice[data-phase=live]').waitFor();
   await host.locator('.voice-about', { hasText: 'In the voice call: Ben' }).waitFor({ timeout: 5000 });
   await ben.locator('#leave').click();
   await dialog(ben).getByText('You leave the voice call, too.').waitFor();
   await dialog(ben).getByRole('button', { name: 'Stay' }).click();
   assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/voice`)).people.map(({ user }) => user), ['Ben']);
-  await host.getByRole('button', { name: 'Only listen' }).click();
+  await host.getByRole('button', { name: 'Listen to the call' }).click();
   await host.locator('.voice-people', { hasText: 'Ben' }).waitFor();
   await ben.locator('.voice-people', { hasText: 'Ana' }).waitFor();
 
@@ -127,8 +127,9 @@ test('an operator does not write under the name of a guest', async t => {
 });
 
 test('who pretends to be somebody else is here under that name', async t => {
-  const { host, ben } = await visit(t, { externals: ['zed'], people: ['Ana', 'Dora'] });
+  const { host, ben } = await visit(t, { externals: ['zed'], people: ['Ana', 'Dora', 'Eva'] });
 
+  await host.getByRole('button', { name: 'Be Eva again' }).waitFor();
   await host.getByRole('button', { name: 'Pretend to be Dora' }).click();
 
   await ben.locator('#here', { hasText: 'Dora' }).waitFor();

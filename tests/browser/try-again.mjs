@@ -24,7 +24,8 @@ test('Replace this answer writes another statement in the place of the newest on
   await statements(page).nth(1).hover();
   await answerAgain(page).click();
 
-  await page.getByText('A message was deleted').waitFor();
+  await page.getByText('Aria was asked for another answer.').waitFor();
+  assert.equal(await page.getByText('was deleted').count(), 0);
   await until(page, gone => [...document.querySelectorAll('.chat-message.companion:not(.draft)')].filter(node => node.dataset.key !== gone).length === 2, key);
   assert.match(await statements(page).last().textContent(), /Replace this answer/u);
   // The replaced one does not count.

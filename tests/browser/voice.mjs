@@ -12,7 +12,7 @@ const it = world();
 async function call(t, options) {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room, options);
-  await page.getByRole('button', { name: 'Only listen' }).click();
+  await page.getByRole('button', { name: 'Listen to the call' }).click();
   await page.locator('#voice[data-phase=live]').waitFor();
   return { room, page };
 }
@@ -22,7 +22,8 @@ test('words that cannot be said aloud are refused in whole sentences, and come b
 
   // A text that looks empty, but is not.
   await page.locator('#message').fill('\u200b');
-  await page.getByRole('button', { name: 'Say', exact: false }).last().click();
+  // Who only listens sends words, and says nothing.
+  await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.locator('.voice-trouble').waitFor();
 
   assert.deepEqual(await texts(page.locator('.voice-trouble')), ['Not said. The text has no visible characters; write something.']);

@@ -93,7 +93,12 @@ impl Scene<'_> {
                 None => says("why.waiting.soon"),
             };
         }
-        Some(self.anything(who, gate, settings, now, unsettled))
+        let waiting = self.anything(who, gate, settings, now, unsettled);
+        let limit = self.backend.context.settings.turn_taking.max_companion_streak;
+        if conversation.tally().streak >= limit {
+            return Some(WaitingFor { text: who.say("why.waiting.person", &[]), ..waiting });
+        }
+        Some(waiting)
     }
 
     /// The same, if the companion was silent at its newest decision because a budget of the guild was used up, and it still is.

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { CARDS, cardPreview } from './card-preview.js';
-import { companionEditor, placeOf } from './companion-editor.js';
+import { companionEditor } from './companion-editor.js';
 import { membersOf } from './companion-picker.js';
 import { once } from './dialogs.js';
 import { fileButton } from './pictures.js';
@@ -35,8 +35,8 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     importButton: (kind, picked) => fileButton(t('maker.import'), CARDS, file => desk.importCard(file, { picked }), kind),
     join: (target, id) => change(target, members => [...members.filter(one => one !== id), id]),
     part: (target, id) => change(target, members => members.filter(one => one !== id)),
-    async saved({ id, companion, kept }, isNew) {
-      const text = t('maker.saved', { who: companion.name, place: placeOf(kept) }) + (kept.why ? ` (${kept.why})` : '');
+    async saved({ id, companion }, isNew) {
+      const text = t('maker.saved', { who: companion.name });
       await changed();
       if (isNew) tell(text);
       else profileDialog(desk, id, companion.name, text);

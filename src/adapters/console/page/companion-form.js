@@ -100,7 +100,7 @@ export function companionForm({ options, fields, elsewhere, named }) {
   offerVoices();
   const speed = entry('speed', t('maker.speed'), text({ type: 'number', min: 0.5, max: 2, step: 'any', placeholder: '1', value: own.speed ?? '' }));
   const models = [...new Set([...options.models, fields.model].filter(Boolean))];
-  const model = entry('model', t('maker.model'), el('select', null, choice('', t('maker.usual')), models.filter(one => one !== 'main').map(one => choice(one, words.model(one)))));
+  const model = entry('model', t('maker.model'), el('select', null, choice('', t('maker.usual')), models.filter(one => one !== 'main').map(one => choice(one, words.modelThatWrites(one)))));
   model.input.value = fields.model ?? '';
   const pictureUrl = entry('picture_url', t('maker.picture_url'), text({ type: 'url', placeholder: 'https://…', spellcheck: 'false', value: fields.picture_url ?? '' }));
   const more = el(

@@ -90,6 +90,7 @@ function card(id, act) {
     words.INTERJECTION_LEVELS.map(code => el('option', { value: code }, words.interjectionLevel(code))),
   );
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
+  const withRoom = el('span', { class: 'muted', hidden: true }, t('cards.paused_with_room'));
   const address = el('button', { class: 'quiet-button call', hidden: true, onclick: () => act.address(id) }, t('cards.address'));
   const profile = el('button', { class: 'quiet-button', onclick: () => act.profile(id) }, t('profile.open'));
   const why = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, t('cards.why_silent'));
@@ -130,9 +131,9 @@ function card(id, act) {
     { class: 'card' },
     head,
     el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
-    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, pause, why, profile), explanation),
+    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, pause, withRoom, why, profile), explanation),
   );
-  return { node, head, whoNode, profile, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
+  return { node, head, whoNode, profile, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, withRoom, stage, address, external, stateChanged, shown: '' };
 }
 
 // What the companion waits for, in words: the same that the ring and the bar show.
@@ -267,6 +268,9 @@ export function companionCards(root, { tone, act }) {
         if (document.activeElement !== parts.level) parts.level.value = companion.interjection;
         parts.pause.setAttribute('aria-pressed', String(companion.paused));
         say(parts.pause, t(companion.paused ? 'cards.resume' : 'cards.pause'));
+        // The pause of the whole room does not end here.
+        parts.pause.hidden = room.paused && companion.paused;
+        parts.withRoom.hidden = !parts.pause.hidden;
         parts.stateChanged(`${companion.doing} ${companion.messageCount} ${companion.threshold} ${companion.lullAt} ${companion.closing}`);
         drawDecisions(parts, room, companion, now);
         tickOne(room, companion, parts, now);

@@ -63,7 +63,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
     sayWay.setAttribute('aria-pressed', String(isOn));
     writeWay.setAttribute('aria-pressed', String(!isOn));
     form.classList.toggle('aloud', isOn);
-    say(byId('send-words'), t(isOn ? 'call.say' : 'compose.send'));
+    say(byId('send-words'), t(isOn && !aloud.listens() ? 'call.say' : 'compose.send'));
     field.placeholder = t(isOn ? 'call.say_placeholder' : 'compose.placeholder');
     return isOn;
   }

@@ -20,7 +20,7 @@ export function missing(ready) {
 function state(part) {
   if (!part) {
     const portal = el('a', { href: PORTAL, target: '_blank', rel: 'noopener noreferrer' }, t('on_discord.portal'));
-    return [el('p', null, t('on_discord.none')), el('ol', null, el('li', null, pieces('on_discord.make', { portal })), el('li', null, pieces('on_discord.set', { variable: el('code', null, 'TERTULIA__DISCORD__TOKEN') })), el('li', null, t('on_discord.invite_later')))];
+    return [el('p', null, t('on_discord.none')), el('ol', null, el('li', null, pieces('on_discord.make', { portal })), el('li', null, pieces('on_discord.set', { line: el('code', null, 'TERTULIA__DISCORD__TOKEN=… ./tertulia') })), el('li', null, t('on_discord.invite_later')))];
   }
   const { ready, since, detail, servers = [], invitation } = part;
   return [

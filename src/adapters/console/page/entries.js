@@ -19,6 +19,7 @@ export function messageEntry(m) {
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     truncated: m.truncated === true,
     edited: Boolean(m.edited),
+    whilePaused: false, // whether a person wrote it while the room was paused
     version: 0,
   };
 }
@@ -41,8 +42,8 @@ export function decisionEntry(d) {
 
 export const noteEntry = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, kind: 'note', seq: number(e.seq), at: e.at, companion: e.companion ?? null, what, version: 0 });
 
-// In place of a deleted message.
-export const tombstoneEntry = seq => ({ key: `x${seq}`, kind: 'tombstone', seq, at: '', companion: null, version: 0 });
+// In place of a deleted message. `companion` writes another one.
+export const tombstoneEntry = (seq, companion = null) => ({ key: `x${seq}`, kind: 'tombstone', seq, at: '', companion, version: 0 });
 
 export const stageEntry = e => ({ key: `s${e.seq}:${e.companion}`, kind: 'stage', seq: number(e.seq), at: e.at, companion: e.companion, from: e.from ?? 'none', to: e.to ?? 'none', cause: e.cause ?? '', version: 0 });
 

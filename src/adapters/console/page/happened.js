@@ -1,17 +1,57 @@
 // What companions did with what was said last, in one sentence for people: who answered, who stayed out, and why. The rest is behind “Details”.
 
 import { el, name } from './dom.js';
-import { messageOf } from './floor.js';
 import { nameOf } from './state.js';
 import { has, listed, pieces } from './texts.js';
 import * as words from './words.js';
 
+// Whether a message is by this companion.
+const isBy = (message, id) => message.role === 'companion' && message.from === id;
+
+function isNamed(room, message, id) {
+  const called = nameOf(room, id).replace(/[.*+?^${}()|[\]\\]/gu, '\\$&');
+  return new RegExp(`(?<![\\p{L}\\p{N}])${called}(?![\\p{L}\\p{N}])`, 'iu').test(message.text);
+}
+
+// The companions to whom a message speaks: those that it names, and the one that it replies to.
+function spokenTo(room, message) {
+  const original = message.replyTo && room.seen.get(`m${message.replyTo}`);
+  return [...room.companions.keys()].filter(id => !isBy(message, id) && (isNamed(room, message, id) || (original && isBy(original, id))));
+}
+
+// The message that a decision was about and that `fits`. Null: the page does not know it. `said` are the messages before, also deleted ones.
+function aboutOf(room, said, entry, fits) {
+  const texts = entry.record?.messages ?? [];
+  const { round } = entry;
+  const isOf = texts.length || round ? message => texts.includes(message.text) || message.seq === round?.message : message => message === said.at(-1);
+  const found = said.findLast(message => message.kind === 'message' && message.seq < entry.seq && isOf(message) && fits(message));
+  if (found) return { message: found, isDeleted: room.deleted.has(found.seq) };
+  return !texts.length && room.deleted.has(round?.message) ? { message: null, isDeleted: true } : null;
+}
+
+// Who answered because somebody spoke to it: to whom that was said, as far as it is known.
+function answerTo(room, said, entry) {
+  const about = aboutOf(room, said, entry, message => spokenTo(room, message).includes(entry.companion));
+  if (about?.isDeleted) return { key: 'answered.deleted' };
+  return about ? { key: 'answered.direct_address', message: about.message } : { key: 'answered.spoken_to' };
+}
+
+// Who stayed out because somebody else was meant.
+function meantForOthers(room, said, entry) {
+  const about = aboutOf(room, said, entry, message => spokenTo(room, message).some(id => id !== entry.companion) && !spokenTo(room, message).includes(entry.companion));
+  return about && !about.isDeleted ? { key: 'stayed_out.other', message: about.message } : { key: 'stayed_out.other_addressed' };
+}
+
 // The sentences by what they say, each with its companions, in the order in which they were decided. `all` are the decisions and rounds behind one line,
-// `heard` is the message before them, and `next` what follows them. Who wanted to answer and did not is not said to have answered.
-export function happened(all, heard, next = null) {
+// `said` are the messages before them, and `next` what follows them. Who wanted to answer and did not is not said to have answered.
+export function happened(room, all, said, next = null) {
   const last = new Map();
   const found = new Map();
-  const add = (companion, key, error = null) => found.set(key + error, { key, error, companions: [...(found.get(key + error)?.companions ?? []), companion] });
+  const add = (companion, { key, error = null, message = null }) => {
+    const one = `${key} ${error} ${message?.seq}`;
+    found.set(one, { key, error, message, companions: [...(found.get(one)?.companions ?? []), companion] });
+  };
+  const heard = said.length && !room.deleted.has(said.at(-1).seq) ? said.at(-1) : null;
   const speaker = next?.kind === 'message' && next.role === 'companion' ? next.from : null;
   const spoke = new Set([speaker]);
   const begun = new Set(); // who begins again with what was said
@@ -24,57 +64,37 @@ export function happened(all, heard, next = null) {
       if (entry.speaker && (entry.outcome === 'posted' || entry.phase === 'speaking')) spoke.add(entry.speaker);
     }
   }
-  for (const companion of begun) add(companion, 'answered.replan');
+  for (const companion of begun) add(companion, { key: 'answered.replan' });
   // It had decided before this message.
-  if (speaker && heard?.role === 'user' && !last.has(speaker) && !begun.has(speaker)) add(speaker, 'answered.already');
+  if (speaker && heard?.role === 'user' && !last.has(speaker) && !begun.has(speaker)) add(speaker, { key: 'answered.already' });
   for (const [companion, entry] of last) {
-    if (entry.kind === 'error') add(companion, 'stayed_out.error', entry.error);
+    if (entry.kind === 'error') add(companion, { key: 'stayed_out.error', error: entry.error });
     else if (!entry.yes) {
-      if (entry.reason === 'loop_guard') add(companion, 'meters.reached');
-      else if (has(`stayed_out.${entry.reason}`)) add(companion, `stayed_out.${entry.reason}`);
-    } else if (spoke.has(companion)) add(companion, has(`answered.${entry.record?.trigger}`) ? `answered.${entry.record.trigger}` : 'answered.turn');
+      if (entry.reason === 'loop_guard') add(companion, { key: 'meters.reached' });
+      else if (entry.reason === 'other_addressed') add(companion, meantForOthers(room, said, entry));
+      else if (has(`stayed_out.${entry.reason}`)) add(companion, { key: `stayed_out.${entry.reason}` });
+    } else if (spoke.has(companion)) {
+      const trigger = entry.record?.trigger;
+      add(companion, trigger === 'direct_address' ? answerTo(room, said, entry) : { key: has(`answered.${trigger}`) ? `answered.${trigger}` : 'answered.turn' });
+    }
   }
+  // Of some messages in a row it is said below the last one.
+  if (!found.size && heard?.whilePaused && !next?.whilePaused) found.set('', { key: 'stayed_out.room_paused', error: null, message: null, companions: [] });
   return [...found.values()].sort((one, other) => other.key.startsWith('answered.') - one.key.startsWith('answered.'));
 }
 
-// The companions that were spoken to in `message`, by what they decided.
-export function addressed(room, all, heard) {
-  const decided = all.flatMap(entry => (entry.kind === 'round' ? [...entry.ballots.values()].map(ballot => ballot.entry) : [entry]));
-  const companions = decided.filter(entry => entry?.record?.trigger === 'direct_address').map(({ companion }) => companion);
-  const round = all.find(({ kind }) => kind === 'round');
-  return { companions: [...new Set(companions)], message: round ? messageOf(room, round.message) : heard };
-}
-
-const isNamed = (room, message, id) => message.text.toLowerCase().includes(nameOf(room, id).toLowerCase());
-
-// The message that spoke to these companions: the one before the decision or, if that was to somebody else, the newest one that names or answers them.
-function spokenIn(room, message, companions, seq) {
-  const speaksTo = said => companions.every(id => said.from !== id && (isNamed(room, said, id) || (said.replyTo && room.seen.get(`m${said.replyTo}`)?.from === id)));
-  return message && speaksTo(message) ? message : (room.entries.findLast(entry => entry.kind === 'message' && entry.seq < seq && speaksTo(entry)) ?? null);
-}
-
-// Which text says it best: with who spoke to whom, as far as that is known.
-function textOf(key, message, spokenTo, me) {
-  const you = message?.role === 'user' && message.from === me ? '_you' : '';
-  if (key === 'answered.direct_address') return message ? `${key}${you}` : 'answered.spoken_to';
-  return key === 'stayed_out.other_addressed' && message && spokenTo.length ? `stayed_out.other${you}` : key;
-}
-
-// `heard` is the message before, and `before` who was spoken to before it.
-export function drawHappened(view, { entry, all, next, heard, before }) {
+function sentence(view, { key, error, message, companions }) {
   const { room } = view;
   const who = ids => listed(ids.map(id => name(nameOf(room, id), { class: 'who', 'data-tone': view.tone(id) })));
-  const now = addressed(room, all, heard);
-  // Others stay out also when who was spoken to has answered, unless the answer is for somebody else.
-  const isForOthers = [...room.companions.keys()].some(id => id !== heard?.from && heard && isNamed(room, heard, id));
-  const isAnswer = !now.companions.length && heard?.role === 'companion' && before?.companions.includes(heard.from) && !isForOthers;
-  const about = isAnswer ? before : now;
-  const sentences = happened(all, heard, next).map(sentence => {
-    const { companions, error } = sentence;
-    const message = sentence.key === 'answered.direct_address' ? spokenIn(room, about.message, companions, entry.seq) : about.message;
-    const count = sentence.key === 'meters.reached' ? room.guard.maxStreak : companions.length;
-    const values = { count, who: who(companions), whom: who(sentence.key.startsWith('answered.') ? companions : about.companions), author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '', error: words.error(error) };
-    return [pieces(textOf(sentence.key, message, about.companions, view.me()), values), ' '];
-  });
-  return el('p', { class: 'happened' }, sentences);
+  const isMine = message?.role === 'user' && message.from === view.me();
+  const values = {
+    count: key === 'meters.reached' ? room.guard.maxStreak : companions.length,
+    who: who(companions),
+    whom: message ? who(key.startsWith('answered.') ? companions : spokenTo(room, message)) : '',
+    author: message ? name(message.role === 'companion' ? nameOf(room, message.from) : message.from) : '',
+    error: words.error(error),
+  };
+  return [pieces(isMine ? `${key}_you` : key, values), ' '];
 }
+
+export const drawHappened = (view, { sentences }) => el('p', { class: 'happened' }, sentences.map(one => sentence(view, one)));

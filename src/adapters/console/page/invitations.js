@@ -112,7 +112,7 @@ export function invitations({ room, showProblem }) {
     try {
       const answer = await api.invitations(target.id);
       if (!box.open) return;
-      top.replaceChildren(...(answer.reach.problem ? [paragraph(`${words.upper(plain(answer.reach.problem))}.`, 'form-problem')] : form(answer)));
+      top.replaceChildren(...(answer.reach.problem ? [paragraph(t('invite.nowhere'), 'form-problem')] : form(answer)));
       drawList(answer);
     } catch (problem) {
       top.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, t('base.not_loaded', { problem: problem.message })));

@@ -2,7 +2,7 @@
 
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
-import { addressed, drawHappened, happened } from './happened.js';
+import { drawHappened, happened } from './happened.js';
 import { draw as drawMarkdown } from './markdown.js';
 import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
@@ -14,6 +14,8 @@ import * as words from './words.js';
 
 const FOLLOWS_WITHIN_MS = 5 * 60_000;
 const QUOTED_CHARS = 90;
+// In so many messages is looked for the one that a decision was about.
+const MOST_SAID = 50;
 
 // Consecutive entries of these kinds that say the same of several companions become one line.
 const GROUPED = new Set(['decision', 'stage', 'note', 'tombstone']);
@@ -21,7 +23,7 @@ const GROUPED = new Set(['decision', 'stage', 'note', 'tombstone']);
 const UNGROUPED = new Set(['tempered', 'interrupted', 'extended', 'stalled']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
-const groupOf = entry => (entry.kind === 'tombstone' ? entry.kind : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
+const groupOf = entry => (entry.kind === 'tombstone' ? (entry.companion ? null : entry.kind) : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
 
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
@@ -37,8 +39,7 @@ export function itemsOf(room, now, showsDecisions = true) {
   const items = [];
   let day = null;
   let previous = null;
-  let heard = null; // the newest message so far
-  let before = null; // who was spoken to last, and in which message
+  const said = []; // the messages so far, also deleted ones
   const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
   // Whether an entry only repeats the companion's decision before it.
@@ -61,14 +62,21 @@ export function itemsOf(room, now, showsDecisions = true) {
     return true;
   };
   let behind = [];
+  let isReplaced = false; // whether the newest message so far was deleted, to be replaced
   const addSentence = (next = null) => {
-    const isAnswered = !showsDecisions && heard !== null && items.at(-1)?.entry === heard && next?.role === 'companion';
-    const first = behind[0] ?? (isAnswered ? heard : null);
+    // What was decided about an answer does not matter once another one takes its place.
+    if (isReplaced) behind = [];
+    const heard = said.at(-1);
+    // Also without a decision there may be something to say of it.
+    const isLast = !showsDecisions && heard && items.at(-1)?.entry === heard && (next?.role === 'companion' || heard.whilePaused);
+    const first = behind[0] ?? (isLast ? heard : null);
     if (!first) return;
     // Cached, too. A version only grows.
     const mark = `${behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length)} ${next?.key}`;
-    if (first.sentence?.mark !== mark) first.sentence = { mark, about: addressed(room, behind, heard), item: happened(behind, heard, next).length ? { key: `h${first.key}`, what: 'happened', entry: first, all: behind, next, heard, before, mark } : null };
-    if (first.sentence.about.companions.length) before = first.sentence.about;
+    if (first.sentence?.mark !== mark) {
+      const sentences = happened(room, behind, said.slice(-MOST_SAID), next);
+      first.sentence = { mark, item: sentences.length ? { key: `h${first.key}`, what: 'happened', entry: first, sentences, mark } : null };
+    }
     if (first.sentence.item) {
       items.push(first.sentence.item);
       previous = null;
@@ -80,7 +88,9 @@ export function itemsOf(room, now, showsDecisions = true) {
     if (entry.round || isRepeated(entry)) return;
     if (!showsDecisions && OF_DECISIONS.has(entry.kind)) return void behind.push(entry);
     addSentence(entry);
-    if (entry.kind === 'message') heard = entry;
+    isReplaced = entry.kind === 'tombstone' && Boolean(entry.companion);
+    if (entry.kind === 'message') said.push(entry);
+    else if (entry.kind === 'tombstone') said.push(room.seen.get(`m${entry.seq}`) ?? entry);
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
     const entryDay = entry.day || day;
@@ -323,7 +333,8 @@ function repetition(view, { entry }) {
   return aside(el('strong', null, t('remarks.repetition', { score: words.number(entry.score, 2) })), ' ', words.repetitionEffect(entry.detections));
 }
 
-function tombstone(view, { all = [null] }) {
+function tombstone(view, { entry, all = [entry] }) {
+  if (entry.companion) return aside(pieces('messages.replaced', { who: name(nameOf(view.room, entry.companion), { class: 'who' }) }));
   return aside(t('messages.deleted', { count: all.length }));
 }
 

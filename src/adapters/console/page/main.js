@@ -129,7 +129,7 @@ const steady = act => talkView.steady(act);
 const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
 const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
 const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
-const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,

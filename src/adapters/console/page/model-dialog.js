@@ -47,7 +47,7 @@ function adapted(adaptations) {
 // What is wrong and how to mend it in words, and below it what the server answered.
 function failure(error, detail, role = '') {
   const what = words.upper(words.error(error));
-  const fix = has(`fixes.${error}`) ? t(`fixes.${error}`) : '';
+  const fix = has(`fixes.${error}`) && !words.isUnknownHost(detail) ? t(`fixes.${error}`) : '';
   // The same advice for a terminal.
   const answer = fix ? detail.replace(/; is the server running, and is base_url right\?$/u, '.') : detail;
   return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${role ? t('ai.trouble', { what, role }) : `${what}.`} ${fix}`), el('p', { class: 'muted', dir: 'auto' }, plain(words.ofModel(answer))));

@@ -34,6 +34,9 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
   // Another window can change the shared list of names; this window keeps its own name.
   store('me', me);
 
+  // The name that was chosen first in this browser. The list of names begins with the newest one.
+  const ownName = () => loadForAll('own-name') ?? loadForAll('people', []).at(-1);
+
   // Returns whether the name was not refused.
   function speakAs(wanted) {
     const person = wanted.trim().slice(0, LONGEST_NAME);
@@ -46,6 +49,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     const isOther = person !== me;
     me = person;
     store('me', me);
+    storeForAll('own-name', ownName() ?? me);
     storeForAll('people', [me, ...loadForAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
     draw();
     changed(isOther);
@@ -88,7 +92,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     if (list.dataset.key === others.join()) return;
     list.dataset.key = others.join();
     toTry.hidden = !others.length;
-    list.replaceChildren(...others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces('people.speak_as', { name: name(other) })))));
+    list.replaceChildren(...others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, pieces(other === ownName() ? 'people.be_again' : 'people.speak_as', { name: name(other) })))));
   }
 
   function draw() {

@@ -54,12 +54,16 @@ const hasEnded = ({ state }) => state?.closing === 'terminal';
 
 const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'unreadable' && !hasEnded({ state });
 
-function wordsOf(round, ballot) {
+// Whether a companion was writing when a round opened, so that it was not asked.
+const wasWriting = (room, round, id) => room.replies.some(reply => reply.companion === id && reply.began <= round.at && (!reply.ended || reply.ended > round.at));
+
+function wordsOf(room, round, id) {
+  const ballot = round.ballots.get(id);
   const { entry, state } = ballot;
   const isOver = round.phase === 'over';
   if (ballot.isMissing) return t('rounds.no_vote', { why: words.error(entry?.error ?? 'timeout') });
   if (ballot.isAwaited) return null;
-  if (!ballot.asked) return t(hasEnded(ballot) ? 'votes.ended' : 'votes.asked_not');
+  if (!ballot.asked) return t(hasEnded(ballot) ? 'votes.ended' : wasWriting(room, round, id) ? 'votes.was_writing' : 'votes.asked_not');
   if (hasEnded(ballot)) return t('votes.ends');
   if (isQuote(ballot)) return entry.why;
   if (entry && !entry.yes) return words.reason(entry.reason);
@@ -97,7 +101,7 @@ function vote(view, round, id, extra) {
       fill.style.setProperty('--vote', String(ballot.wants ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
       say(value, now === 'speaks' ? words.importance(ballot.state.importance) : now === 'missing' ? '✕' : now === 'awaited' ? '' : '–');
       say(hidden, screenReaderText(ballot));
-      const text = wordsOf(round, ballot);
+      const text = wordsOf(view.room, round, id);
       if (text === null) {
         if (!elapsed.isConnected) reason.replaceChildren(t('rounds.considering'), DOT, elapsed);
       } else say(reason, text);
@@ -175,7 +179,7 @@ function summary(view, round) {
     const ballot = round.ballots.get(id);
     if (ballot.isMissing) return [who(view, id), ' ', el('span', { class: 'missing' }, t('rounds.no_vote', { why: words.error(ballot.entry?.error ?? 'timeout') }))];
     if (hasEnded(ballot)) return pieces(ballot.asked ? 'rounds.ends' : 'rounds.ended', { who: who(view, id) });
-    if (!ballot.wants) return ballot.asked ? pieces('rounds.listens', { who: who(view, id) }) : pieces('decisions.not_asked', { who: who(view, id), count: 1 });
+    if (!ballot.wants) return ballot.asked ? pieces('rounds.listens', { who: who(view, id) }) : wasWriting(view.room, round, id) ? pieces('rounds.was_writing', { who: who(view, id) }) : pieces('decisions.not_asked', { who: who(view, id), count: 1 });
     return [who(view, id), '\u00a0', el('strong', null, t('decisions.of_ten', { value: words.importance(ballot.state.importance) })), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: t('rounds.selected') }, STAR)] : null];
   });
   const ending = { cancelled: 'rounds.by_person', failed: 'rounds.reply_failed', dropped: 'rounds.did_not_speak' }[round.outcome] ?? (round.speaker !== round.selected ? 'rounds.took_over' : null);

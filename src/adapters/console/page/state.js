@@ -18,6 +18,8 @@ export function newRoom(id) {
     entries: [], // by seq: messages, rounds, decisions, errors, failed replies, stages, notes
     seen: new Map(), // entries by key, so that nothing is shown twice
     deleted: new Set(), // deleted messages, so that a page that loads late does not show them again
+    tombstones: new Set(), // those of them in the places of which something is shown
+    replaced: new Map(), // the companions that write another message, by the deleted one
     companions: new Map(), // by id
     names: new Map(), // of companions by id, also of those that have left
     asked: new Map(), // by companion: the question in flight
@@ -90,7 +92,10 @@ function insertMessage(room, m) {
 
 // Adds a page of history and its decisions, with their rounds. Rounds of the events that the live view sends come from there alone, however late it is.
 export function addPage(room, { messages, deleted }, decisions, { complete }) {
-  for (const seq of list(deleted)) room.deleted.add(seq);
+  for (const seq of list(deleted)) {
+    room.deleted.add(seq);
+    room.tombstones.add(seq);
+  }
   for (const message of list(messages)) insertMessage(room, message);
   for (const decision of list(decisions)) {
     if (typeof decision.companion !== 'string') continue;
@@ -111,7 +116,7 @@ export function addPage(room, { messages, deleted }, decisions, { complete }) {
 // Marks the places of deleted messages, as far back as the page is loaded.
 function insertTombstones(room) {
   const oldest = room.complete ? 0 : (oldestMessage(room) ?? Infinity);
-  for (const seq of room.deleted) if (seq >= oldest) insert(room, tombstoneEntry(seq));
+  for (const seq of room.tombstones) if (seq >= oldest) insert(room, tombstoneEntry(seq, room.replaced.get(seq)));
 }
 
 export function setState(room, state) {
@@ -182,9 +187,21 @@ function replanOf(room, e, ticket) {
   return room.seen.get(entry.key) ?? entry;
 }
 
+// A companion writes another message in the place of a deleted one.
+function replaces(room, { again, companion }) {
+  room.replaced.set(again, companion);
+  const entry = room.seen.get(`x${again}`);
+  if (entry) Object.assign(entry, { companion, version: entry.version + 1 });
+}
+
 // Other entries quote these messages, or name their authors.
 function redrawQuotes(room, seqs) {
   for (const entry of room.entries) if (seqs.has(entry.stopMessage) || (entry.kind === 'round' && seqs.has(entry.message)) || entry.messages?.some(seq => seqs.has(seq))) entry.version += 1;
+}
+
+// Decisions name the message that they were about.
+function redrawDecisions(room) {
+  for (const entry of room.entries) if (entry.kind === 'decision' || entry.kind === 'round') entry.version += 1;
 }
 
 function setFloor(room, e, isLate) {
@@ -225,7 +242,9 @@ const RULES = {
     }
     const mine = room.pending.findIndex(p => (e.id && p.id === e.id) || (p.seq && p.seq === e.seq));
     if (mine >= 0) room.pending.splice(mine, 1);
-    return insertMessage(room, e) || mine >= 0 ? BOTH : NOTHING;
+    const isNew = insertMessage(room, e);
+    if (isNew && now && room.paused && e.role === 'user' && !e.kind && room.companions.size) room.seen.get(`m${e.seq}`).whilePaused = true;
+    return isNew || mine >= 0 ? BOTH : NOTHING;
   },
   edited(room, e) {
     const entry = room.entries.find(other => other.key === `m${e.message}`);
@@ -236,8 +255,14 @@ const RULES = {
   },
   deleted(room, e) {
     const deleted = new Set(list(e.messages));
-    for (const seq of deleted) room.deleted.add(seq);
+    const loaded = room.complete ? 0 : (oldestMessage(room) ?? Infinity);
+    for (const seq of deleted) {
+      room.deleted.add(seq);
+      // With the messages of a person what was said in calls is deleted, too, which is no message. One number alone is a message.
+      if (room.seen.has(`m${seq}`) || (deleted.size === 1 && seq < loaded)) room.tombstones.add(seq);
+    }
     redrawQuotes(room, deleted);
+    redrawDecisions(room);
     // Before the messages are gone, because the oldest one may be among them.
     insertTombstones(room);
     room.entries = room.entries.filter(entry => entry.kind !== 'message' || !deleted.has(entry.seq));
@@ -341,8 +366,10 @@ const RULES = {
     if (!room.replies.some(r => r.companion === e.companion && r.began === e.at)) {
       room.replies.push({ companion: e.companion, began: e.at, ended: null, failed: false });
     }
-    if (!now) return NOTHING;
-    if (number(e.again) !== null) statementReplaced(room.guard);
+    const isAgain = number(e.again) !== null;
+    if (isAgain) replaces(room, e);
+    if (!now) return isAgain ? TALK : NOTHING;
+    if (isAgain) statementReplaced(room.guard);
     room.asked.delete(e.companion);
     room.drafts.set(e.companion, newDraft(e.ticket ?? null, e.at, e.modality === 'voice'));
     Object.assign(companionIn(room, e.companion), { lullAt: null });

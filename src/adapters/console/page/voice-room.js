@@ -112,7 +112,9 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   function captionNode(line) {
     const who = line.isCompanion ? companionName(line.who) : line.who;
     const aside = line.cut ? t('call.cut') : line.isFinal && ['noise', 'echo'].includes(line.kind) ? t(`captions.${line.kind}`) : '';
-    const text = line.cut ? (line.text ? `${line.text} —` : t('call.nothing_heard')) : line.text;
+    // Of sounds without words the server says only how long they were.
+    const isWordless = line.kind === 'noise' && /^\(.*\)$/u.test(line.text);
+    const text = line.cut ? (line.text ? `${line.text} —` : t('call.nothing_heard')) : isWordless ? '' : line.text;
     const classes = [line.isFinal ? '' : 'open', ['noise', 'echo'].includes(line.kind) ? 'greyed' : ''].join(' ').trim();
     return el('li', { class: classes || null, 'data-tone': line.isCompanion ? tone(line.who) : null }, name(who, { class: 'who' }), ' ', el('span', { dir: 'auto' }, plain(text)), aside ? el('span', { class: 'aside' }, ` ${aside}`) : null);
   }
@@ -353,6 +355,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     isIn: mine.isIn,
     offersAloud,
     isAloud: () => aloud,
+    listens: () => view.listening,
     setAloud(on) {
       aloud = on;
     },

@@ -8,8 +8,10 @@ const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'backchannel', 'overfl
 
 export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
 
+// Whether no computer has the name in the address of a model.
+export const isUnknownHost = detail => detail.includes('failed to lookup address information');
 // What the server says about a model names the setting; on the page it is a field.
-export const ofModel = detail => detail.replaceAll('base_url', 'the address');
+export const ofModel = detail => (isUnknownHost(detail) ? t('fixes.unknown_host') : detail.replaceAll('base_url', 'the address'));
 
 export const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -22,6 +24,8 @@ export const missing = code => coded('missing.', code);
 export const trigger = code => coded('triggers.', code);
 // Of models, the page shows no names that only the settings know.
 export const model = code => ({ rehearsal: t('facts.demo'), side: t('facts.side'), main: t('facts.main') })[code] ?? code;
+// The model with which a companion writes.
+export const modelThatWrites = code => (code === 'side' ? t('facts.side_writes') : model(code));
 export const reason = code => coded('reasons.', code);
 // A part of a prompt, or of the server.
 export const part = code => coded('parts.', code);
@@ -48,7 +52,7 @@ export const ownSettings = ({ maxTurns, mayRepeat, models }) =>
   [
     maxTurns === null ? '' : t('cards.max_turns', { count: maxTurns }),
     mayRepeat ? t('cards.may_repeat') : '',
-    models.main === 'main' ? '' : t('cards.writes_with', { model: model(models.main) }),
+    models.main === 'main' ? '' : t('cards.writes_with', { model: modelThatWrites(models.main) }),
     models.side === 'side' ? '' : t('cards.decides_with', { model: model(models.side) }),
   ]
     .filter(Boolean)

@@ -88,13 +88,16 @@ fn tenths(number: f64) -> f64 {
 /// Sentences that give the reason.
 fn reasons(trigger: Trigger, situation: &Situation, speaks: bool) -> &'static [&'static str] {
     match (speaks, trigger, situation.kind) {
-        (true, Trigger::DirectAddress, _) => &["{name} is talking to me, so I answer.", "{name} waits for my answer."],
+        (true, Trigger::DirectAddress, _) => match situation.caller {
+            Some(_) => &["{caller} is talking to me, so I answer.", "{caller} waits for my answer."],
+            None => &["I was spoken to, so I answer."],
+        },
         (true, ..) if situation.names_me => &["{name} mentioned me; I should not stay silent.", "I heard my name."],
         (true, ..) if situation.shared.is_some() => &["They said \"{shared}\", and that is close to me."],
-        (true, Trigger::Turn, _) => &["I want to add something to what {name} said.", "{name} left me an opening."],
+        (true, Trigger::Turn, _) => &["I want to add something to what {name} said.", "I can add something to what {name} said."],
         (true, _, Kind::Trouble) => &["{name} has a hard day; a kind word is the least."],
         (true, _, Kind::Help | Kind::Joke | Kind::Request) => &["{name} wants something, and I can try."],
-        (true, _, Kind::Question) => &["{name} asked into the room, and nobody has taken it."],
+        (true, _, Kind::Question) => &["{name} asked into the room, and nobody has answered yet."],
         (true, _, Kind::Greeting) => &["{name} is here; a greeting costs nothing."],
         (true, ..) => &["This is a good moment to join in.", "I have something to add.", "I would like to know more about this."],
         (false, ..) if situation.is_over => &["We have said goodbye.", "Nothing is left open."],

@@ -23,6 +23,7 @@ pub(super) fn fill(template: &str, situation: &Situation) -> String {
         filled.push_str(before);
         filled.push_str(match slot {
             "word" => situation.word.as_deref().unwrap_or_default(),
+            "caller" => situation.caller.as_deref().unwrap_or_default(),
             "shared" => situation.shared.as_deref().unwrap_or_default(),
             _ => &situation.speaker,
         });

@@ -1,7 +1,7 @@
 //! Analyses the newest message and what came before it with simple rules.
 
 use super::kind::{Kind, is_brief, is_for_all, is_goodbye, words};
-use super::topic::topic;
+use super::topic::{is_telling, topic};
 use crate::domain::message::Role;
 use crate::domain::question_context::{Line, QuestionContext};
 use crate::ports::language_model::Request;
@@ -17,9 +17,11 @@ pub(super) struct Situation {
     /// It is so short that nobody has to answer.
     pub is_brief: bool,
     pub names_me: bool,
+    /// The author of the newest message that names the companion. None: it was spoken to otherwise, by a reply.
+    pub caller: Option<String>,
     /// It asks or requests something.
     pub asks: bool,
-    /// A word of the message that is also in the description of the companion's chattiness.
+    /// A telling word of the message that is also in the description of the companion's chattiness.
     pub shared: Option<String>,
     /// Its author is another companion.
     pub by_companion: bool,
@@ -45,9 +47,11 @@ impl Situation {
         let me = request.companion.as_ref().map_or(String::new(), |companion| companion.name.to_lowercase());
         let me = self::words(&me);
         let chattiness = context.chattiness.to_lowercase();
-        let is_shared = |word: &&&str| word.len() > 3 && self::words(&chattiness).contains(*word);
+        let is_shared = |word: &&&str| word.len() > 3 && is_telling(word) && self::words(&chattiness).contains(*word);
 
         let is_mine = |line: &Line| request.companion.as_ref().is_some_and(|companion| *line.from.id == *companion.id.as_str());
+        let names_me = |text: &str| !me.is_empty() && self::words(text).windows(me.len()).any(|some| some == me);
+        let calls_me = |line: &&Line| !is_mine(line) && names_me(&line.text.to_lowercase());
         let is_statement = |line: &&Line| line.from.role == Role::Companion;
         let run: Vec<&Line> = context.newest.iter().rev().take_while(is_statement).collect();
         let other = context.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
@@ -58,7 +62,8 @@ impl Situation {
             kind,
             is_for_all: is_for_all(text),
             is_brief: is_brief(text),
-            names_me: !me.is_empty() && words.windows(me.len()).any(|some| some == me),
+            names_me: names_me(&lower),
+            caller: context.newest.iter().rev().find(calls_me).map(|line| printable(&line.from.name)),
             asks: kind.asks() || text.contains(['?', '？']),
             shared: words.iter().find(is_shared).map(|word| (*word).to_owned()),
             by_companion: newest.is_some_and(|line| is_statement(&line) && !is_mine(line)),

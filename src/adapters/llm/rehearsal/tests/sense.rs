@@ -49,6 +49,22 @@ async fn what_is_said_to_ordinary_messages_is_a_whole_sentence() {
 }
 
 #[tokio::test]
+async fn the_reason_of_a_vote_quotes_telling_words_only_and_names_who_called() {
+    let chattiness = "when people have something to say about telescopes";
+    for seed in 0..50 {
+        let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
+        let small = model.ask(&decision(Trigger::Lull, chattiness, "We have about enough of it"), None).await.unwrap();
+        assert!(!small.text().contains("They said"), "{}", small.text());
+
+        // Somebody else spoke last.
+        let mut called = decision(Trigger::DirectAddress, chattiness, "Mira, are you there?");
+        context(&mut called).newest.push(person("Carla", "What a day"));
+        let called = model.ask(&called, None).await.unwrap();
+        assert!(called.text().contains("Bob") && !called.text().contains("Carla"), "{}", called.text());
+    }
+}
+
+#[tokio::test]
 async fn who_is_called_by_name_with_a_question_always_answers() {
     let questions = [
         "Hey Mira, which book should I take on a long train ride?",
