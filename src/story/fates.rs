@@ -57,10 +57,8 @@ pub(crate) struct Fates {
 impl Fates {
     /// Follows this message for these companions. Unless `is_one` is set, other companions in the record are followed as well.
     pub(crate) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
-        let author = match &message.event {
-            Event::Said { message, .. } if message.from.role == Role::Companion => Some(CompanionId::from(&*message.from.id)),
-            _ => None,
-        };
+        let from = if let Event::Said { message, .. } = &message.event { Some(&message.from) } else { None };
+        let author = from.filter(|from| from.role == Role::Companion).map(|from| CompanionId::from(&*from.id));
         let mut all = Self { message: message.seq, author, is_closed: is_one, ..Self::default() };
         companions.into_iter().for_each(|companion| all.add(companion));
         all

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
@@ -16,7 +16,9 @@ use super::host::is_loopback;
 use super::kept_sessions::{KeptSessions, hash};
 use super::limits::{RateLimiter, client_key};
 use super::problem::Problem;
+use crate::adapters::system::SystemClock;
 use crate::ports::backend::guest_service::Visit;
+use crate::ports::clock::Clock as _;
 use crate::ports::rng::Rng;
 use crate::settings::kept_token::KeptToken;
 use crate::settings::server::{Server, is_unguessable};
@@ -294,7 +296,7 @@ impl Auth {
 }
 
 fn unix_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    SystemClock.now().as_micros() / 1_000_000
 }
 
 /// The names and values of cookies.
