@@ -227,6 +227,7 @@ impl RoomService for ActorBackend {
             repetition: companion.repetition,
             model: companion.model.clone(),
             picture: self.context.pictures.path(&companion.id),
+            greets: !companion.greetings.is_empty(),
         });
         Ok(Companions { companions: companions.collect() })
     }

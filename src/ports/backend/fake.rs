@@ -530,6 +530,7 @@ impl RoomService for FakeBackend {
             repetition: true,
             model: ModelChoice::default(),
             picture: None,
+            greets: false,
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
     }

@@ -272,6 +272,9 @@ pub struct CompanionView {
     /// The path of its picture on this server, which needs no token; absent: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
+    /// Whether it has greetings for empty rooms; absent: no.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub greets: bool,
 }
 
 #[cfg(test)]

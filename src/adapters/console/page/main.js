@@ -53,6 +53,7 @@ const LOOKS_EVERY_MS = 1500;
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
+let companionsRead = Promise.resolve(); // when the companions of the server are known
 const configured = new Map(); // the companions of the server by id, with their names
 let wanted = null; // the message that the address names, until the room is loaded
 let lacking = null; // what is missing although this page is live
@@ -141,7 +142,7 @@ const talkView = talk(byId('log'), byId('to-end'), {
       tone: id => tone(id),
       me: speaker.me,
       send: (from, text) => speaker.mayWrite() && roomOutbox.send(from, text),
-      greetings: id => (configured.has(id) ? api.companion(id).then(({ companion }) => companion.greetings ?? []) : Promise.resolve([])),
+      greetings: id => companionsRead.then(() => (configured.get(id)?.greets ? api.companion(id).then(({ companion }) => companion.greetings ?? []) : [])),
       greet(id, text, button) {
         button.disabled = true;
         api.greet(room.id, id, text).catch(problem => {
@@ -560,6 +561,6 @@ async function readCompanions() {
   learnPictures(companions);
   change(['companions']);
 }
-readCompanions().catch(() => {});
+companionsRead = readCompanions().catch(() => {});
 byId('companions').after(el('p', { class: 'make' }, el('button', { class: 'quiet-button', onclick: () => desk.create() }, t('maker.new')), ' ', desk.importButton('quiet-button')));
 tick();

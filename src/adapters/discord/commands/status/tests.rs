@@ -174,6 +174,7 @@ fn view(id: &str) -> CompanionView {
         repetition: true,
         model: ModelChoice::default(),
         picture: None,
+        greets: false,
     }
 }
 
