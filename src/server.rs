@@ -305,6 +305,7 @@ async fn serve(
         &context.settings.server,
         Served::Core { backend, models: setup, companions: Arc::new(companions) },
         context.rng.clone(),
+        context.clock.clone(),
         telemetry.metrics(),
     )
     .await

@@ -61,6 +61,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
 use crate::settings;
 use crate::settings::server::Server;
@@ -137,7 +138,13 @@ type Shared = Arc<Common>;
 
 impl Console {
     /// Binds the port. Beyond loopback an admin token is required.
-    pub async fn bind(settings: &Server, served: Served, rng: Arc<dyn Rng>, metrics: Metrics) -> Result<Self, CannotServe> {
+    pub async fn bind(
+        settings: &Server,
+        served: Served,
+        rng: Arc<dyn Rng>,
+        clock: Arc<dyn Clock>,
+        metrics: Metrics,
+    ) -> Result<Self, CannotServe> {
         settings.check()?;
         let token = settings.token()?;
         let address = settings.address()?;
@@ -155,7 +162,7 @@ impl Console {
             presence: Presence::default(),
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),
-            auth: Auth::new(token, settings, rng),
+            auth: Auth::new(token, settings, rng, clock),
             requests: request_limiter(settings),
             anonymous_requests: request_limiter(settings),
             slots: Slots::new(settings.max_live, settings.max_live_per_address),

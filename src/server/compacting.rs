@@ -171,7 +171,8 @@ async fn while_closed<T>(
         format!("compacting: {copied} records are copied; the server is ready afterwards")
     };
     let closed = Served::Closed(Box::new(progress));
-    let console = Console::bind(settings, closed, Arc::new(SystemRng), metrics).await.map_err(cannot_serve)?;
+    let console =
+        Console::bind(settings, closed, Arc::new(SystemRng), Arc::new(SystemClock), metrics).await.map_err(cannot_serve)?;
     let _note =
         address::write(data, console.address()).context("the server's address file cannot be written").map_err(Ended::Failed)?;
     let (stop, stopped) = oneshot::channel::<()>();

@@ -16,9 +16,8 @@ use super::host::is_loopback;
 use super::kept_sessions::{KeptSessions, hash};
 use super::limits::{RateLimiter, client_key};
 use super::problem::Problem;
-use crate::adapters::system::SystemClock;
 use crate::ports::backend::guest_service::Visit;
-use crate::ports::clock::Clock as _;
+use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
 use crate::settings::kept_token::KeptToken;
 use crate::settings::server::{Server, is_unguessable};
@@ -56,6 +55,7 @@ pub(super) struct Auth {
     max_sessions: usize,
     is_secure: bool,
     rng: Arc<dyn Rng>,
+    clock: Arc<dyn Clock>,
 }
 
 /// The session of a signed-in browser: the hash of its cookie.
@@ -78,11 +78,11 @@ pub(super) enum Admission {
 }
 
 impl Auth {
-    pub(super) fn new(token: Option<SecretString>, settings: &Server, rng: Arc<dyn Rng>) -> Self {
+    pub(super) fn new(token: Option<SecretString>, settings: &Server, rng: Arc<dyn Rng>, clock: Arc<dyn Clock>) -> Self {
         let per_minute = f64::from(settings.sign_ins_per_minute);
         let kept_sessions = settings.kept_token.as_ref().map(KeptSessions::beside);
         let known = token.as_ref().zip(kept_sessions.as_ref()).map(|(token, kept)| kept.read(token.expose_secret()));
-        let (unix, now) = (unix_secs(), Instant::now());
+        let (unix, now) = (unix_secs(&*clock), Instant::now());
         let ends_at = |(session, end): (String, u64)| {
             let left = Duration::from_secs(end.saturating_sub(unix)).min(settings.session());
             (!left.is_zero()).then(|| (Session(session), now + left))
@@ -100,6 +100,7 @@ impl Auth {
             max_sessions: settings.max_sessions,
             is_secure: settings.public_origin().is_some_and(|origin| origin.starts_with("https://")),
             rng,
+            clock,
         }
     }
 
@@ -171,11 +172,11 @@ impl Auth {
     /// Keeps the sessions for the next start.
     fn keep_sessions(&self) {
         let (Some(kept), Some(token)) = (self.kept_sessions.clone(), self.token.read().clone()) else { return };
-        let sessions = self.sessions.clone();
+        let (sessions, clock) = (self.sessions.clone(), self.clock.clone());
         tokio::task::spawn_blocking(move || {
             // Of two writes at once, the later one has all.
             let sessions = sessions.lock();
-            let (unix, now) = (unix_secs(), Instant::now());
+            let (unix, now) = (unix_secs(&*clock), Instant::now());
             let all = sessions.iter().map(|(session, ends_at)| (session.0.clone(), unix + (*ends_at - now).as_secs())).collect();
             if let Err(error) = kept.write(token.expose_secret(), all) {
                 tracing::warn!(%error, file = %kept.path().display(), "sessions cannot be kept: after a restart, browsers have to sign in again");
@@ -295,8 +296,8 @@ impl Auth {
     }
 }
 
-fn unix_secs() -> u64 {
-    SystemClock.now().as_micros() / 1_000_000
+fn unix_secs(clock: &dyn Clock) -> u64 {
+    clock.now().as_micros() / 1_000_000
 }
 
 /// The names and values of cookies.
@@ -323,13 +324,14 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::adapters::system::SystemClock;
     use crate::samples::Draws;
     use crate::settings::server::tests::defaults;
 
     const ANA: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn auth(settings: &Server) -> Auth {
-        Auth::new(Some("open sesame".into()), settings, Arc::<Draws>::default())
+        Auth::new(Some("open sesame".into()), settings, Arc::<Draws>::default(), Arc::new(SystemClock))
     }
 
     fn with_cookie(cookie: &str) -> HeaderMap {
@@ -433,7 +435,7 @@ mod tests {
     fn an_unguessable_token_is_accepted_in_spite_of_any_number_of_guesses() {
         const LONG: &str = "9f86d081884c7d659a2feaa0c55ad015";
         let settings = Server { sign_ins_per_minute: 1, ..defaults() };
-        let auth = Auth::new(Some(LONG.into()), &settings, Arc::<Draws>::default());
+        let auth = Auth::new(Some(LONG.into()), &settings, Arc::<Draws>::default(), Arc::new(SystemClock));
         let now = Instant::now();
         let from = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
         let guess = |address| auth.sign_in(&LONG[1..], address, now).unwrap_err().status().as_u16();

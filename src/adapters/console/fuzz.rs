@@ -13,7 +13,7 @@ use tower::ServiceExt;
 
 use super::guard::Peer;
 use super::{Console, Served, Shared, validation};
-use crate::adapters::system::SystemRng;
+use crate::adapters::system::{SystemClock, SystemRng};
 use crate::fuzzing::{is_bounded, text};
 use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
@@ -191,7 +191,7 @@ impl TestConsole {
             models: Arc::new(FakeModels::default()),
             companions: Arc::new(FakeCompanions::default()),
         };
-        let bound = Console::bind(&settings, served, Arc::new(SystemRng), Metrics::local());
+        let bound = Console::bind(&settings, served, Arc::new(SystemRng), Arc::new(SystemClock), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");
         Self { router: console.router, shared: console.shared, runtime }
     }

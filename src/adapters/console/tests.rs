@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::adapters::system::SystemClock;
 use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::companion_setup::fake::FakeCompanions;
@@ -57,6 +58,10 @@ fn rng() -> Arc<Draws> {
     Arc::default()
 }
 
+fn clock() -> Arc<SystemClock> {
+    Arc::new(SystemClock)
+}
+
 /// The defaults on a free port.
 fn settings() -> Server {
     Server { listen: "127.0.0.1:0".into(), ..defaults() }
@@ -73,7 +78,7 @@ impl World {
 
     async fn with(settings: Server) -> Self {
         let backend = Arc::new(FakeBackend::with_lobby());
-        let console = Console::bind(&settings, served(backend.clone()), rng(), Metrics::local()).await.unwrap();
+        let console = Console::bind(&settings, served(backend.clone()), rng(), clock(), Metrics::local()).await.unwrap();
         let address = console.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(console.serve(async { drop(stopped.await) }));

@@ -144,7 +144,7 @@ async fn anonymous_clients_get_no_details_from_readiness() {
 #[tokio::test]
 async fn binding_beyond_loopback_requires_a_token() {
     let open = Server { listen: "0.0.0.0:0".into(), ..settings() };
-    let refusal = Console::bind(&open, served(Arc::default()), rng(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&open, served(Arc::default()), rng(), clock(), Metrics::local()).await.err().unwrap();
 
     let text = refusal.to_string();
 

@@ -121,7 +121,7 @@ async fn bodies_with_files_have_a_limit_of_their_own_and_must_be_json() {
 #[tokio::test(start_paused = true)]
 async fn large_bodies_wait_for_each_other_and_are_refused_after_a_while() {
     let backend = Arc::new(FakeBackend::with_lobby());
-    let console = Console::bind(&settings(), served(backend), rng(), Metrics::local()).await.unwrap();
+    let console = Console::bind(&settings(), served(backend), rng(), clock(), Metrics::local()).await.unwrap();
     let ask = async || {
         let body = Body::from(ida().to_string());
         let request = Request::post("/api/companions").header("host", "localhost");
@@ -179,7 +179,7 @@ async fn bytes_that_are_no_picture_are_not_served() {
     let made = companions.create(new).await.unwrap();
     let backend = Backend::of(Arc::new(FakeBackend::with_lobby()));
     let served = Served::Core { backend, models: Arc::<FakeModels>::default(), companions };
-    let console = Console::bind(&settings(), served, rng(), Metrics::local()).await.unwrap();
+    let console = Console::bind(&settings(), served, rng(), clock(), Metrics::local()).await.unwrap();
 
     let mut request = Request::get(made.picture.unwrap()).header("host", "localhost").body(Body::empty()).unwrap();
     request.extensions_mut().insert(guard::Peer([127, 0, 0, 1].into()));

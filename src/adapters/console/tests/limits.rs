@@ -151,7 +151,7 @@ async fn with_long_history(settings: &Server) -> Console {
         let message = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
         backend.say(&RoomId::parse("lobby").unwrap(), message).await.unwrap();
     }
-    Console::bind(settings, served(backend), rng(), Metrics::local()).await.unwrap()
+    Console::bind(settings, served(backend), rng(), clock(), Metrics::local()).await.unwrap()
 }
 
 /// Asks for the history. Returns the status and the rest of the response, of which nothing is read.

@@ -117,7 +117,7 @@ async fn a_watcher_that_does_not_read_is_disconnected_and_its_slot_is_freed() {
 #[tokio::test(start_paused = true)]
 async fn the_server_stops_reading_from_a_watcher_that_pings_and_reads_nothing() {
     let backend = Arc::new(FakeBackend::with_lobby());
-    let console = Console::bind(&settings(), served(backend), rng(), Metrics::local()).await.unwrap();
+    let console = Console::bind(&settings(), served(backend), rng(), clock(), Metrics::local()).await.unwrap();
     let (server, client) = duplex(16 << 10);
     let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
     let closing = shared.closing.subscribe();

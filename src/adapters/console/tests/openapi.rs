@@ -81,7 +81,7 @@ async fn the_description_has_every_route_and_no_other() {
     let described: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
 
     let served = served(Arc::new(FakeBackend::with_lobby()));
-    let console = Console::bind(&settings(), served, rng(), Metrics::local()).await.unwrap();
+    let console = Console::bind(&settings(), served, rng(), clock(), Metrics::local()).await.unwrap();
     let router = format!("{:?}", console.router);
     let routed: BTreeSet<&str> =
         router.split('"').skip(1).step_by(2).filter(|text| text.starts_with('/') && !text.contains("__private")).collect();

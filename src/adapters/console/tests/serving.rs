@@ -7,7 +7,7 @@ async fn a_port_in_use_is_reported_with_what_to_do() {
     let world = World::new().await;
     let settings = Server { listen: world.address.to_string(), ..settings() };
 
-    let refusal = Console::bind(&settings, served(Arc::default()), rng(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&settings, served(Arc::default()), rng(), clock(), Metrics::local()).await.err().unwrap();
 
     let expected =
         format!("{} is in use by another program; set server.listen to another port, or stop that program", world.address);
@@ -18,7 +18,7 @@ async fn a_port_in_use_is_reported_with_what_to_do() {
 async fn a_setting_out_of_range_stops_the_start() {
     let settings = Server { max_sessions: 0, ..settings() };
 
-    let refusal = Console::bind(&settings, served(Arc::default()), rng(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&settings, served(Arc::default()), rng(), clock(), Metrics::local()).await.err().unwrap();
 
     assert_eq!(refusal.to_string(), "server.max_sessions: is 0, must be from 1 to 10000");
 }
