@@ -232,16 +232,18 @@ impl ActorBackend {
     async fn count_tokens(&self, visit: &Visit, now: Moment) -> Result<(), Refused> {
         let mut rooms = self.token_counts.0.lock().await;
         let channel_key = ChannelKey::new(&visit.guild, &visit.channel);
-        let Some(counted) = rooms.get_mut(&visit.channel) else {
-            let upto = self.reader().head(&channel_key).await?.last;
+        let newest = self.reader().head(&channel_key).await?.last;
+        // A room that was deleted and created again has other numbers.
+        let Some(counted) = rooms.get_mut(&visit.channel).filter(|counted| counted.upto <= newest) else {
+            let upto = newest;
             rooms.insert(visit.channel.clone(), CountedSoFar { until: now, upto, speaker: None });
             return Ok(());
         };
-        let mut said: Vec<(Moment, Arc<str>)> = Vec::new();
+        let (mut said, mut upto) = (Vec::<(Moment, Arc<str>)>::new(), counted.upto);
         loop {
-            let range = Range { after: counted.upto, before: None, limit: PAGE, newest_first: false };
+            let range = Range { after: upto, before: None, limit: PAGE, newest_first: false };
             let page = self.reader().legible(&channel_key, range).await?;
-            counted.upto = page.last.unwrap_or(counted.upto);
+            upto = page.last.unwrap_or(upto);
             let is_last = page.looked_at() < PAGE;
             said.extend(page.events.into_iter().filter_map(|recorded| match recorded.event {
                 Event::Said { message, .. } if message.from.role == Role::Person => Some((recorded.at, message.from.id)),
@@ -262,7 +264,7 @@ impl ActorBackend {
                 ControlFlow::Continue(())
             })
             .await?;
-        counted.until = now;
+        (counted.until, counted.upto) = (now, upto);
         counted.speaker = said.pop().map(|(_, person)| person).or(counted.speaker.take());
         drop(rooms);
         for (name, tokens) in used.into_iter().filter(|(_, tokens)| *tokens > 0) {

@@ -23,7 +23,7 @@ struct Shared {
     invitations: RwLock<Invitations>,
     /// Held while a change is written, so that changes do not overlap.
     changing: Arc<tokio::sync::Mutex<()>>,
-    /// Grows when visits may have ended.
+    /// Grows with every change: visits may have ended.
     edition: watch::Sender<u64>,
 }
 
@@ -52,7 +52,7 @@ impl GuestBook {
         read(&self.0.invitations.read())
     }
 
-    /// Changes with every change that can end a visit.
+    /// Changes with every change of an invitation: visits may have ended.
     pub fn edition(&self) -> watch::Receiver<u64> {
         self.0.edition.subscribe()
     }

@@ -51,6 +51,8 @@ pub(super) struct Auth {
     trusted: Mutex<HashSet<IpAddr>>,
     sessions: Arc<Mutex<HashMap<Session, Instant>>>,
     kept_sessions: Option<KeptSessions>,
+    /// Held while the sessions are written.
+    writing_sessions: Arc<Mutex<()>>,
     session_length: Duration,
     max_sessions: usize,
     is_secure: bool,
@@ -90,6 +92,7 @@ impl Auth {
         Self {
             sessions: Arc::new(Mutex::new(known.into_iter().flatten().filter_map(ends_at).collect())),
             kept_sessions,
+            writing_sessions: Arc::default(),
             token: RwLock::new(token),
             kept_token: settings.kept_token.clone(),
             making: tokio::sync::Mutex::default(),
@@ -173,11 +176,13 @@ impl Auth {
     fn keep_sessions(&self) {
         let (Some(kept), Some(token)) = (self.kept_sessions.clone(), self.token.read().clone()) else { return };
         let (sessions, clock) = (self.sessions.clone(), self.clock.clone());
+        let writing = self.writing_sessions.clone();
         tokio::task::spawn_blocking(move || {
-            // Of two writes at once, the later one has all.
-            let sessions = sessions.lock();
+            // Of two writes at once, the later one has all. Requests do not wait for the disk.
+            let _held = writing.lock();
             let (unix, now) = (unix_secs(&*clock), Instant::now());
-            let all = sessions.iter().map(|(session, ends_at)| (session.0.clone(), unix + (*ends_at - now).as_secs())).collect();
+            let in_secs = |(session, ends_at): (&Session, &Instant)| (session.0.clone(), unix + (*ends_at - now).as_secs());
+            let all = sessions.lock().iter().map(in_secs).collect();
             if let Err(error) = kept.write(token.expose_secret(), all) {
                 tracing::warn!(%error, file = %kept.path().display(), "sessions cannot be kept: after a restart, browsers have to sign in again");
             }
@@ -198,10 +203,13 @@ impl Auth {
 
     /// Ends the sessions in these headers. Returns a cookie that removes the session cookie.
     pub(super) fn sign_out(&self, headers: &HeaderMap) -> String {
+        let mut has_ended = false;
         for session in self.sessions_in(headers) {
-            self.sessions.lock().remove(&session);
+            has_ended |= self.sessions.lock().remove(&session).is_some();
         }
-        self.keep_sessions();
+        if has_ended {
+            self.keep_sessions();
+        }
         self.cookie("", "", Duration::ZERO)
     }
 
