@@ -130,10 +130,8 @@ impl GuestService for ActorBackend {
         // A room that is about to be deleted invites nobody.
         let view = self.room_of(&room).map_err(|_| not_open())?;
         let view = self.room_view(room, &view.1).await?;
-        let companions = view.companions.into_iter();
-        let companions =
-            companions.map(|one| KnownCompanion { id: one.id, name: one.name, external: one.external, picture: one.picture });
-        let room = PreviewedRoom { id: view.id, title: view.title, companions: companions.collect() };
+        let companions = view.companions.into_iter().map(KnownCompanion::from).collect();
+        let room = PreviewedRoom { id: view.id, title: view.title, companions };
         Ok(Preview { room, ends_at: ends_at.map(Into::into), name })
     }
 

@@ -179,14 +179,11 @@ pub(super) struct VisitedRoom {
 
 impl VisitedRoom {
     pub(super) fn new(room: Room, visit: &Visit) -> Self {
-        let companions = room.companions.into_iter();
-        let companions =
-            companions.map(|one| KnownCompanion { id: one.id, name: one.name, external: one.external, picture: one.picture });
         Self {
             id: room.id,
             title: room.title,
             name: visit.name.clone(),
-            companions: companions.collect(),
+            companions: room.companions.into_iter().map(KnownCompanion::from).collect(),
             after: visit.from,
             joined_at: visit.joined_at.into(),
             ends_at: visit.ends_at.map(Into::into),

@@ -236,7 +236,8 @@ impl Session {
                 }
                 Some(Ok(Message::Binary(frame))) => {
                     // What is missing between two packets is filled in.
-                    let number = MicrophoneFrame::read(&frame).ok().map(|frame| frame.number);
+                    let read = MicrophoneFrame::read(&frame);
+                    let number = read.as_ref().ok().map(|frame| frame.number);
                     let passed = number.zip(last).map_or(1, |(number, last)| number.wrapping_sub(last).clamp(1, MOST_FILLED_IN));
                     (spoken, last) = (spoken + FRAME * passed, number.or(last));
                     if spoken >= COUNTED_AT_ONCE
@@ -244,8 +245,7 @@ impl Session {
                     {
                         return Ending::Close(Close::Refused, reason);
                     }
-                    MicrophoneFrame::read(&frame)
-                        .map(|MicrophoneFrame { number, packet }| self.line.push_packet(number, packet))
+                    read.map(|MicrophoneFrame { number, packet }| self.line.push_packet(number, packet))
                         .map_err(|refused| refused.reason())
                 }
                 Some(Ok(Message::Text(_))) if messages.take(now).is_err() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),

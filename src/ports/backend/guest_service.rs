@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::refused::Refused;
-use super::room::RoomId;
+use super::room::{RoomCompanion, RoomId};
 use super::stamp::Stamp;
 use crate::domain::guests::MOST_GUESTS;
 pub use crate::domain::guests::{Amount, Visit};
@@ -127,4 +127,10 @@ pub struct KnownCompanion {
     /// The path of its picture; absent: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
+}
+
+impl From<RoomCompanion> for KnownCompanion {
+    fn from(RoomCompanion { id, name, external, picture, .. }: RoomCompanion) -> Self {
+        Self { id, name, external, picture }
+    }
 }
