@@ -31,6 +31,10 @@ use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::time::Instant;
 
+// As the server has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const BUDGETS: [usize; 3] = [300, 1_000, 2_000];
 const MESSAGES: usize = 10_000;
 const LOOKUPS: usize = 50;

@@ -17,7 +17,8 @@ use crate::domain::prompt::{Said, tokens};
 use crate::domain::recall::words::Words;
 use crate::domain::recall::{Corpus, Found};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::reader::{Journal, Range, ReadError, Reader};
+use crate::journal::record::{Searched, decode_searched};
 use crate::journal::redaction::is_redacted;
 use crate::ports::store::Store;
 use crate::settings::memory::Memory;
@@ -102,7 +103,8 @@ impl Recall {
             query.extend(self.words.of(&message.from.name));
             query.extend(self.words.of(&message.text));
         }
-        let found = self.search(query, channel_key, store, move |found, corpus| {
+        let journal = Reader::new(store).journal(channel_key).await?;
+        let found = self.search(query, channel_key, &journal, move |found, corpus| {
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in found {
                 let with_neighbours = [Some(*index), index.checked_sub(1), Some(index + 1)];
@@ -116,7 +118,7 @@ impl Recall {
             }
             passages
         });
-        let (reader, mut used, mut read) = (Reader::new(store), 0, Vec::new());
+        let (mut used, mut read) = (0, Vec::new());
         for passage in found.await? {
             if used >= max_tokens {
                 break;
@@ -124,7 +126,7 @@ impl Recall {
             let (Some(first), Some(last)) = (passage.iter().min(), passage.iter().max()) else { continue };
             let range =
                 Range { after: Seq(first.0.saturating_sub(1)), before: Some(last.next()), limit: PAGE, newest_first: false };
-            let said = reader.legible(channel_key, range).await?.events.into_iter().filter_map(message_of);
+            let said = journal.legible(range).await?.events.into_iter().filter_map(message_of);
             let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_heard(&said.message.from)).collect();
             // The best one comes first, as in the passage.
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
@@ -148,12 +150,12 @@ impl Recall {
         &self,
         query: Vec<u32>,
         channel_key: &ChannelKey,
-        store: &dyn Store,
+        journal: &Journal<'_>,
         read: impl FnOnce(&[Found], &Corpus) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock_owned().await;
-        let new = self.new_messages(&index, channel_key, store).await?;
+        let new = self.new_messages(&index, journal).await?;
         let (is_large, window) = (index.corpus.bytes() > LARGE || new.pages.len() > 1, self.window);
         let work = move || {
             new.add_to(&mut index, window);
@@ -197,31 +199,37 @@ impl Recall {
 
     /// What was said since a room was read last: at most `recall_window` messages, and nothing before the newest `clear`. The words of a page are
     /// found while the next one is read.
-    async fn new_messages(&self, index: &Index, channel_key: &ChannelKey, store: &dyn Store) -> Result<New, ReadError> {
-        let reader = Reader::new(store);
+    async fn new_messages(&self, index: &Index, journal: &Journal<'_>) -> Result<New, ReadError> {
         let (mut upto, mut count, mut pages, mut before) = (index.upto, 0, Vec::new(), None);
         let begins_anew = loop {
             let page = Range { after: index.upto, before, limit: PAGE, newest_first: true };
-            let page = reader.legible(channel_key, page).await?;
-            let is_last = page.looked_at() < PAGE;
-            before = page.last.or(before);
-            upto = page.events.iter().map(|recorded| recorded.seq).fold(upto, Seq::max);
-            let is_clear = |recorded: &Recorded| matches!(recorded.event, Event::Cleared);
-            let cleared = page.events.iter().position(is_clear);
-            let newer = page.events.into_iter().take(cleared.unwrap_or(usize::MAX));
-            // Who has opted out is left out when a message is read, because people opt in again.
-            let said: Vec<Said> = newer.filter_map(message_of).take(self.window - count).collect();
+            let page = journal.stored(page).await?;
+            let is_last = page.len() < PAGE;
+            let (mut said, mut is_clear) = (Vec::new(), false);
+            for (key, value) in &page {
+                let Some(seq) = key.last_number().map(Seq) else { continue };
+                (before, upto) = (Some(seq), upto.max(seq));
+                match decode_searched(key, value) {
+                    // Who has opted out is left out when a message is read, because people opt in again.
+                    Ok(Searched::Words { name, text }) if !text.is_empty() => said.push((seq, name, text)),
+                    Ok(Searched::Cleared) => is_clear = true,
+                    Ok(Searched::Words { .. } | Searched::Other) | Err(_) => {}
+                }
+                if is_clear || count + said.len() >= self.window {
+                    break;
+                }
+            }
             count += said.len();
             let (words, is_many) = (self.words.clone(), said.len() > MANY);
             let work = move || {
                 let (mut corpus, mut reader) = (Corpus::default(), words.reader());
-                for Said { seq, message, .. } in said.iter().rev() {
-                    corpus.push(*seq, &message.from.name, &message.text, &mut reader);
+                for (seq, name, text) in said.iter().rev() {
+                    corpus.push(*seq, name, text, &mut reader);
                 }
                 corpus
             };
             pages.push(if is_many { Page::Elsewhere(spawn_blocking(work)) } else { Page::Read(work()) });
-            if cleared.is_some() || count >= self.window {
+            if is_clear || count >= self.window {
                 break true;
             }
             if is_last {

@@ -17,7 +17,7 @@ use super::usage::tokens_of;
 use crate::actors::companion::pictures::hash;
 use crate::actors::membership::guests::change;
 use crate::domain::event::Event;
-use crate::domain::guests::{Guest, Invitation, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, UsedUp};
+use crate::domain::guests::{InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, UsedUp};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::lookalike::look_alike;
 use crate::domain::message::Role;
@@ -27,7 +27,7 @@ use crate::journal::key;
 use crate::journal::reader::Range;
 use crate::ports::backend::Refused;
 use crate::ports::backend::guest_service::{
-    Amount, Ends, GuestService, GuestView, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
+    Amount, Ends, GuestService, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
 };
 use crate::ports::backend::room::RoomId;
 use crate::ports::store::StoreError;
@@ -64,7 +64,7 @@ impl GuestService for ActorBackend {
         }
         let now = self.context.clock.now();
         let (secret, id) = (self.secret(), format!("{:016x}", self.context.rng.id() as u64));
-        let invitation = crate::domain::guests::NewInvitation {
+        let invitation = InvitationPlan {
             guild: channel_key.guild.clone(),
             channel: channel_key.channel.clone(),
             secret: hash(secret.expose_secret().as_bytes()).into(),
@@ -82,7 +82,7 @@ impl GuestService for ActorBackend {
             if !all.add(id.clone(), invitation, now) {
                 return (None, changed);
             }
-            let view = all.get(&id).map(|invitation| view(&id, invitation, now));
+            let view = all.get(&id).map(|invitation| InvitationView::of(&id, invitation, now));
             changed.insert(id);
             (view, changed)
         });
@@ -96,7 +96,10 @@ impl GuestService for ActorBackend {
         let (channel_key, _) = self.room_of(room)?;
         let now = self.context.clock.now();
         let all = |all: &crate::domain::guests::Invitations| {
-            all.of_room(&channel_key.channel).into_iter().map(|(id, invitation)| view(&id, invitation, now)).collect()
+            all.of_room(&channel_key.channel)
+                .into_iter()
+                .map(|(id, invitation)| InvitationView::of(&id, invitation, now))
+                .collect()
         };
         Ok(self.context.guests.read(all))
     }
@@ -309,27 +312,6 @@ impl ActorBackend {
 
 fn hashes(cookies: &[String]) -> Vec<Arc<str>> {
     cookies.iter().map(|cookie| hash(cookie.as_bytes()).into()).collect()
-}
-
-fn view(id: &Arc<str>, invitation: &Invitation, now: Moment) -> InvitationView {
-    let used = invitation.used.on(now);
-    let guest = |guest: &Guest| GuestView {
-        name: guest.name.clone(),
-        joined_at: guest.joined_at.into(),
-        left_at: guest.left_at.map(Into::into),
-        is_here: false,
-    };
-    InvitationView {
-        id: id.clone(),
-        made_at: invitation.made_at.into(),
-        ends_at: invitation.ends_at.map(Into::into),
-        most_guests: invitation.most_guests,
-        revoked_at: invitation.revoked_at.map(Into::into),
-        messages: used.messages,
-        voice_secs: used.voice_ms / 1_000,
-        tokens: used.tokens,
-        guests: invitation.guests.iter().map(guest).collect(),
-    }
 }
 
 fn not_open() -> Refused {

@@ -136,7 +136,7 @@ pub struct Guest {
 
 /// What a new invitation is made of.
 #[derive(Clone, Debug)]
-pub struct NewInvitation {
+pub struct InvitationPlan {
     pub guild: GuildId,
     pub channel: ChannelId,
     pub secret: Arc<str>,
@@ -223,8 +223,8 @@ impl Invitations {
     }
 
     /// Adds one. False: the room has [`MOST_OPEN`] that are open.
-    pub fn add(&mut self, id: Arc<str>, new: NewInvitation, now: Moment) -> bool {
-        let NewInvitation { guild, channel, secret, from, ends_at, most_guests } = new;
+    pub fn add(&mut self, id: Arc<str>, new: InvitationPlan, now: Moment) -> bool {
+        let InvitationPlan { guild, channel, secret, from, ends_at, most_guests } = new;
         let open = self.of_room(&channel).iter().filter(|(_, one)| one.is_open(now)).count();
         if open >= MOST_OPEN {
             return false;
@@ -399,8 +399,15 @@ mod tests {
         all
     }
 
-    fn new(channel: &str, secret: &str, ends_at: Option<Moment>, most_guests: u8) -> NewInvitation {
-        NewInvitation { guild: "home".into(), channel: channel.into(), secret: secret.into(), from: Seq(7), ends_at, most_guests }
+    fn new(channel: &str, secret: &str, ends_at: Option<Moment>, most_guests: u8) -> InvitationPlan {
+        InvitationPlan {
+            guild: "home".into(),
+            channel: channel.into(),
+            secret: secret.into(),
+            from: Seq(7),
+            ends_at,
+            most_guests,
+        }
     }
 
     fn newcomer(name: &str, cookie: &str, former: &[&str]) -> Newcomer {

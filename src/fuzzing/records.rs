@@ -14,8 +14,8 @@ use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::record::{
     BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord,
-    PendingRecord, RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
-    decode_number, encode, encode_bytes, encode_event, encode_number,
+    PendingRecord, RecordError, RoomRecord, Searched, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes,
+    decode_event, decode_number, decode_searched, encode, encode_bytes, encode_event, encode_number,
 };
 use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};
@@ -104,6 +104,9 @@ pub(super) fn event(bytes: &[u8]) {
             assert_eq!(recorded.seq, Seq(7));
             let written = encode_event(&recorded);
             assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event changes when it is written and read");
+            for value in [bytes, &written] {
+                assert_eq!(decode_searched(&key, value), Ok(Searched::of(&recorded.event)), "recall reads something else");
+            }
             let redacted = redact(&recorded);
             assert_eq!(redact(&redacted), redacted);
             let wordless = encode_event(&redacted);

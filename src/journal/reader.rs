@@ -112,6 +112,37 @@ impl Pages<'_> {
     }
 }
 
+/// The events of one channel.
+pub struct Journal<'a> {
+    reader: Reader<'a>,
+    ward: Ward,
+    /// None: nothing was ever stored for the channel.
+    no: Option<ChannelNo>,
+    swept_below: Seq,
+}
+
+impl Journal<'_> {
+    /// Reads events, as far as they can be decoded.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn legible(&self, range: Range) -> Result<Legible, ReadError> {
+        Ok(legible(&self.stored(range).await?))
+    }
+
+    /// Reads events as they are stored.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn stored(&self, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
+        let Some(no) = self.no else { return Ok(Vec::new()) };
+        let from = Seq(range.after.0.saturating_add(1)).max(self.swept_below);
+        let to = range.before.unwrap_or(Seq(u64::MAX));
+        let (from, to) = (Key::event(self.ward, no, from), Key::event(self.ward, no, to));
+        self.reader.collect(from, to, range.limit, range.newest_first).await
+    }
+}
+
 /// Reads records from a store.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
@@ -237,12 +268,21 @@ impl<'a> Reader<'a> {
     }
 
     async fn read_stored(&self, channel_key: &ChannelKey, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
-        let Some(no) = self.channel_no(channel_key).await? else { return Ok(Vec::new()) };
-        let swept_below = self.number(key::sweep(channel_key.ward(), no)).await?;
-        let from = Seq(range.after.0.saturating_add(1)).max(swept_below);
-        let to = range.before.unwrap_or(Seq(u64::MAX));
-        let (from, to) = (Key::event(channel_key.ward(), no, from), Key::event(channel_key.ward(), no, to));
-        self.collect(from, to, range.limit, range.newest_first).await
+        self.find_journal(channel_key).await?.stored(range).await
+    }
+
+    /// The journal of a channel, for several reads. What is being deleted meanwhile may still be found.
+    pub async fn journal(&self, channel_key: &ChannelKey) -> Result<Journal<'a>, ReadError> {
+        self.find_journal(channel_key).await.map_err(|error| error.of(channel_key))
+    }
+
+    async fn find_journal(&self, channel_key: &ChannelKey) -> Result<Journal<'a>, ReadError> {
+        let (ward, no) = (channel_key.ward(), self.channel_no(channel_key).await?);
+        let swept_below = match no {
+            Some(no) => self.number(key::sweep(ward, no)).await?,
+            None => Seq::NONE,
+        };
+        Ok(Journal { reader: *self, ward, no, swept_below })
     }
 
     /// Reads one event of a journal.

@@ -1,4 +1,4 @@
-//! What guests see: of every answer and every event the parts that are listed here, and nothing else.
+//! What guests see: of every answer and every event the parts that are listed here, and nothing else. What a call tells them, and what they may tell it.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::problem::Problem;
+use super::voice::protocol::{PageMessage, ServerMessage};
 use crate::domain::id::Seq;
 use crate::ports::backend::guest_service::{KnownCompanion, Visit};
 use crate::ports::backend::messages::{History, HistoryMessage};
@@ -52,6 +53,41 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("people", &["people"]),
     ("resume", &["after"]),
 ];
+
+/// Whether guests may send a message in a call of their room.
+pub(super) fn may_send(message: &PageMessage) -> bool {
+    match message {
+        PageMessage::Mute { .. }
+        | PageMessage::Ignore { .. }
+        | PageMessage::Played { .. }
+        | PageMessage::Stop { .. }
+        | PageMessage::Say { .. }
+        | PageMessage::Leave {} => true,
+    }
+}
+
+/// Whether guests get a message in a call of their room.
+pub(super) fn may_get(message: &ServerMessage) -> bool {
+    match message {
+        ServerMessage::Hello { .. }
+        | ServerMessage::Joined(_)
+        | ServerMessage::Changed(_)
+        | ServerMessage::Left { .. }
+        | ServerMessage::Talking { .. }
+        | ServerMessage::Noise { .. }
+        | ServerMessage::Caption { .. }
+        | ServerMessage::Thinking { .. }
+        | ServerMessage::Speaking { .. }
+        | ServerMessage::Sentence { .. }
+        | ServerMessage::Duck { .. }
+        | ServerMessage::Flush { .. }
+        | ServerMessage::Resume { .. }
+        | ServerMessage::Done { .. }
+        | ServerMessage::Cut { .. }
+        | ServerMessage::Pulse {}
+        | ServerMessage::Error { .. } => true,
+    }
+}
 
 /// What guests get of a round: about which message it was, and who spoke.
 const ROUND: &[&str] =

@@ -27,6 +27,7 @@ use super::guard::Caller;
 use super::limits::{Bucket, Rate, Slot};
 use super::problem::Problem;
 use super::validation;
+use super::visitor;
 use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::guest_service::{Amount, Visit};
@@ -122,7 +123,7 @@ pub(super) async fn voice(
             web_socket::close(&mut sink, &mut inbound, Close::UnknownVersion.code(), reason).await;
         }));
     }
-    let outbox = Arc::new(Outbox::new(console.instruments.clone()));
+    let outbox = Arc::new(Outbox::new(visit.is_some(), console.instruments.clone()));
     // The name is also the id.
     let author = Author { id: from.clone(), name: from, role: Role::Person };
     let entrance = Entrance { author, has_microphone: !params.listen, listener: outbox.clone() };
@@ -250,6 +251,9 @@ impl Session {
                 }
                 Some(Ok(Message::Text(_))) if messages.take(now).is_err() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
                 Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
+                    Ok(message) if self.visit.is_some() && !visitor::may_send(&message) => {
+                        Err("guests may not send this".to_owned())
+                    }
                     Ok(message) => {
                         let counted = match &message {
                             PageMessage::Say { .. } => self.count(Amount::Message).await,
@@ -311,7 +315,7 @@ impl Session {
     }
 
     fn refuse(&self, fix: String) {
-        self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix }.write());
+        self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix });
     }
 }
 

@@ -1,7 +1,7 @@
 use super::super::upgrade::is_of_bytes;
 use super::*;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::guests::{Invitations, NewInvitation};
+use crate::domain::guests::{InvitationPlan, Invitations};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
 use crate::journal::membership;
 use crate::journal::record::{ClockRecord, Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
@@ -29,7 +29,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
     let owed = outbox_record(crate::domain::trigger::Trigger::Lull);
     let mut invitations = Invitations::default();
     let (room, secret) = (channel.clone(), "hash".into());
-    let invitation = NewInvitation { guild: guild.clone(), channel: room, secret, from: seq, ends_at: None, most_guests: 5 };
+    let invitation = InvitationPlan { guild: guild.clone(), channel: room, secret, from: seq, ends_at: None, most_guests: 5 };
     assert!(invitations.add("one".into(), invitation, at));
     vec![
         (Key::event(ward, NO, seq), encode_event(&event)),

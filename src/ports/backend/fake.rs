@@ -18,7 +18,7 @@ use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 use crate::domain::closing::Stage;
 use crate::domain::guests;
-use crate::domain::id::{CompanionId, GuildId, Seq};
+use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
 use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::price::{Price, UnitPrice};
@@ -27,9 +27,7 @@ use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
-use crate::ports::backend::guest_service::{
-    Amount, GuestService, GuestView, InvitationView, NewInvitation, Preview, PreviewedRoom, Visit,
-};
+use crate::ports::backend::guest_service::{Amount, GuestService, InvitationView, NewInvitation, Preview, PreviewedRoom, Visit};
 use crate::ports::backend::keeping::{
     BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
     ReadyPart, SuspendedChannel,
@@ -46,7 +44,7 @@ use crate::ports::backend::room::{
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::state::{CompanionState, Doing, RoomState};
 use crate::ports::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
-use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
+use crate::ports::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
 use crate::ports::inbound_events::{ChannelRef, InboundMessage};
 use crate::settings::companion::{Interjection, ModelChoice};
 
@@ -74,6 +72,8 @@ pub(crate) struct FakeBackend {
     is_held: watch::Sender<bool>,
     guests: Mutex<FakeGuests>,
     guest_changes: watch::Sender<u64>,
+    /// Of those who entered a call, in order.
+    pub(crate) listeners: Mutex<Vec<Arc<dyn Listener>>>,
 }
 
 /// What a test reads back, and what it makes the backend do.
@@ -293,8 +293,29 @@ impl CallRooms for FakeBackend {
         Ok(())
     }
 
-    async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
-        Err(Refused::Conflict("there are no calls here".into()))
+    async fn enter(&self, _: &RoomId, entrance: Entrance) -> Result<Arc<dyn Line>, Refused> {
+        self.listeners.lock().push(entrance.listener.clone());
+        Ok(Arc::new(FakeLine(entrance)))
+    }
+}
+
+/// Shows what it is told.
+struct FakeLine(Entrance);
+
+impl FakeLine {
+    fn show(&self, text: String) {
+        let user = PersonId::from(&*self.0.author.id);
+        self.0.listener.show(&View::Caption { user, text: text.into(), kind: None });
+    }
+}
+
+impl Line for FakeLine {
+    fn push_packet(&self, number: u32, _: &[u8]) {
+        self.show(format!("packet {number}"));
+    }
+
+    fn report(&self, action: PersonAction) {
+        self.show(format!("{action:?}"));
     }
 }
 
@@ -307,7 +328,7 @@ impl GuestService for FakeBackend {
         let secret = format!("secret-{}", guests.made);
         let (key, hashed) = (Arc::<str>::from(format!("i{}", guests.made)), Arc::from(&*secret));
         let (channel, most_guests) = (id.channel(), new.most_guests);
-        let new = guests::NewInvitation { guild: "home".into(), channel, secret: hashed, from, ends_at: None, most_guests };
+        let new = guests::InvitationPlan { guild: "home".into(), channel, secret: hashed, from, ends_at: None, most_guests };
         assert!(guests.all.add(key.clone(), new, NOON));
         Ok((guests.view(&key), secret.into()))
     }
@@ -377,24 +398,7 @@ struct FakeGuests {
 
 impl FakeGuests {
     fn view(&self, id: &Arc<str>) -> InvitationView {
-        let invitation = self.all.get(id).unwrap();
-        let guest = |guest: &guests::Guest| GuestView {
-            name: guest.name.clone(),
-            joined_at: guest.joined_at.into(),
-            left_at: guest.left_at.map(Into::into),
-            is_here: false,
-        };
-        InvitationView {
-            id: id.clone(),
-            made_at: invitation.made_at.into(),
-            ends_at: None,
-            most_guests: invitation.most_guests,
-            revoked_at: invitation.revoked_at.map(Into::into),
-            messages: 0,
-            voice_secs: 0,
-            tokens: 0,
-            guests: invitation.guests.iter().map(guest).collect(),
-        }
+        InvitationView::of(id, self.all.get(id).unwrap(), NOON)
     }
 }
 

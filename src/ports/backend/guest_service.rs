@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use super::refused::Refused;
 use super::room::{RoomCompanion, RoomId};
 use super::stamp::Stamp;
-use crate::domain::guests::MOST_GUESTS;
 pub use crate::domain::guests::{Amount, Visit};
+use crate::domain::guests::{Guest, Invitation, MOST_GUESTS};
 use crate::domain::id::CompanionId;
+use crate::domain::moment::Moment;
 
 /// Invites guests to rooms, and says who may do what.
 #[async_trait]
@@ -87,6 +88,30 @@ pub struct InvitationView {
     pub tokens: u64,
     /// In the order in which they came.
     pub guests: Vec<GuestView>,
+}
+
+impl InvitationView {
+    /// An invitation at this time.
+    pub fn of(id: &Arc<str>, invitation: &Invitation, now: Moment) -> Self {
+        let used = invitation.used.on(now);
+        let guest = |guest: &Guest| GuestView {
+            name: guest.name.clone(),
+            joined_at: guest.joined_at.into(),
+            left_at: guest.left_at.map(Into::into),
+            is_here: false,
+        };
+        Self {
+            id: id.clone(),
+            made_at: invitation.made_at.into(),
+            ends_at: invitation.ends_at.map(Into::into),
+            most_guests: invitation.most_guests,
+            revoked_at: invitation.revoked_at.map(Into::into),
+            messages: used.messages,
+            voice_secs: used.voice_ms / 1_000,
+            tokens: used.tokens,
+            guests: invitation.guests.iter().map(guest).collect(),
+        }
+    }
 }
 
 /// Somebody who came by an invitation.

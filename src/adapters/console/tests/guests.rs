@@ -2,14 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::StreamExt as _;
+use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::super::access::Access;
 use super::super::visitor;
 use super::*;
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, PersonId, Seq};
+use crate::ports::call_room::{Packet, Person, Trouble, View};
+
+type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<TcpStream>>;
 
 /// A console with a token, and its operator's invitation to a room.
 impl World {
@@ -29,9 +33,28 @@ impl World {
         joined.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned()
     }
 
+    /// The status of a request that is complete.
     async fn as_guest(&self, cookie: &str, method: Method, path: &str) -> u16 {
+        let body = match path.rsplit_once('/').unwrap().1 {
+            "messages" => json!({ "from": "Ben", "text": "hi" }),
+            "typing" => json!({ "from": "Ben", "typing": true }),
+            _ if method == Method::PATCH => json!({ "text": "hi" }),
+            _ => Value::Null,
+        };
         let request = self.request(method, path).header("cookie", cookie);
+        let request = if body.is_null() { request } else { request.json(&body) };
         request.send().await.unwrap().status().as_u16()
+    }
+
+    /// A WebSocket, or the status with which it was refused.
+    async fn open(&self, cookie: &str, path: &str) -> Result<Socket, u16> {
+        let mut request = format!("ws://{}{path}", self.address).into_client_request().unwrap();
+        request.headers_mut().insert("cookie", cookie.parse().unwrap());
+        match tokio_tungstenite::connect_async(request).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
+            Err(error) => panic!("{error}"),
+        }
     }
 
     async fn revoke(&self, room: &str, id: &str) {
@@ -90,7 +113,7 @@ async fn each_route_is_open_to_whom_the_table_names() {
             Access::Guests => {
                 assert!(!matches!(of_guest, 401 | 403 | 404 | 500..) || pattern.contains("{seq}"), "{what}: {of_guest}");
                 let is_of_room = path.contains("lobby");
-                assert!(!is_of_room || matches!(of_stranger, 404 | 400 | 415 | 422), "{what} of another room: {of_stranger}");
+                assert!(!is_of_room || of_stranger == 404, "{what} of another room: {of_stranger}");
                 assert!(matches!((of_revoked, of_nobody), (401, 401) | (303, 303)), "{what}: {of_revoked} {of_nobody}");
             }
             Access::Operators => assert_eq!((of_guest, of_stranger, of_revoked, of_nobody), (403, 403, 401, 401), "{what}"),
@@ -105,7 +128,11 @@ async fn each_route_is_open_to_whom_the_table_names() {
 fn the_documents_name_what_guests_may_use() {
     let documented = include_str!("../../../../docs/security.md");
     let section = documented.split("## A guest").nth(1).unwrap().split("\n## ").next().unwrap();
-    let quoted: BTreeSet<&str> = section.split('`').skip(1).step_by(2).collect();
+    let (outside, of_call) = section.split_once("In the [voice call]").unwrap();
+    let (of_call, after) = of_call.split_once("\n\n").unwrap();
+    let quoted_in = |text: &'static str| text.split('`').skip(1).step_by(2);
+    let of_call: BTreeSet<&str> = quoted_in(of_call).collect();
+    let quoted: BTreeSet<&str> = quoted_in(outside).chain(quoted_in(after)).collect();
 
     for (pattern, method, access) in routes::api().access().all() {
         let is_named = quoted.contains(format!("{method} {pattern}").as_str());
@@ -113,6 +140,10 @@ fn the_documents_name_what_guests_may_use() {
     }
     for (kind, _) in visitor::EVENTS {
         assert!(quoted.contains(kind), "{kind}");
+    }
+    // In a call they send and get each kind of message.
+    for kind in ["from_page", "from_server"].iter().flat_map(|list| call_examples(list)) {
+        assert!(of_call.contains(kind["type"].as_str().unwrap()), "{kind}");
     }
     // Every other kind is told to nobody but operators.
     let visit = world_visit();
@@ -173,9 +204,7 @@ async fn revoking_closes_the_views_of_guests_at_once() {
     let world = World::with(with_token()).await;
     let (secret, id) = world.invite("lobby").await;
     let ben = world.join(&secret, "Ben").await;
-    let mut request = format!("ws://{}/api/live?room=lobby", world.address).into_client_request().unwrap();
-    request.headers_mut().insert("cookie", ben.parse().unwrap());
-    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    let mut socket = world.open(&ben, "/api/live?room=lobby").await.unwrap();
     let mut next = async || socket.next().await.unwrap().unwrap();
     // What an event of the record has for operators alone.
     world.backend.show("lobby", json!({ "event": "message", "seq": 5, "text": "hi", "raw": "secret" }).to_string().into());
@@ -190,8 +219,97 @@ async fn revoking_closes_the_views_of_guests_at_once() {
 
     assert!(texts.iter().any(|text| text.contains("\"hi\"")) && !texts.iter().any(|text| text.contains("secret")), "{texts:?}");
     assert!(texts.last().unwrap().contains(r#""people":[{"guest":true,"name":"Ben","typing":false}]"#), "{texts:?}");
-    let tokio_tungstenite::tungstenite::Message::Close(Some(frame)) = end else { panic!("{end:?}") };
+    let Message::Close(Some(frame)) = end else { panic!("{end:?}") };
     assert_eq!((u16::from(frame.code), frame.reason.as_str()), (1008, "the visit has ended"));
+}
+
+/// The examples of messages in a call.
+fn call_examples(list: &str) -> Vec<Value> {
+    let examples: Value = serde_json::from_str(include_str!("../../../../tests/contracts/voice-protocol.json")).unwrap();
+    examples[list].as_array().unwrap().clone()
+}
+
+/// What happens in a call, each kind once.
+fn views() -> Vec<View> {
+    let (ana, aria, text, at) = (PersonId::from("Ana"), CompanionId::from("aria"), Arc::<str>::from("hi"), Duration::ZERO);
+    let person = Person { user: ana.clone(), is_muted: false, only_listens: false, is_ignored: false, talks: true };
+    vec![
+        View::Entered { you: ana.clone(), people: vec![person.clone()] },
+        View::Joined(person.clone()),
+        View::Changed(person),
+        View::Left(ana.clone()),
+        View::Talking(ana.clone(), true),
+        View::Noise(ana.clone()),
+        View::Caption { user: ana, text: text.clone(), kind: None },
+        View::Thinking(aria.clone(), true),
+        View::Speaking { companion: aria, reply: 1, from: at },
+        View::Sentence { reply: 1, from: at, text: text.clone() },
+        View::Duck(1, true),
+        View::Flush(1),
+        View::Resume(1, at),
+        View::Done(1),
+        View::Cut { reply: 1, heard: text },
+        View::Trouble(Trouble::RecognitionFailed),
+    ]
+}
+
+#[tokio::test]
+async fn each_frame_of_a_call_is_for_guests_of_its_room_alone() {
+    let world = World::with(with_token()).await;
+    let body = json!({ "guild": "home", "companions": ["aria"] });
+    world.request(Method::PUT, "/api/rooms/attic").bearer_auth(TOKEN).json(&body).send().await.unwrap();
+    let ((secret, id), (elsewhere, _), (ended, ended_id)) =
+        (world.invite("lobby").await, world.invite("attic").await, world.invite("lobby").await);
+    let (guest, stranger, revoked) =
+        (world.join(&secret, "Ben").await, world.join(&elsewhere, "Mallory").await, world.join(&ended, "Cleo").await);
+    world.revoke("lobby", &ended_id).await;
+    let call = |name: &str| format!("/api/voice?room=lobby&from={name}&v=1");
+    for (cookie, name, expected) in
+        [(&*stranger, "Mallory", 404), (&*revoked, "Cleo", 401), ("", "Ben", 401), (&*guest, "Ana", 403)]
+    {
+        assert_eq!(world.open(cookie, &call(name)).await.map(drop), Err(expected), "{name}");
+    }
+
+    let mut socket = world.open(&guest, &call("Ben")).await.unwrap();
+    let packet = [&[1, 0, 0, 0, 7], &[0xf8, 0xff, 0xfe][..]].concat();
+    let mut told = Vec::new();
+    for frame in std::iter::once(Message::binary(packet))
+        .chain(call_examples("from_page").iter().map(|message| Message::text(message.to_string())))
+    {
+        socket.send(frame).await.unwrap();
+        told.push(message(&mut socket).await["text"].as_str().unwrap().to_owned());
+    }
+    let expected = ["packet 7", "Muted", "Ignored", "Played", "Stop", "Say", "Leave"];
+    for expected in expected {
+        assert!(told.iter().any(|told| told.starts_with(expected)), "{expected}: {told:?}");
+    }
+
+    let listener = world.backend.listeners.lock()[0].clone();
+    let mut kinds = BTreeSet::from(["pulse".to_owned()]);
+    for view in views() {
+        listener.show(&view);
+        kinds.insert(message(&mut socket).await["type"].as_str().unwrap().to_owned());
+    }
+    let of_protocol = call_examples("from_server").iter().map(|message| message["type"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(kinds, of_protocol, "what a guest gets");
+    listener.play(&Packet { reply: 1, number: 0, samples: Box::new([0; _]), bytes: [0xf8, 0xff, 0xfe].into() });
+    assert!(matches!(socket.next().await.unwrap().unwrap(), Message::Binary(_)));
+
+    world.revoke("lobby", &id).await;
+    let Message::Close(Some(frame)) = socket.next().await.unwrap().unwrap() else { panic!("it goes on") };
+    assert_eq!((u16::from(frame.code), frame.reason.as_str()), (1008, "the visit has ended"));
+    assert_eq!(world.open(&guest, &call("Ben")).await.map(drop), Err(401));
+}
+
+/// The next message of a call besides pulses.
+async fn message(socket: &mut Socket) -> Value {
+    loop {
+        match socket.next().await.unwrap().unwrap() {
+            Message::Text(text) if !text.contains("pulse") => return serde_json::from_str(&text).unwrap(),
+            Message::Text(_) | Message::Ping(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ pub(crate) fn session(bytes: &[u8]) {
                 room: RoomId::parse("lobby").expect("an id"),
                 visit: None,
                 changes: tokio::sync::watch::channel(0).1,
-                outbox: Arc::new(Outbox::new(shared.instruments.clone())),
+                outbox: Arc::new(Outbox::new(false, shared.instruments.clone())),
                 line: call.clone(),
                 heard_at: Mutex::new(Instant::now()),
                 _slot: shared.slots.take(address).expect("a slot"),

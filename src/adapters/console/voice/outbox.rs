@@ -10,6 +10,7 @@ use super::protocol::{
     self, CaptionKind, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble,
     VERSION,
 };
+use crate::adapters::console::visitor;
 use crate::domain::voice::segment::Kind;
 use crate::ports::call_room::{self, End, Listener, Packet, View};
 use crate::telemetry::instruments::{Instruments, NONE};
@@ -51,12 +52,14 @@ impl Waiting {
 pub struct Outbox {
     waiting: Mutex<Waiting>,
     added: Notify,
+    /// Whether the page is a guest's.
+    is_for_guest: bool,
     instruments: Instruments,
 }
 
 impl Outbox {
-    pub fn new(instruments: Instruments) -> Self {
-        Self { waiting: Mutex::default(), added: Notify::new(), instruments }
+    pub fn new(is_for_guest: bool, instruments: Instruments) -> Self {
+        Self { waiting: Mutex::default(), added: Notify::new(), is_for_guest, instruments }
     }
 
     /// The next thing to send.
@@ -70,9 +73,11 @@ impl Outbox {
         }
     }
 
-    /// Adds a message.
-    pub fn push(&self, message: String) {
-        self.add(Out::Message(message));
+    /// Adds a message, unless it is nothing for guests and the page is a guest's.
+    pub fn push(&self, message: ServerMessage) {
+        if !self.is_for_guest || visitor::may_get(&message) {
+            self.add(Out::Message(message.write()));
+        }
     }
 
     fn add(&self, out: Out) {
@@ -97,7 +102,7 @@ impl Outbox {
 
 impl Listener for Outbox {
     fn show(&self, view: &View) {
-        self.push(message(view).write());
+        self.push(message(view));
     }
 
     fn play(&self, packet: &Packet) {
@@ -164,26 +169,23 @@ fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
         call_room::Trouble::RecognitionFull => {
             (Trouble::RecognitionFull, "Too many people talk at once. What you say is recognised when somebody else is silent.")
         }
-        call_room::Trouble::RecognitionUsedUp => (
-            Trouble::RecognitionUsedUp,
-            "What you say is not recognised any more today (speech.guild_minutes_per_day). Type it instead.",
-        ),
+        call_room::Trouble::RecognitionUsedUp => {
+            (Trouble::RecognitionUsedUp, "What you say is not recognised any more today. Type it instead.")
+        }
         call_room::Trouble::NotHeard => {
             (Trouble::RecognitionFailed, "You are not heard any more. Leave the call and enter it again.")
         }
         call_room::Trouble::SaysAlready => (Trouble::SayRefused, "You still say something. Wait until it is said."),
         call_room::Trouble::SaysTooMuch => (Trouble::SayRefused, "These are too many words to say at once. Say them in parts."),
-        call_room::Trouble::CallTooLong => (
-            Trouble::CallTooLong,
-            "It has lasted for as long as calls may here (voice.max_call_secs). Press Talk to enter again.",
-        ),
+        call_room::Trouble::CallTooLong => {
+            (Trouble::CallTooLong, "It has lasted for as long as calls may here. Press Talk to enter again.")
+        }
         call_room::Trouble::SynthesisFailed => {
             (Trouble::SynthesisFailed, "A sentence could not be spoken. If nothing after it can be, the rest is posted as text.")
         }
-        call_room::Trouble::SynthesisUsedUp => (
-            Trouble::SynthesisUsedUp,
-            "No more is spoken today (speech.guild_characters_per_day). What the companions say is posted as text.",
-        ),
+        call_room::Trouble::SynthesisUsedUp => {
+            (Trouble::SynthesisUsedUp, "No more is spoken today. What the companions say is posted as text.")
+        }
     };
     ServerMessage::Error { code, fix: fix.to_owned() }
 }
