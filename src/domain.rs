@@ -29,6 +29,7 @@ pub mod prompt;
 pub mod question_context;
 pub mod raw_answer;
 pub mod recall;
+pub mod relevance;
 pub mod repetition;
 pub mod round;
 #[cfg(test)]

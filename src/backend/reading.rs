@@ -204,6 +204,7 @@ pub(super) fn record(
     let more = json!({
         "budget": decided.used_up.map(|used_up| used_up.budget.as_str()),
         "free_at": decided.used_up.and_then(|used_up| used_up.free_at).map(Stamp),
+        "relevance": decided.relevance,
         "vote": decided.vote,
         "why": decided.why,
         "trace": trace_of(recorded, decided),

@@ -16,6 +16,7 @@ use super::decision::{Decision, Reason};
 use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::message::{Address, Author, Message, Modality};
 use super::moment::Moment;
+use super::relevance::Estimate;
 use super::trigger::Trigger;
 use super::voice::interruption::{Interrupted, Stop};
 use super::voice::segment::Kind;
@@ -543,6 +544,9 @@ pub struct Decided {
     /// For the reason `budget`: the budget that was used up. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
+    /// For the reason `irrelevant`: what was estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relevance: Option<Box<Estimate>>,
     /// For the reason `event`: when the companion starts to speak. None: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speak_at: Option<Moment>,

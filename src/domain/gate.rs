@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::closing::Stage;
 use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
+use super::relevance::Relevance;
 use super::trigger::Trigger;
 use super::turn::one_or_many;
 use super::vote::is_usual;
@@ -194,6 +195,9 @@ pub struct Gate {
     /// Whether a program outside plays the companion.
     #[serde(default)]
     pub external: bool,
+    /// What it remembers of the talk for the pre-gate. None: there is no pre-gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relevance: Option<Box<Relevance>>,
     /// The mood of its newest answer, −0.2 to 0.2 (docs/design/voice.md A-32).
     #[serde(default, skip_serializing_if = "is_usual")]
     pub mood: f64,

@@ -436,7 +436,7 @@ pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
 pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Problem> {
     let example = format!("for example \"{example}\"");
     let url =
-        Url::parse(text).map_err(|error| Problem::new(key, format!("is not a URL ({error}); give the whole URL, {example}")))?;
+        Url::parse(text).map_err(|error| Problem::new(key, format!("is not a whole address ({error}); give one, {example}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(Problem::new(key, format!("must begin with http:// or https:// and name a host, {example}")));
     }

@@ -40,6 +40,8 @@ pub(super) struct Rules {
     pub(super) least_queue: u64,
     /// Messages to others are not asked about.
     pub(super) skips_calls: bool,
+    /// Whether the pre-gate decides.
+    pub(super) skips_irrelevant: bool,
 }
 
 /// The smallest and the largest value.
@@ -86,6 +88,7 @@ impl Rules {
             least_buffer: self.least_buffer.min(other.least_buffer),
             least_queue: self.least_queue.min(other.least_queue),
             skips_calls: self.skips_calls || other.skips_calls,
+            skips_irrelevant: self.skips_irrelevant || other.skips_irrelevant,
             limits_turns: self.limits_turns || other.limits_turns,
         }
     }
@@ -125,6 +128,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         least_buffer: 0,
         least_queue: 0,
         skips_calls: false,
+        skips_irrelevant: false,
         limits_turns: false,
     };
     let mut settings = json!({
@@ -183,6 +187,10 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     rules.least_stale_after = secs("gate", "stale_after_secs");
     rules.least_buffer = rules.max_buffer;
     rules.least_queue = settings["models"]["pool"]["queue_capacity"].as_u64().unwrap_or_default();
+    if Dice::new(dice.clone().next(), "pre-gate").chance(0.3) {
+        rules.skips_irrelevant = true;
+        settings["gate"]["pre_gate"] = "skip".into();
+    }
     rules.skips_calls = settings["gate"]["skip_when_other_addressed"].as_bool().unwrap_or_default();
     (settings, rules)
 }

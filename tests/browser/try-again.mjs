@@ -44,7 +44,7 @@ test('what may not be tried again says so, and stays', async t => {
   await statements(page).hover();
   await answerAgain(page).click();
 
-  await page.locator('.notice.problem', { hasText: /^No other answer: its companion .*paused.*\./u }).waitFor();
+  await page.locator('.notice.problem', { hasText: /^This answer cannot be replaced now: its companion .*paused.*\./u }).waitFor();
   assert.equal(await statements(page).count(), 1);
   assert.equal(await answerAgain(page).isEnabled(), true);
 });

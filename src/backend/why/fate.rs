@@ -200,9 +200,14 @@ impl Scene<'_> {
             return brief(Outcome::DeadLetter, who.say("why.fate.dead_letter", &[]));
         }
         let conversation = &current.inspection.conversation;
-        if conversation.buffer(&who.id).any(|entry| entry.seq == seq) && conversation.gate(&who.id).is_some() {
+        if let Some(gate) = conversation.gate(&who.id).filter(|_| conversation.buffer(&who.id).any(|entry| entry.seq == seq)) {
             let waiting_for = self.waiting_for(who, current).await;
+            let turns = conversation.turns();
+            let speaks = turns.owed_replies().any(|floor| floor.companion == who.id)
+                || turns.selected().is_some_and(|turn| turn.candidate.companion == who.id);
+            let has_begun = speaks || gate.evaluation.is_some() || gate.wish.is_some() || gate.retry_at().is_some();
             let text = match &waiting_for {
+                Some(waiting) if has_begun => waiting.text.clone(),
                 Some(waiting) => who.say("why.fate.waiting", &[("waiting", &waiting.text)]),
                 None => who.say("why.fate.unconfigured", &[]),
             };

@@ -5,6 +5,7 @@ use super::super::event::Decided;
 use super::super::gate::Waiting;
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
+use super::super::relevance::Estimate;
 use super::super::trigger::Counters;
 use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
@@ -486,6 +487,7 @@ impl Step<'_, '_> {
             vote: answered.vote,
             mood: answered.mood,
             used_up: answered.used_up,
+            relevance: answered.relevance,
             why: answered.why,
             call: answered.call,
             trace: None,
@@ -510,6 +512,8 @@ pub(super) struct AnswerRecord {
     pub(super) ticket: Option<Ticket>,
     /// The used-up budget that refuses it.
     pub(super) used_up: Option<UsedUp>,
+    /// Why it would hardly speak.
+    pub(super) relevance: Option<Box<Estimate>>,
     pub(super) vote: Option<State>,
     pub(super) mood: f64,
     pub(super) why: Option<Arc<str>>,

@@ -55,7 +55,7 @@ pub enum NotAgain {
     #[error("another program plays this companion; delete the message, and write to the companion")]
     External,
     /// Somebody is being asked, or makes a statement.
-    #[error("a companion is being asked or writes; try again in a moment")]
+    #[error("a companion is about to answer; try again in a moment")]
     Busy,
 }
 

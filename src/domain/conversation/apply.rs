@@ -34,6 +34,7 @@ impl Conversation {
                 self.closing.edit_recent_statement(*message, text);
             }
             Event::Deleted { messages, unnamed, again } => {
+                self.forget_talk();
                 self.forget_cutters(unnamed);
                 self.apply_deleted(messages, *again, notes);
             }
@@ -52,6 +53,7 @@ impl Conversation {
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
+                self.forget_talk();
                 self.cancel_activity(None, notes);
                 self.closing.episode = None;
                 self.voice.call.clear();

@@ -1,14 +1,26 @@
 //! Decides which companions are asked. A waiting trigger is decided without a call, or becomes a question, once no question is in flight
 //! (docs/design/gate.md G-16).
 
-use super::super::budget::UsedUp;
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
-use super::super::message::Role;
+use super::super::message::{Author, Message, Role};
+use super::super::policy::gate::PreGate;
+use super::super::relevance::{Estimate, Heard, Named};
 use super::advance::AnswerRecord;
 use super::ending::is_call;
 use super::step::Due;
 use super::*;
+
+/// A message as the pre-gate sees it for a companion.
+pub(super) fn heard_by<'a>(companion: &CompanionId, message: &'a Message) -> Heard<'a> {
+    let named = match &message.address {
+        address if address.includes(companion) => Named::Me,
+        address if address.is_elsewhere(companion) => Named::Other,
+        _ => Named::Unknown,
+    };
+    let Author { name, role, .. } = &message.from;
+    Heard { from: name, is_person: *role == Role::Person, text: &message.text, named }
+}
 
 /// Further facts about the companions in a round.
 pub(super) struct Attendance {
@@ -133,20 +145,20 @@ impl Step<'_, '_> {
             {
                 return None;
             }
-            let Some((reason, used_up)) = self.decide_without_call(companion, waiting) else { return Some(waiting) };
+            let Some((reason, answered)) = self.decide_without_call(companion, waiting) else { return Some(waiting) };
             if self.state.gates[companion].wish.is_some() {
                 // Its vote stands.
                 return None;
             }
-            let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             self.decline(companion, waiting.trigger, reason, self.state.position.handled, answered);
         }
     }
 
     /// The reason to decide without a call. `None`: the companion must be asked, and the question is already counted.
-    fn decide_without_call(&mut self, companion: &CompanionId, waiting: Waiting) -> Option<(Reason, Option<UsedUp>)> {
+    fn decide_without_call(&mut self, companion: &CompanionId, waiting: Waiting) -> Option<(Reason, AnswerRecord)> {
+        let for_reason = |reason| Some((reason, AnswerRecord::default()));
         if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
-            return Some((Reason::LoopGuard, None));
+            return for_reason(Reason::LoopGuard);
         }
         let skips = self.world.rules.gate.skip_when_other_addressed;
         let is_for_others = skips
@@ -156,10 +168,14 @@ impl Step<'_, '_> {
                 && waiting.trigger == Trigger::Turn
                 && self.state.buffer(companion).all(|entry| !entry.audience().includes(companion));
         if is_for_others {
-            return Some((Reason::OtherAddressed, None));
+            return for_reason(Reason::OtherAddressed);
         }
         if self.world.is_unpostable {
-            return Some((Reason::Unpostable, None));
+            return for_reason(Reason::Unpostable);
+        }
+        let may_skip = matches!(waiting.trigger, Trigger::Lull | Trigger::Interjection | Trigger::Turn);
+        if let Some(estimate) = self.is_irrelevant(companion).filter(|_| may_skip) {
+            return Some((Reason::Irrelevant, AnswerRecord { relevance: Some(Box::new(estimate)), ..AnswerRecord::default() }));
         }
         let guild_budget = self.world.exhausted_statement_budget(self.state.position.clock);
         let used_up = if waiting.trigger.is_call() {
@@ -168,7 +184,24 @@ impl Step<'_, '_> {
             let (ledger, now) = (&mut self.world.ledger, self.state.position.clock);
             ledger.take_evaluation(self.world.channel, companion, now, self.world.rules.gate, guild_budget).err()
         }?;
-        Some((Reason::Budget, Some(used_up)))
+        Some((Reason::Budget, AnswerRecord { used_up: Some(used_up), ..AnswerRecord::default() }))
+    }
+
+    /// The estimate by which a companion would hardly answer any of its unsettled messages. None: it is asked.
+    fn is_irrelevant(&self, companion: &CompanionId) -> Option<Estimate> {
+        let rules = self.world.rules.gate;
+        let gate = self.state.gates.get(companion).filter(|_| rules.pre_gate == PreGate::Skip)?;
+        let relevance = gate.relevance.as_ref().filter(|relevance| !relevance.has_one_person())?;
+        let unsettled: Vec<_> = self.state.window.buffer(companion, gate.cursor).map(|entry| &*entry.message).collect();
+        let follows_own = relevance.since_own().is_some_and(|since| usize::from(since) <= unsettled.len());
+        let is_owed = |message: &&Message| message.is_event() || message.address.includes(companion);
+        if follows_own || unsettled.iter().any(is_owed) {
+            return None;
+        }
+        let features = unsettled.iter().map(|message| relevance.features(&heard_by(companion, message)));
+        let best = features.max_by(|one, other| one.logit().total_cmp(&other.logit()))?;
+        let (logit, threshold) = (best.logit(), rules.pre_gate_threshold);
+        (logit < threshold).then(|| Estimate { logit, threshold, features: best.named() })
     }
 
     /// Adds every other companion that takes part in the round and has unsettled messages, as if after a lull.
@@ -177,7 +210,8 @@ impl Step<'_, '_> {
             let takes_part =
                 left_out != Some(companion) && !gate.owes_acknowledgement() && asked.iter().all(|(other, _)| other != companion);
             let newest = self.state.window.newest(companion, gate.cursor).map(|entry| entry.seq);
-            if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate)) {
+            let is_asked = |_: &Seq| takes_part && self.is_ready(companion, gate) && self.is_irrelevant(companion).is_none();
+            if let Some(message) = newest.filter(is_asked) {
                 let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };
                 asked.push((companion.clone(), waiting));
             }

@@ -3,9 +3,11 @@
 use super::super::audience::Audience;
 use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Modality, Role};
+use super::super::policy::gate::{Gate as GateRules, PreGate};
 use super::super::settlement::are_all_deleted;
 use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
+use super::asking::heard_by;
 use super::ending::reopening_cause;
 use super::*;
 
@@ -53,6 +55,7 @@ impl Conversation {
             self.closing.tally.newest_human = seq;
         }
         self.restart_silence(message.from.role == Role::Person, world);
+        self.remember_talk(message, world.rules.gate);
         let is_refused = self.announced.refused.take() == Some(seq);
         let stopped = self.announced.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
         let retracted_alone = std::mem::take(&mut self.announced.retracted_alone);
@@ -90,6 +93,29 @@ impl Conversation {
         entry.declined_by = declined_by.clone().into();
         self.push(entry, world);
         self.settle_declined(&declined_by, seq);
+    }
+
+    /// Remembers who talks with whom, for the pre-gate.
+    fn remember_talk(&mut self, message: &Message, rules: &GateRules) {
+        for (companion, gate) in self.gates.iter_mut() {
+            match rules.pre_gate {
+                PreGate::Off => gate.relevance = None,
+                PreGate::Skip if message.is_event() => {}
+                PreGate::Skip => {
+                    let relevance = gate.relevance.get_or_insert_default();
+                    if message.is_by(companion) {
+                        relevance.speak(&message.from.name, &message.text);
+                    } else {
+                        relevance.hear(&heard_by(companion, message));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forgets who talked with whom: some of it was deleted, or does not count any more.
+    pub(super) fn forget_talk(&mut self) {
+        self.gates.iter_mut().for_each(|(_, gate)| gate.relevance = None);
     }
 
     /// Takes in speech that only shows that somebody listens: it fires nothing, counts nothing, and all companions settle it at once.

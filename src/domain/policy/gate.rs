@@ -9,6 +9,10 @@ use super::{Problem, seconds, within};
 pub struct Gate {
     /// Whether a lull or turn is decided NO without a model call if all its messages are addressed to somebody else.
     pub skip_when_other_addressed: bool,
+    /// What is done with a lull, interjection or turn about which the companion would hardly speak.
+    pub pre_gate: PreGate,
+    /// With `pre_gate = "skip"`: the least logit of a message about which a companion is asked (−10 to 10).
+    pub pre_gate_threshold: f32,
     /// Which messages of foreign bots are accepted.
     pub foreign_bots: ForeignBots,
     /// The maximum number of a companion's unsettled messages per channel, including those under evaluation (1 to 10,000).
@@ -27,6 +31,16 @@ pub struct Gate {
     pub acknowledgements_per_minute: u32,
     /// Statements per guild and day; 0 allows none.
     pub guild_statements_per_day: u32,
+}
+
+/// What is done with a lull, interjection or turn about which the companion would hardly speak (docs/design/gate.md G-40).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PreGate {
+    /// The side model is asked.
+    Off,
+    /// It is decided NO without a call.
+    Skip,
 }
 
 /// Which messages of foreign bots are accepted. Others are not recorded.
@@ -51,6 +65,7 @@ seconds! {
 impl Gate {
     pub fn check(&self) -> Result<(), Problem> {
         const YEAR: f64 = 31_536_000.0;
+        within("pre_gate_threshold", self.pre_gate_threshold, -10.0..=10.0)?;
         within("max_buffer", self.max_buffer, 1..=10_000)?;
         within("stale_after_secs", self.stale_after_secs, 0.0..=YEAR)?;
         within("stale_address_after_secs", self.stale_address_after_secs, 0.0..=YEAR)?;

@@ -3,7 +3,7 @@
 import { LOCALE, has, t } from './texts.js';
 
 // With these reasons no model was asked. The last six settle messages whatever the trigger.
-const UNASKED = ['event', 'other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
+const UNASKED = ['event', 'other_addressed', 'irrelevant', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
 const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
 
 export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];

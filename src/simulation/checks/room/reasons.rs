@@ -123,6 +123,7 @@ impl Record<'_> {
                 !is_yes && decided.used_up.is_some() && (decided.settles_by_cursor() || decided.messages.len() == 1)
             }
             Reason::Closed => !is_yes,
+            Reason::Irrelevant => !is_yes && !is_answer && decided.relevance.is_some(),
             Reason::OtherAddressed
             | Reason::Unpostable
             | Reason::LoopGuard
@@ -185,6 +186,13 @@ impl Record<'_> {
                 };
                 rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
             }
+            Reason::Irrelevant => {
+                let is_addressed =
+                    |seq: Seq| self.received.get(&seq).is_some_and(|received| received.address.includes(companion));
+                rules.skips_irrelevant
+                    && matches!(decided.trigger, Trigger::Lull | Trigger::Interjection | Trigger::Turn)
+                    && !settles().any(is_addressed)
+            }
             // The statement is about an event.
             Reason::Event => {
                 let is_event = |seq: &Seq| self.received.get(seq).is_none_or(|received| received.is_event);
@@ -209,6 +217,7 @@ impl Record<'_> {
             Reason::External => "decided: external",
             Reason::Event => "decided: event",
             Reason::OtherAddressed => "decided: other addressed",
+            Reason::Irrelevant => "decided: irrelevant",
             Reason::Budget => "decided: budget",
             Reason::Unpostable => "decided: unpostable",
             Reason::LoopGuard => "decided: loop guard",
