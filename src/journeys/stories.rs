@@ -100,11 +100,7 @@ async fn a_question_without_an_answer_is_shown_with_the_one_after_it() {
         step(&tried, "error"),
         "The AI service did not accept the request; the log says why. Aria was to try again after 10 seconds."
     );
-    assert!(
-        waits.text.starts_with("The AI service did not accept the request;"),
-        "{}",
-        waits.text
-    );
+    assert!(waits.text.starts_with("The AI service did not accept the request;"), "{}", waits.text);
     assert!(waits.text.ends_with("Aria tries again in 6 seconds."), "{}", waits.text);
     assert_eq!(step(&explanation, "error"), step(&tried, "error"));
     assert_tells(&explanation, "evaluate", "Aria had tried that before, but no answer had come.");

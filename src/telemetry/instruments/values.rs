@@ -196,6 +196,8 @@ pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
         ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),
         // Backchannel settles without a question.
         ("tertulia.decisions", [trigger, _, "backchannel"]) => *trigger == "lull",
+        // The pre-gate skips nothing that has to be decided.
+        ("tertulia.decisions", [trigger, _, "irrelevant"]) => matches!(*trigger, "lull" | "interjection" | "turn"),
         ("tertulia.decisions", [_, _, reason]) => !matches!(*reason, "model_yes" | "event"),
         _ => true,
     }
