@@ -167,7 +167,7 @@ pub(super) mod tests {
             ("cy", "no lunch then", &[4]),
         ]);
         let found = |label| {
-            let decisions = decisions(&[excerpt.clone()], 1, &["bo".to_owned()], label);
+            let decisions = decisions(std::slice::from_ref(&excerpt), 1, &["bo".to_owned()], label);
             decisions.iter().map(|decision| (decision.n, decision.kind, decision.replied)).collect::<Vec<_>>()
         };
 

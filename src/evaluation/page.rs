@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use super::decisions::Kind;
 use super::figures::{Figures, Interval};
-use super::report::{Report, Row, SHARES, shown};
+use super::report::{Report, Row, SHARES, counted, shown};
 use crate::domain::text::is_invisible;
 
 const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
 h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
-td,th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}\
+td,th,.range{white-space:nowrap}td,th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}\
 tr.kind td{color:#555}tr.kind td:first-child{padding-left:1.6rem}.range{color:#666;font-size:.8rem;display:block}\
 svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#444}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
 .scroll{overflow-x:auto}";
@@ -32,8 +32,9 @@ pub fn page(report: &Report) -> String {
             "<title>Evaluation of decisions</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>Evaluation of decisions</h1>\n"
         ),
         &format!(
-            "<p>{} excerpts, {} companions, {} decisions, {} of them measured.</p>\n",
-            report.excerpts, report.companions, report.decisions, report.measured
+            "<p>{}, {} of them measured.</p>\n",
+            counted(&[(report.excerpts, "excerpt"), (report.companions, "companion"), (report.decisions, "decision")]),
+            report.measured
         ),
         &labels(report),
         "<h2>Figures</h2>\n<div class=\"scroll\">\n",
@@ -54,7 +55,8 @@ pub fn page(report: &Report) -> String {
 
 fn labels(report: &Report) -> String {
     let label = |(label, excerpts): (&super::excerpts::Label, &usize)| {
-        format!("<p>Label <code>{}</code> ({excerpts} excerpts): {}.</p>\n", label.as_str(), label.sentence())
+        let excerpts = counted(&[(*excerpts, "excerpt")]);
+        format!("<p>Label <code>{}</code> ({excerpts}): {}.</p>\n", label.as_str(), label.sentence())
     };
     report.labels.iter().map(label).collect()
 }

@@ -1,7 +1,7 @@
 //! The report of an evaluation, and its table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::Serialize;
 
@@ -79,7 +79,8 @@ pub struct FreeReport {
     pub companions: usize,
     #[serde(flatten)]
     pub played: Played,
-    pub asked: Asked,
+    /// What the model was asked.
+    pub usage: Asked,
 }
 
 /// What a setting decided about the decisions that are measured.
@@ -132,12 +133,12 @@ pub fn companions(decisions: &[Decision]) -> usize {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { excerpts, companions, decisions, measured, .. } = self;
-        writeln!(f, "{excerpts} excerpts, {companions} companions, {decisions} decisions")?;
+        writeln!(f, "{}", counted(&[(*excerpts, "excerpt"), (*companions, "companion"), (*decisions, "decision")]))?;
         if measured < decisions {
             writeln!(f, "the figures are about the {measured} decisions that were answered")?;
         }
         for (label, excerpts) in &self.labels {
-            writeln!(f, "label {} ({excerpts} excerpts): {}", label.as_str(), label.sentence())?;
+            writeln!(f, "label {} ({}): {}", label.as_str(), counted(&[(*excerpts, "excerpt")]), label.sentence())?;
         }
         let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default().max(12);
         write!(f, "\n{:<width$}", "")?;
@@ -178,6 +179,12 @@ fn kept(curve: &[(f64, f64)]) -> Option<String> {
         "unaddressed replies kept by asking about 10, 20, 30, 50 % of the unaddressed messages: {} %",
         shares.join(", ")
     ))
+}
+
+/// Numbers of things: `1 excerpt, 3 companions`.
+pub(super) fn counted(things: &[(usize, &str)]) -> String {
+    let counted = |(count, what): &(usize, &str)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" });
+    things.iter().map(counted).collect::<Vec<_>>().join(", ")
 }
 
 fn spaced(name: &str) -> String {
@@ -252,27 +259,24 @@ fn money(amount: f64) -> String {
 
 impl fmt::Display for FreeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { excerpts, companions, played, asked } = self;
+        let Self { excerpts, companions, played, usage } = self;
         let counts = |counts: &[(&str, u64)]| {
-            let mut text = String::new();
-            for (name, count) in counts {
-                // Writing to a String does not fail.
-                let _ = write!(text, "{}{name} {count}", if text.is_empty() { "" } else { ", " });
-            }
-            if text.is_empty() { "none".to_owned() } else { text }
+            let each = counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ");
+            if each.is_empty() { "none".to_owned() } else { each }
         };
         let by_trigger = |by: &BTreeMap<crate::domain::trigger::Trigger, u64>| {
             counts(&by.iter().map(|(trigger, count)| (trigger.as_str(), *count)).collect::<Vec<_>>())
         };
         let by_reason: Vec<_> = played.unasked.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
         let each_100 = 100.0 * played.calls() as f64 / played.messages.max(1) as f64;
-        writeln!(f, "free run, not scored: {excerpts} excerpts, {companions} companions, {} messages", played.messages)?;
+        let messages = (played.messages as usize, "message");
+        writeln!(f, "free run, not scored: {}", counted(&[(*excerpts, "excerpt"), (*companions, "companion"), messages]))?;
         writeln!(f, "  {} questions, {each_100:.1} for 100 messages: {}", played.calls(), by_trigger(&played.asked))?;
         writeln!(f, "  judgements of repetition, counted and not asked: {}", played.judgements)?;
         writeln!(f, "  YES: {}", by_trigger(&played.yes))?;
         writeln!(f, "  decided without a question: {}", counts(&by_reason))?;
         writeln!(f, "  {} statements; {} questions without an answer", played.statements, played.errors)?;
-        write!(f, "\n{asked}")
+        write!(f, "\n{usage}")
     }
 }
 

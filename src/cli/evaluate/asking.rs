@@ -62,6 +62,8 @@ pub(super) struct Side {
 struct Tally {
     asked: Asked,
     took_ms: Vec<u64>,
+    /// The newest error of the model itself.
+    error: String,
 }
 
 /// Why a run stopped.
@@ -223,17 +225,18 @@ impl Side {
     }
 
     async fn ask(&self, question: String, request: Request, repeats: bool) -> Option<Kept> {
-        let Some(mut spending) = self.cap.begin(&request, self.price.as_ref()) else {
-            self.stop(Stop::CostReached);
-            return None;
-        };
         let mut kept = Kept { question, answer: String::new(), input_tokens: 0, output_tokens: 0, model_ms: 0, calls: 0 };
         let repeated = repeats.then(|| question::once_more(request.clone()));
         for request in [Some(request), repeated].into_iter().flatten() {
+            let Some(mut spending) = self.cap.begin(&request, self.price.as_ref()) else {
+                self.stop(Stop::CostReached);
+                return None;
+            };
             let deadline = self.pool.deadline(ModelRole::Side);
             let outcome = self.pool.answer(Arc::new(request.into()), Priority::Turn, deadline, None).await;
             kept.calls += outcome.facts.attempts;
             kept.model_ms += outcome.facts.model_ms;
+            spending.used(outcome.facts.usage, self.price.as_ref());
             match outcome.result {
                 Ok(answer) => self.take(&answer, &mut kept),
                 Err(error) => {
@@ -244,8 +247,6 @@ impl Side {
                     }
                 }
             }
-            let usage = outcome.facts.usage;
-            spending.used(usage, self.price.as_ref());
             if judged(&kept.answer, &self.settings).is_readable {
                 break;
             }
@@ -261,12 +262,17 @@ impl Side {
     }
 
     fn failed(&self, error: &NoAnswer) {
-        self.tally.lock().asked.failed += 1;
+        let mut tally = self.tally.lock();
+        tally.asked.failed += 1;
+        // An open circuit only says that there were errors.
+        if !matches!(error, NoAnswer::CircuitOpen { .. }) {
+            tally.error = error.to_string();
+        }
         let in_row = self.failures_in_row.fetch_add(1, Ordering::Relaxed) + 1;
         let is_for_all =
             matches!(error, NoAnswer::KeyRejected { .. } | NoAnswer::NoCredit { .. } | NoAnswer::UnknownModel { .. });
         if is_for_all || in_row >= MOST_FAILURES {
-            self.stop(Stop::Failing(error.to_string()));
+            self.stop(Stop::Failing(tally.error.clone()));
         }
     }
 

@@ -9,12 +9,19 @@ use crate::ports::language_model::{Request, Usage};
 #[derive(Debug, Default)]
 pub(super) struct Cap {
     most: Option<f64>,
-    spent: Mutex<f64>,
+    so_far: Mutex<SoFar>,
+}
+
+#[derive(Debug, Default)]
+struct SoFar {
+    spent: f64,
+    /// The cost of the dearest call.
+    dearest: f64,
 }
 
 impl Cap {
     pub(super) fn of(most: Option<f64>) -> Self {
-        Self { most, spent: Mutex::default() }
+        Self { most, so_far: Mutex::default() }
     }
 
     pub(super) const fn is_set(&self) -> bool {
@@ -23,18 +30,20 @@ impl Cap {
 
     /// What the run has cost, with the estimates of calls in flight.
     pub(super) fn spent(&self) -> f64 {
-        *self.spent.lock()
+        self.so_far.lock().spent
     }
 
     /// Begins a call. `None`: it could exceed the cap. The call costs what it is estimated at until its usage is known.
     pub(super) fn begin(&self, request: &Request, price: Option<&Price>) -> Option<Spending<'_>> {
         let estimate =
             price.map_or(0.0, |price| price.of(Usage::estimate(request, "").input_tokens, request.max_tokens.into()).as_units());
-        let mut spent = self.spent.lock();
-        if self.most.is_some_and(|most| *spent + estimate > most) {
+        let mut so_far = self.so_far.lock();
+        // Models that think use more tokens than a prompt lets one expect.
+        let estimate = estimate.max(so_far.dearest);
+        if self.most.is_some_and(|most| so_far.spent + estimate > most) {
             return None;
         }
-        *spent += estimate;
+        so_far.spent += estimate;
         Some(Spending { cap: self, estimate, actual: 0.0 })
     }
 }
@@ -49,13 +58,15 @@ pub(super) struct Spending<'a> {
 impl Spending<'_> {
     /// The call has used this.
     pub(super) fn used(&mut self, usage: Usage, price: Option<&Price>) {
-        self.actual += price.map_or(0.0, |price| price.of(usage.input_tokens, usage.output_tokens).as_units());
+        self.actual = price.map_or(0.0, |price| price.of(usage.input_tokens, usage.output_tokens).as_units());
     }
 }
 
 impl Drop for Spending<'_> {
     fn drop(&mut self) {
-        *self.cap.spent.lock() += self.actual - self.estimate;
+        let mut so_far = self.cap.so_far.lock();
+        so_far.spent += self.actual - self.estimate;
+        so_far.dearest = so_far.dearest.max(self.actual);
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) async fn run(
         }
     }
     report.excerpts = played_excerpts.len();
-    report.asked = side.asked(&side.title(false));
+    report.usage = side.asked(&side.title(false));
     if options.json {
         print_json(&serde_json::to_string_pretty(&report).map_err(|error| Failure::Failed(error.to_string()))?)?;
     } else {
