@@ -8,6 +8,7 @@ pub mod check;
 mod client;
 mod command_io;
 pub mod discord;
+pub mod evaluate;
 mod failure;
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -43,6 +44,7 @@ Examples:
   tertulia discord check                    check whether Discord would work, and what to change
   tertulia models check                     try the models: one decision and one statement
   tertulia replay night.json --json         run a scripted conversation in virtual time
+  tertulia evaluate chat.jsonl --to trial   measure how well the side model decides
   tertulia why lobby aria                   explain why a companion spoke or stayed silent
   tertulia health                           check whether the running server is ready
   tertulia history backup /backups          back up the store while the server runs
@@ -105,6 +107,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Measure decisions against what people did in recorded group chat
+    Evaluate(evaluate::Evaluate),
     /// Explain why a companion spoke or stayed silent, and what happened to a message
     Why(why::Why),
     /// Check whether the server is ready

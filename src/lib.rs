@@ -6,6 +6,7 @@ pub mod backend;
 pub mod cards;
 pub mod cli;
 pub mod domain;
+pub mod evaluation;
 #[cfg(test)]
 mod fuzzing;
 pub mod http_client;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tertulia::cli::{Cli, Command, check, discord, health, history, models, replay, serve, usage, why};
+use tertulia::cli::{Cli, Command, check, discord, evaluate, health, history, models, replay, serve, usage, why};
 use tertulia::server::growing;
 
 // With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Discord(command) => discord::run(&sources, command),
         Command::Models(command) => models::run(&sources, command),
         Command::Replay { file, json } => replay::run(&sources, &file, json),
+        Command::Evaluate(options) => evaluate::run(&sources, &options),
         Command::Why(options) => why::run(&sources, options),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
         Command::History(command) => history::run(&sources, command),

@@ -381,7 +381,11 @@ fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }
 
-fn models(settings: &settings::models::Models, dialects: &Dialects) -> Result<Models, settings::Problem> {
+/// The models of the settings, for all roles and names.
+///
+/// # Errors
+/// The settings name an endpoint that cannot be used.
+pub(crate) fn models(settings: &settings::models::Models, dialects: &Dialects) -> Result<Models, settings::Problem> {
     let model = |role: ModelRole, name: &ModelName| llm::shared(settings, role, name, dialects);
     let own = |role: ModelRole| model(role, &role.into());
     let mut models = Models::new(own(ModelRole::Side)?, own(ModelRole::Main)?);

@@ -6,12 +6,14 @@
 //! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fates`: what happened to a message, for every companion.
 //! * `script`: the replay script of a room; `losses`: what it cannot represent.
+//! * `chat`: a room's messages as group chat for `tertulia evaluate`.
 //! * `transcript`: a room's messages as a document.
 //! * `words`: one sentence for each thing that happened.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub(crate) mod aloud;
+pub(crate) mod chat;
 pub(crate) mod course;
 pub(crate) mod fates;
 mod losses;

@@ -9,7 +9,7 @@ pub mod briefs;
 mod drafts;
 pub mod history;
 pub mod pictures;
-mod question;
+pub mod question;
 pub mod reply;
 mod scene;
 mod speaking;
@@ -96,13 +96,14 @@ pub(super) fn character<'a>(settings: &'a Settings, brief: Option<&'a str>) -> C
 fn repeated(asked: Arc<LazyRequest>, demand: &'static str) -> Arc<LazyRequest> {
     LazyRequest::later(asked.base().clone(), move || {
         let asked = asked.clone();
-        async move {
-            let mut repeated = Request::clone(&*asked.build().await?);
-            repeated.messages.push(Message::text(Role::User, demand.to_owned()));
-            repeated.sizes.push(("repeat", tokens(demand)));
-            Some(repeated)
-        }
+        async move { Some(demanding(Request::clone(&*asked.build().await?), demand)) }
     })
+}
+
+fn demanding(mut request: Request, demand: &'static str) -> Request {
+    request.messages.push(Message::text(Role::User, demand.to_owned()));
+    request.sizes.push(("repeat", tokens(demand)));
+    request
 }
 
 /// The companion as the author of a request to a model.

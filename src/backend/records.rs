@@ -13,7 +13,7 @@ use super::suggestions::check_guild;
 use super::usage::end_of_millisecond;
 use super::why::Scene;
 use crate::domain::budget::DAY;
-use crate::domain::event::Event;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
@@ -24,15 +24,15 @@ use crate::ports::backend::messages::{Found, History, HistoryQuery, SearchQuery}
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery, Used};
-use crate::story::script;
 use crate::story::transcript::{Markup, Transcript};
+use crate::story::{chat, script};
 
 /// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
 /// at least some.
 const MAX_PER_ROOM: usize = 4_096;
 const MAX_IN_ALL: usize = 400_000;
 const MIN_PER_ROOM: usize = 64;
-/// How many events a replay script may be made from. It is limited because a script is one document.
+/// How many events a replay script or a group chat may be made from. It is limited because each is one document.
 const MAX_SCRIPTED: usize = 200_000;
 
 #[async_trait]
@@ -163,15 +163,14 @@ impl RecordService for ActorBackend {
         };
         match (query.form, channel_keys.front()) {
             (ExportForm::Json, _) => Ok(events(self.context.store.clone(), channel_keys)),
+            (ExportForm::Chat, Some(channel_key)) => {
+                let title = query.room.as_ref().map(|room| self.name_of(room)).unwrap_or_default();
+                let room = query.room.as_ref().map_or("", RoomId::as_str);
+                let chat = chat::of(room, &title, &self.all_events(channel_key).await?);
+                Ok(stream::iter([Ok(chat.to_string())]).boxed())
+            }
             (ExportForm::Replay, Some(channel_key)) => {
-                let range = Range { after: Seq::NONE, before: None, limit: MAX_SCRIPTED + 1, newest_first: false };
-                let events = self.reader().events(channel_key, range).await?;
-                if events.len() > MAX_SCRIPTED {
-                    let detail = format!(
-                        "the room has more than {MAX_SCRIPTED} events, which is too much for one script; export it as JSON"
-                    );
-                    return Err(Refused::TooLarge(detail));
-                }
+                let events = self.all_events(channel_key).await?;
                 let (memberships, channel) = (&self.context.memberships, &channel_key.channel);
                 let present: Vec<_> = memberships.present(channel).into_keys().collect();
                 let ids = memberships.companions().keys().cloned().chain(present.clone()).collect::<BTreeSet<_>>();
@@ -234,5 +233,19 @@ impl RecordService for ActorBackend {
             }
         });
         Ok(lines.chain(stream::iter(missing)).boxed())
+    }
+}
+
+impl ActorBackend {
+    /// The events of a room that becomes one document.
+    async fn all_events(&self, channel_key: &ChannelKey) -> Result<Vec<Recorded>, Refused> {
+        let range = Range { after: Seq::NONE, before: None, limit: MAX_SCRIPTED + 1, newest_first: false };
+        let events = self.reader().events(channel_key, range).await?;
+        if events.len() > MAX_SCRIPTED {
+            let detail =
+                format!("the room has more than {MAX_SCRIPTED} events, which is too much for one script; export it as JSON");
+            return Err(Refused::TooLarge(detail));
+        }
+        Ok(events)
     }
 }

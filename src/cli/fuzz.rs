@@ -18,6 +18,7 @@ pub(crate) fn command_lines() -> Vec<Vec<u8>> {
         "history forget ana --guild home",
         "--config /etc/tertulia --profile production check --json",
         "replay night.toml",
+        "evaluate a.jsonl b.jsonl.gz --most 5 --most-cost 0.5 --against other --to trial",
         "health --server http://127.0.0.1:1",
         "discord check",
     ])

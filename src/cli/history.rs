@@ -57,14 +57,15 @@ pub struct History {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Export events, one JSON object per line, or a room for people or as a script for `tertulia replay`
+    /// Export events, one JSON object per line, or a room for people, as a script for `tertulia replay`, or as group chat for `tertulia evaluate`
     #[command(after_help = "Examples:\n  tertulia history export --room lobby | grep '\"decision\"'\n  \
                             tertulia history export --room lobby --as replay --out lobby.json && tertulia replay lobby.json\n  \
+                            tertulia history export --room lobby --as chat --out lobby.jsonl && tertulia evaluate lobby.jsonl\n  \
                             tertulia history export --room \"Großmutters Küche\" --as html --out kitchen.html\n  \
                             tertulia history export --guild home --person Ana --out ana.json")]
     Export {
         /// Only this room: its id, its title, or a part of them [default: all rooms]
-        #[arg(long, value_name = "ROOM", required_if_eq_any([("form", "replay"), ("form", "markdown"), ("form", "html")]))]
+        #[arg(long, value_name = "ROOM", required_if_eq_any([("form", "replay"), ("form", "chat"), ("form", "markdown"), ("form", "html")]))]
         room: Option<String>,
         /// Only what this person said, by id: on Discord `discord:` and the user's id; on the console, the person's name
         #[arg(long, value_name = "PERSON", requires = "guild", conflicts_with_all = ["room", "form"])]
@@ -163,6 +164,8 @@ pub enum Form {
     Json,
     /// A script for `tertulia replay`
     Replay,
+    /// Group chat for `tertulia evaluate`
+    Chat,
     /// The messages, for people
     Markdown,
     /// The messages, for people: a page to open in a browser, or to print
@@ -174,6 +177,7 @@ impl From<Form> for ExportForm {
         match form {
             Form::Json => Self::Json,
             Form::Replay => Self::Replay,
+            Form::Chat => Self::Chat,
             Form::Markdown => Self::Markdown,
             Form::Html => Self::Html,
         }

@@ -19,6 +19,7 @@ mod floor;
 mod gates;
 mod inbound;
 mod parts;
+mod prompt_input;
 mod replanning;
 mod retracting;
 mod rounds;

@@ -9,6 +9,7 @@ mod compaction;
 mod confidentiality;
 mod deleted_rooms;
 mod durable;
+mod evaluating;
 mod first_contact;
 mod halted;
 mod health;

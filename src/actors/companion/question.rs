@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::scene::scene;
-use super::{asker, brief_writing, character, in_force, repeated};
+use super::{asker, brief_writing, character, demanding, in_force, repeated};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionRequest, Source};
 use crate::actors::models;
@@ -79,8 +79,13 @@ fn lazy_request(
     })
 }
 
+/// The same question, after an answer that could not be read.
+pub fn once_more(request: Request) -> Request {
+    demanding(request, prompt::REPEAT_JSON)
+}
+
 /// A question with its prompt.
-pub(super) fn request(
+pub fn request(
     mut input: PromptInput,
     settings: &Settings,
     scene: &Scene,

@@ -158,6 +158,11 @@ impl Pool {
         self.0.current.read().clone()
     }
 
+    /// The model that serves a role for companions that name it so.
+    pub fn identity_of(&self, role: ModelRole, name: &ModelName) -> Identity {
+        self.current().models.named_or_default(role, name).identity().clone()
+    }
+
     /// The model that serves a role, unless a companion names another.
     pub fn identity(&self, role: ModelRole) -> Identity {
         self.current().models.of(role).identity().clone()

@@ -67,7 +67,10 @@ pub(super) async fn export(
     let room = find_room(&console, params.room).await?;
     let form = params.form.unwrap_or(ExportForm::Json);
     if form != ExportForm::Json && room.is_none() {
-        return Err(Problem::query("room", "room is missing; a replay script, Markdown and HTML are made from one room"));
+        return Err(Problem::query(
+            "room",
+            "room is missing; a replay script, group chat, Markdown and HTML are made from one room",
+        ));
     }
     let headers = headers_of(form, room.as_ref());
     let lines = match (params.guild, params.person) {
@@ -101,7 +104,7 @@ pub(super) async fn export(
 /// The headers of an export. What is for people is saved as a file, and not shown as a page of this server.
 fn headers_of(form: ExportForm, room: Option<&RoomId>) -> HeaderMap {
     let (media_type, extension) = match form {
-        ExportForm::Json | ExportForm::Replay => ("application/x-ndjson", None),
+        ExportForm::Json | ExportForm::Replay | ExportForm::Chat => ("application/x-ndjson", None),
         ExportForm::Markdown => ("text/markdown; charset=utf-8", Some("md")),
         ExportForm::Html => ("text/html; charset=utf-8", Some("html")),
     };

@@ -42,7 +42,7 @@ pub(super) fn run(
     let access = access::find(&loaded, server)?;
     let mut sink = Sink::open(out, &loaded.settings.storage.path)?;
     sink.copy = (form == ExportForm::Replay).then(Vec::new);
-    sink.is_json = matches!(form, ExportForm::Json | ExportForm::Replay);
+    sink.is_json = matches!(form, ExportForm::Json | ExportForm::Replay | ExportForm::Chat);
     let outcome = match access {
         Access::Server(client) => block_on(from_server(&client, &query, &mut sink)),
         Access::Store => {
@@ -87,6 +87,7 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
             let form = match form {
                 ExportForm::Json => "json",
                 ExportForm::Replay => "replay",
+                ExportForm::Chat => "chat",
                 ExportForm::Markdown => "markdown",
                 ExportForm::Html => "html",
             };

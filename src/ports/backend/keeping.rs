@@ -96,6 +96,8 @@ pub enum ExportForm {
     Json,
     /// A script for `tertulia replay`.
     Replay,
+    /// The messages as group chat for `tertulia evaluate`.
+    Chat,
     /// The messages, for people.
     Markdown,
     /// The messages, for people: a page without scripts.

@@ -10,10 +10,8 @@ use crate::actors::messages::models::CallId;
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::Ticket;
 use crate::domain::priority::Priority;
-use crate::domain::prompt::PromptInput;
-use crate::domain::window;
 
 /// Hands a question to its companion, and returns its call. `None`: the question is closed, or the companion is external. That one was
 /// notified when the round was published, and the round's deadline limits how long it can take.
@@ -33,7 +31,7 @@ pub(super) fn ask(
         Ok(call) => drop(arrived.set(call)),
         Err(Dropped) => lost(ChannelMessage::Lost { ticket }),
     });
-    let input = channel.source(move |conversation| input(ticket, conversation));
+    let input = channel.source(move |conversation| conversation.prompt_input(ticket));
     let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
     let priority = Priority::of(evaluation.trigger, modality.unwrap_or_default());
     let channel_key = channel.key.clone();
@@ -45,31 +43,4 @@ pub(super) fn ask(
         None => drop(asking),
     }
     Some(call)
-}
-
-/// What the companion decides by. `None`: the question is closed.
-fn input(ticket: Ticket, conversation: &Conversation) -> Option<PromptInput> {
-    let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
-    let gate = conversation.gate(companion)?;
-    let window = conversation.window();
-    // The companion's own statements after its cursor need no decision, but the prompt shows them.
-    let is_shown = |entry: &&window::Entry| {
-        entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
-    };
-    let buffer = window.after(gate.cursor).filter(is_shown).map(window::Entry::said).collect();
-    let considered: Vec<Seq> =
-        conversation.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
-    let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
-    Some(PromptInput {
-        trigger: evaluation.trigger,
-        stage: gate.stage,
-        modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
-        message_count: evaluation.message_count,
-        minutes: conversation.minutes_of_silence(),
-        speaker: triggered_by.map(|message| message.from.name.clone()),
-        is_repetitive: conversation.warns_of_repetition(evaluation.trigger, &considered),
-        summary: conversation.summary().text.clone(),
-        recent: window.recent(gate.cursor).map(window::Entry::said).collect(),
-        buffer,
-    })
 }

@@ -1,0 +1,337 @@
+//! Asks the model of one setting, through the pool that the server uses: with its limits, retries and circuit breaker.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
+use ractor::Actor;
+use tokio::sync::watch;
+
+use super::Evaluate;
+use super::cap::Cap;
+use super::progress::Progress;
+use crate::actors::companion::question;
+use crate::actors::models::{Pool, SideModels};
+use crate::actors::runtime::directory::Directory;
+use crate::adapters::llm::openai::Dialects;
+use crate::adapters::system::SystemRng;
+use crate::cli::failure::Failure;
+use crate::domain::id::CompanionId;
+use crate::domain::price::Price;
+use crate::domain::priority::Priority;
+use crate::evaluation::answers::{Answers, Kept, key};
+use crate::evaluation::decisions::Decision;
+use crate::evaluation::excerpts::Excerpt;
+use crate::evaluation::questions::{Judged, Room, judged, neutral};
+use crate::evaluation::report::Asked;
+use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request};
+use crate::server::models;
+use crate::settings::companion::Companion;
+use crate::settings::connection::Connection;
+use crate::settings::models::Models;
+use crate::settings::{Loaded, Settings};
+use crate::telemetry::instruments::Instruments;
+
+/// After so many questions in a row without an answer, no more are asked.
+const MOST_FAILURES: u64 = 10;
+
+/// One setting: its companion and its model, with what was asked.
+pub(super) struct Side {
+    /// Which of two settings it is.
+    which: &'static str,
+    pub(super) settings: Settings,
+    pub(super) companion: Companion,
+    pool: Pool,
+    identity: Identity,
+    /// The settings of the model that are no part of a request.
+    sampling: String,
+    price: Option<Price>,
+    /// The most questions at a time.
+    pub(super) concurrent: usize,
+    answers: Arc<Mutex<Answers>>,
+    cap: Arc<Cap>,
+    tally: Mutex<Tally>,
+    failures_in_row: AtomicU64,
+    stop: watch::Sender<Option<Stop>>,
+}
+
+#[derive(Default)]
+struct Tally {
+    asked: Asked,
+    took_ms: Vec<u64>,
+    /// The newest error of the model itself.
+    error: String,
+}
+
+/// Why a run stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Interrupted,
+    CostReached,
+    /// The model does not answer.
+    Failing(String),
+    /// An answer could not be kept.
+    Unwritten(String),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted => f.write_str("Ctrl-C was pressed"),
+            Self::CostReached => f.write_str("the next question could cost more than --most-cost"),
+            Self::Failing(error) => write!(f, "the model does not answer: {error}"),
+            Self::Unwritten(error) => f.write_str(error),
+        }
+    }
+}
+
+impl Side {
+    /// Starts a pool for the models of the settings, or for those that were connected on the page.
+    pub(super) async fn start(
+        which: &'static str,
+        loaded: Loaded,
+        options: &Evaluate,
+        answers: Arc<Mutex<Answers>>,
+        cap: Arc<Cap>,
+    ) -> Result<Self, Failure> {
+        let Loaded { mut settings, companions, .. } = loaded;
+        let companion = match &options.companion {
+            None => neutral(&settings).map_err(Failure::Usage)?,
+            Some(id) => companions.get(&CompanionId::from(id.as_str())).cloned().ok_or_else(|| {
+                let known = companions.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+                Failure::Usage(format!("--companion {id:?} is no companion of the {which} settings; they have: {known}"))
+            })?,
+        };
+        settings.models = in_use(&settings.models, &settings.storage.path)?;
+        let name = &companion.model.side;
+        let served = settings.models.served(ModelRole::Side, name);
+        let price = settings.models.price(ModelRole::Side, name);
+        if cap.is_set() && price.is_none() {
+            let why =
+                "has no price, so --most-cost cannot hold: set input_price and output_price (0 for a model that costs nothing)";
+            return Err(Failure::Usage(format!("models.{}: {why}", served.table)));
+        }
+        let sampling = match &served.endpoint {
+            Some(_) => format!("{:?}", served.limits.temperature),
+            None => format!("rehearsal {}", settings.models.rehearsal.seed),
+        };
+        let concurrent = settings.models.concurrency(ModelRole::Side, name).most;
+        let served_by =
+            models(&settings.models, &Dialects::default()).map_err(|problem| Failure::Usage(format!("models.{problem}")))?;
+        let actor = SideModels {
+            settings: settings.models.clone(),
+            rng: Arc::new(SystemRng),
+            instruments: Instruments::noop(),
+            directory: Directory::new(),
+        };
+        let started = Actor::spawn(None, actor, ()).await;
+        let (actor, _) =
+            started.map_err(|error| Failure::Failed(format!("the pool of model calls cannot be started: {error}")))?;
+        let pool = Pool::new(&settings.models, served_by, move || Some(actor.clone()));
+        let identity = pool.identity_of(ModelRole::Side, name);
+        let (tally, failures_in_row) = (Mutex::default(), AtomicU64::new(0));
+        let stop = watch::Sender::new(None);
+        Ok(Self {
+            which,
+            settings,
+            companion,
+            pool,
+            identity,
+            sampling,
+            price,
+            concurrent,
+            answers,
+            cap,
+            tally,
+            failures_in_row,
+            stop,
+        })
+    }
+
+    /// The name of its row in reports. Several settings are numbered.
+    pub(super) fn title(&self, is_one_of_several: bool) -> String {
+        if is_one_of_several { format!("{}: {}", self.which, self.identity.model) } else { self.identity.model.to_string() }
+    }
+
+    pub(super) fn about(&self) -> String {
+        format!("{} at {}", self.identity.model, self.identity.endpoint)
+    }
+
+    /// Asks about all of these decisions. The answers are in their order; those that are missing were not given.
+    pub(super) async fn ask_all(&self, excerpts: &[Excerpt], decisions: &[Decision]) -> (Vec<Option<Judged>>, Option<Stop>) {
+        let mut room: Option<(&Decision, Room)> = None;
+        let questions = decisions.iter().enumerate().map(|(index, decision)| {
+            let is_same = |(of, _): &(&Decision, Room)| (of.excerpt, &of.companion) == (decision.excerpt, &decision.companion);
+            let new = || (decision, Room::new(&excerpts[decision.excerpt], &decision.companion, &self.companion));
+            let current = room.take().filter(is_same).unwrap_or_else(new);
+            let (_, room) = room.insert(current);
+            (index, room.request(decision.n, &self.settings))
+        });
+        let mut judgements = vec![None; decisions.len()];
+        let mut progress = Progress::of("decisions", decisions.len());
+        let answer = async |(index, request)| (index, self.answer(request, true).await);
+        let mut answers = std::pin::pin!(stream::iter(questions).map(answer).buffer_unordered(self.concurrent));
+        let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+        loop {
+            let next = tokio::select! {
+                biased;
+                _ = &mut interrupt => {
+                    self.stop(Stop::Interrupted);
+                    break;
+                }
+                next = answers.next() => next,
+            };
+            let Some((index, answer)) = next else { break };
+            if let Some(kept) = answer {
+                judgements[index] = Some(self.judged(&kept));
+            } else if self.is_stopped() {
+                break;
+            }
+            progress.step(self.cap.spent(), &self.settings.models.currency);
+        }
+        (judgements, self.stop.borrow().clone())
+    }
+
+    fn judged(&self, kept: &Kept) -> Judged {
+        let judged = judged(&kept.answer, &self.settings);
+        self.tally.lock().asked.unreadable += u64::from(!judged.is_readable);
+        judged
+    }
+
+    /// The answer to a question: the one that is kept, or the model's. An answer that cannot be read is asked for once more if `repeats`. `None`: there
+    /// is none, or the run has stopped.
+    pub(super) async fn answer(&self, request: Request, repeats: bool) -> Option<Kept> {
+        let question = key(&request, &self.identity, &self.sampling);
+        let known = self.answers.lock().of(&question).cloned();
+        if let Some(kept) = known {
+            self.count(&kept, false);
+            return Some(kept);
+        }
+        let mut stopped = self.stop.subscribe();
+        let asked = tokio::select! {
+            biased;
+            _ = stopped.wait_for(Option::is_some) => None,
+            asked = self.ask(question, request, repeats) => asked,
+        };
+        let kept = asked?;
+        self.count(&kept, true);
+        if let Err(error) = self.answers.lock().add(kept.clone()) {
+            self.stop(Stop::Unwritten(error));
+        }
+        Some(kept)
+    }
+
+    async fn ask(&self, question: String, request: Request, repeats: bool) -> Option<Kept> {
+        let mut kept = Kept { question, answer: String::new(), input_tokens: 0, output_tokens: 0, model_ms: 0, calls: 0 };
+        let repeated = repeats.then(|| question::once_more(request.clone()));
+        for request in [Some(request), repeated].into_iter().flatten() {
+            let Some(mut spending) = self.cap.begin(&request, self.price.as_ref()) else {
+                self.stop(Stop::CostReached);
+                return None;
+            };
+            let deadline = self.pool.deadline(ModelRole::Side);
+            let outcome = self.pool.answer(Arc::new(request.into()), Priority::Turn, deadline, None).await;
+            kept.calls += outcome.facts.attempts;
+            kept.model_ms += outcome.facts.model_ms;
+            spending.used(outcome.facts.usage, self.price.as_ref());
+            match outcome.result {
+                Ok(answer) => self.take(&answer, &mut kept),
+                Err(error) => {
+                    self.failed(&error);
+                    // Of two answers, the first one is left, as in a room.
+                    if kept.answer.is_empty() {
+                        return None;
+                    }
+                }
+            }
+            if judged(&kept.answer, &self.settings).is_readable {
+                break;
+            }
+        }
+        Some(kept)
+    }
+
+    fn take(&self, answer: &Answer, kept: &mut Kept) {
+        self.failures_in_row.store(0, Ordering::Relaxed);
+        kept.answer = answer.text().into_owned();
+        kept.input_tokens += answer.usage.input_tokens;
+        kept.output_tokens += answer.usage.output_tokens;
+    }
+
+    fn failed(&self, error: &NoAnswer) {
+        let mut tally = self.tally.lock();
+        tally.asked.failed += 1;
+        // An open circuit only says that there were errors.
+        if !matches!(error, NoAnswer::CircuitOpen { .. }) {
+            tally.error = error.to_string();
+        }
+        let in_row = self.failures_in_row.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_for_all =
+            matches!(error, NoAnswer::KeyRejected { .. } | NoAnswer::NoCredit { .. } | NoAnswer::UnknownModel { .. });
+        if is_for_all || in_row >= MOST_FAILURES {
+            self.stop(Stop::Failing(tally.error.clone()));
+        }
+    }
+
+    fn count(&self, kept: &Kept, is_new: bool) {
+        let mut tally = self.tally.lock();
+        let asked = &mut tally.asked;
+        asked.answered += 1;
+        asked.new += u64::from(is_new);
+        asked.calls += u64::from(kept.calls);
+        asked.input_tokens += kept.input_tokens;
+        asked.output_tokens += kept.output_tokens;
+        tally.took_ms.push(kept.model_ms);
+    }
+
+    /// Stops the run. The first reason counts.
+    pub(super) fn stop(&self, why: Stop) {
+        self.stop.send_if_modified(|stop| stop.is_none() && stop.replace(why).is_none());
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.borrow().is_some()
+    }
+
+    pub(super) fn stopped(&self) -> Option<Stop> {
+        self.stop.borrow().clone()
+    }
+
+    pub(super) fn spent(&self) -> f64 {
+        self.cap.spent()
+    }
+
+    /// What was asked so far.
+    pub(super) fn asked(&self, name: &str) -> Asked {
+        let mut tally = self.tally.lock();
+        tally.took_ms.sort_unstable();
+        let took = &tally.took_ms;
+        let Asked { input_tokens, output_tokens, .. } = tally.asked;
+        Asked {
+            name: name.to_owned(),
+            model: self.about(),
+            cost: self.price.as_ref().map(|price| price.of(input_tokens, output_tokens).as_units()),
+            currency: self.settings.models.currency.clone(),
+            mean_ms: (!took.is_empty()).then(|| took.iter().sum::<u64>() as f64 / took.len() as f64),
+            p95_ms: took.get((took.len() * 95).div_ceil(100).saturating_sub(1)).copied(),
+            ..tally.asked.clone()
+        }
+    }
+}
+
+/// The models in use: those that were connected on the page, if any were. All questions are of one guild, which may take all calls. `rehearsal` takes
+/// no time.
+fn in_use(configured: &Models, data: &Path) -> Result<Models, Failure> {
+    let connection = Connection::read(data).map_err(|problem| Failure::Usage(problem.to_string()))?;
+    let mut models = connection.map_or_else(|| configured.clone(), |connection| connection.applied_to(configured));
+    models.side.guild_max_concurrent = Some(models.side.max_concurrent);
+    models.main.guild_max_concurrent = Some(models.main.max_concurrent);
+    for model in models.named.values_mut() {
+        model.guild_max_concurrent = model.max_concurrent.or(Some(models.side.max_concurrent));
+    }
+    models.rehearsal.pace = 0.0;
+    Ok(models)
+}

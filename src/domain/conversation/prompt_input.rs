@@ -1,0 +1,35 @@
+//! What a companion is shown when it decides.
+
+use super::Conversation;
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::prompt::PromptInput;
+use crate::domain::window;
+
+impl Conversation {
+    /// What the prompt of an open question is built from. `None`: the question is closed.
+    pub fn prompt_input(&self, ticket: Ticket) -> Option<PromptInput> {
+        let (companion, evaluation) = self.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
+        let gate = self.gate(companion)?;
+        let window = self.window();
+        // The companion's own statements after its cursor need no decision, but the prompt shows them.
+        let is_shown = |entry: &&window::Entry| {
+            entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
+        };
+        let buffer = window.after(gate.cursor).filter(is_shown).map(window::Entry::said).collect();
+        let considered: Vec<Seq> =
+            self.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
+        let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
+        Some(PromptInput {
+            trigger: evaluation.trigger,
+            stage: gate.stage,
+            modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
+            message_count: evaluation.message_count,
+            minutes: self.minutes_of_silence(),
+            speaker: triggered_by.map(|message| message.from.name.clone()),
+            is_repetitive: self.warns_of_repetition(evaluation.trigger, &considered),
+            summary: self.summary().text.clone(),
+            recent: window.recent(gate.cursor).map(window::Entry::said).collect(),
+            buffer,
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! Chooses the authors of an excerpt that are the companion in turn, and finds their names in texts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::excerpts::Excerpt;
+
+/// Programs in the rooms of the published data: they speak on command, so they are never the companion.
+const BOTS: &[&str] = &["ubotu", "ubottu", "ubot3", "ubugtu", "floodbot1", "floodbot2", "floodbot3", "floodbot4"];
+
+/// The authors with most annotated messages, at most `most`, of equals the first by name. In a room that had companions, only these.
+pub fn authors(excerpt: &Excerpt, most: usize, bots: &[String]) -> Vec<Arc<str>> {
+    let mut counts = BTreeMap::<&Arc<str>, usize>::new();
+    for message in excerpt.messages.iter().filter(|message| message.annotated) {
+        *counts.entry(&message.from).or_default() += 1;
+    }
+    let is_bot =
+        |author: &str| BOTS.iter().copied().chain(bots.iter().map(String::as_str)).any(|bot| bot.eq_ignore_ascii_case(author));
+    let may_be = |author: &Arc<str>| {
+        if excerpt.companions.is_empty() { !is_bot(author) } else { excerpt.companions.contains(author) }
+    };
+    let mut ranked: Vec<_> = counts.into_iter().filter(|(author, _)| may_be(author)).collect();
+    // The sort is stable, and the map sorts by name.
+    ranked.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    ranked.into_iter().take(most).map(|(author, _)| author.clone()).collect()
+}
+
+/// Whether a character can be part of a name.
+fn is_of_name(char: char) -> bool {
+    char.is_alphanumeric() || "_[]\\`^{}|-".contains(char)
+}
+
+/// Whether a text contains a name as a word of its own. Both are in lower case.
+pub(super) fn is_named(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        ![before, after].into_iter().flatten().any(is_of_name)
+    })
+}
+
+/// The name that a text begins with, as IRC addresses somebody: `name: …`, `@name …`. In lower case, like the text.
+pub(super) fn addressee(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('@').unwrap_or(text);
+    let end = text.find(|char| !is_of_name(char)).unwrap_or(text.len());
+    let ends = text[end..].chars().next().is_none_or(|char| char.is_whitespace() || ":,;>!?.".contains(char));
+    (end > 0 && ends).then(|| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluation::decisions::tests::excerpt;
+
+    #[test]
+    fn the_most_active_authors_are_chosen_and_of_equals_the_first_by_name() {
+        let mut excerpt =
+            excerpt(&[("cy", "1", &[]), ("bo", "2", &[]), ("al", "3", &[]), ("bo", "4", &[]), ("ubottu", "5", &[])]);
+        excerpt.messages.push(excerpt.messages[4].clone());
+        let chosen = |excerpt: &Excerpt, most| {
+            authors(excerpt, most, &["CY".to_owned()]).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+
+        assert_eq!(chosen(&excerpt, 9), ["bo", "al"]);
+        assert_eq!(chosen(&excerpt, 1), ["bo"]);
+        excerpt.companions = vec!["cy".into()];
+        assert_eq!(chosen(&excerpt, 9), ["cy"]);
+    }
+
+    #[test]
+    fn a_name_is_found_as_a_word_of_its_own() {
+        for (text, is_found) in
+            [("al: hi", true), ("hi al", true), ("hi al!", true), ("also", false), ("al-a", false), ("al_", false), ("", false)]
+        {
+            assert_eq!(is_named(text, "al"), is_found, "{text}");
+        }
+        assert_eq!(addressee("al: hi"), Some("al"));
+        assert_eq!(addressee("@al"), Some("al"));
+        assert_eq!(addressee("al/bo: hi"), None);
+        assert_eq!(addressee(": hi"), None);
+    }
+}

@@ -1,0 +1,312 @@
+//! The report of an evaluation, and its table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+
+use super::comparison::{Comparison, Example, scored};
+use super::decisions::{Decision, Kind, lowered};
+use super::excerpts::{Excerpt, Label};
+use super::figures::{Figures, Interval, Measured, Scored, kept_at, measure};
+use super::free_run::Played;
+use super::questions::Judged;
+use super::rules::{RULES, Talk};
+
+/// The shares of calls at which the share of kept replies is told.
+pub const SHARES: [f64; 4] = [0.1, 0.2, 0.3, 0.5];
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    pub excerpts: usize,
+    /// The authors that were the companion, counted once for each excerpt.
+    pub companions: usize,
+    pub decisions: usize,
+    /// The decisions that the figures are about: those that every setting answered.
+    pub measured: usize,
+    /// What stands for the truth, with the number of excerpts.
+    pub labels: BTreeMap<Label, usize>,
+    /// The settings first, then the rules without a model.
+    pub rows: Vec<Row>,
+    /// What was asked, for each setting.
+    pub asked: Vec<Asked>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+}
+
+/// The figures of one setting or rule.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub name: String,
+    /// What it is, for people.
+    pub about: String,
+    pub is_rule: bool,
+    #[serde(flatten)]
+    pub measured: Measured,
+}
+
+/// What a setting was asked, and what that cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Asked {
+    pub name: String,
+    /// The model, and where it is served.
+    pub model: String,
+    /// Questions with an answer.
+    pub answered: u64,
+    /// Those that were asked in this run. The others were known.
+    pub new: u64,
+    /// Answers that could not be read, also when asked once more. They count as silence.
+    pub unreadable: u64,
+    /// Questions without an answer in this run.
+    pub failed: u64,
+    /// Calls for all answers, those of earlier runs too.
+    pub calls: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// The cost of these tokens. Absent if the model has no price.
+    pub cost: Option<f64>,
+    pub currency: String,
+    /// How long a decision took, in milliseconds: the mean, and what 95 % do not exceed.
+    pub mean_ms: Option<f64>,
+    pub p95_ms: Option<u64>,
+}
+
+/// What free runs needed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FreeReport {
+    pub excerpts: usize,
+    pub companions: usize,
+    #[serde(flatten)]
+    pub played: Played,
+    /// What the model was asked.
+    pub usage: Asked,
+}
+
+/// What a setting decided about the decisions that are measured.
+pub struct Setting<'a> {
+    pub name: &'a str,
+    pub about: &'a str,
+    pub judged: &'a [Judged],
+}
+
+/// Measures settings and rules by the same decisions.
+pub fn rows(excerpts: &[Excerpt], decisions: &[&Decision], settings: &[Setting<'_>]) -> Vec<Row> {
+    let of_setting = |setting: &Setting<'_>| Row {
+        name: setting.name.to_owned(),
+        about: setting.about.to_owned(),
+        is_rule: false,
+        measured: measure(&scored(decisions, setting.judged)),
+    };
+    let rules = by_rules(excerpts, decisions).into_iter().zip(RULES).map(|(scored, rule)| Row {
+        name: rule.name.to_owned(),
+        about: rule.about.to_owned(),
+        is_rule: true,
+        measured: measure(&scored),
+    });
+    settings.iter().map(of_setting).chain(rules).collect()
+}
+
+/// What each rule decides.
+fn by_rules(excerpts: &[Excerpt], decisions: &[&Decision]) -> Vec<Vec<Scored>> {
+    let mut scored = vec![Vec::with_capacity(decisions.len()); RULES.len()];
+    for talk in decisions.chunk_by(|one, other| (one.excerpt, &one.companion) == (other.excerpt, &other.companion)) {
+        let excerpt = &excerpts[talk[0].excerpt];
+        let lower = lowered(excerpt);
+        for (rule, scored) in RULES.iter().zip(&mut scored) {
+            let probabilities = (rule.probabilities)(&Talk { excerpt, companion: &talk[0].companion, lower: &lower });
+            scored.extend(talk.iter().map(|decision| {
+                let score = probabilities[decision.n];
+                let (excerpt, kind, replied) = (decision.excerpt, decision.kind, decision.replied);
+                Scored { excerpt, kind, replied, yes: score >= rule.threshold, score }
+            }));
+        }
+    }
+    scored
+}
+
+/// How many authors are the companion, counted once for each excerpt.
+pub fn companions(decisions: &[Decision]) -> usize {
+    decisions.iter().map(|decision| (decision.excerpt, &decision.companion)).collect::<BTreeSet<_>>().len()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { excerpts, companions, decisions, measured, .. } = self;
+        writeln!(f, "{}", counted(&[(*excerpts, "excerpt"), (*companions, "companion"), (*decisions, "decision")]))?;
+        if measured < decisions {
+            writeln!(f, "the figures are about the {measured} decisions that were answered")?;
+        }
+        for (label, excerpts) in &self.labels {
+            writeln!(f, "label {} ({}): {}", label.as_str(), counted(&[(*excerpts, "excerpt")]), label.sentence())?;
+        }
+        let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default().max(12);
+        write!(f, "\n{:<width$}", "")?;
+        for title in ["count", "base", "yes", "prec", "recall", "bal.acc", "MCC", "PR-AUC"] {
+            write!(f, " {title:>7}")?;
+        }
+        writeln!(f)?;
+        for row in &self.rows {
+            write_figures(f, &row.name, width, &row.measured.all)?;
+            for (kind, figures) in &row.measured.by_kind {
+                write_figures(f, &format!("  {}", kind.as_str()), width, figures)?;
+            }
+            if !row.measured.interval.is_empty() {
+                let shown = |(name, Interval(low, high)): (&&str, &Interval)| format!("{} {low:.3} to {high:.3}", spaced(name));
+                writeln!(f, "  95 %: {}", row.measured.interval.iter().map(shown).collect::<Vec<_>>().join(", "))?;
+            }
+            if let Some(kept) = kept(&row.measured.kept) {
+                writeln!(f, "  {kept}")?;
+            }
+        }
+        for asked in &self.asked {
+            write!(f, "\n{asked}")?;
+        }
+        match &self.comparison {
+            Some(comparison) => write_comparison(f, comparison),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The share of the unaddressed replies that is kept at some shares of the calls. None without a curve between its ends.
+fn kept(curve: &[(f64, f64)]) -> Option<String> {
+    if curve.len() <= 2 {
+        return None;
+    }
+    let shares = SHARES.map(|share| kept_at(curve, share).map_or_else(|| "-".to_owned(), |kept| format!("{:.0}", kept * 100.0)));
+    Some(format!(
+        "unaddressed replies kept by asking about 10, 20, 30, 50 % of the unaddressed messages: {} %",
+        shares.join(", ")
+    ))
+}
+
+/// Numbers of things: `1 excerpt, 3 companions`.
+pub(super) fn counted(things: &[(usize, &str)]) -> String {
+    let counted = |(count, what): &(usize, &str)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" });
+    things.iter().map(counted).collect::<Vec<_>>().join(", ")
+}
+
+fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+fn write_figures(f: &mut fmt::Formatter<'_>, name: &str, width: usize, figures: &Figures) -> fmt::Result {
+    write!(f, "{name:<width$} {:>7}", figures.count)?;
+    let Figures { base_rate, said_yes, precision, recall, balanced_accuracy, mcc, pr_auc, .. } = *figures;
+    for value in [base_rate, said_yes, precision, recall, balanced_accuracy, mcc, pr_auc] {
+        write!(f, " {:>7}", shown(value))?;
+    }
+    writeln!(f)
+}
+
+/// A figure in thousandths.
+pub(super) fn shown(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
+}
+
+fn write_comparison(f: &mut fmt::Formatter<'_>, comparison: &Comparison) -> fmt::Result {
+    let Comparison { both_yes, both_no, only_first, only_second, differences, examples } = comparison;
+    writeln!(f, "\nsettings against each other: both YES {both_yes}, both NO {both_no}")?;
+    for (which, disagreement) in [("first", only_first), ("second", only_second)] {
+        writeln!(f, "  only the {which} says YES: {}, of which {} were replied to", disagreement.count, disagreement.replied)?;
+    }
+    for (name, difference) in differences {
+        let interval = difference.interval.map(|Interval(low, high)| format!(" (95 %: {low:+.3} to {high:+.3})"));
+        writeln!(f, "  {}: second − first {:+.3}{}", spaced(name), difference.by, interval.unwrap_or_default())?;
+    }
+    for example in examples {
+        let Example { excerpt, n, companion, from, text, kind, replied, second_says_yes, why } = example;
+        let (first, second) = if *second_says_yes { ("NO", "YES") } else { ("YES", "NO") };
+        let replied = if *replied { "replied" } else { "did not reply" };
+        writeln!(f, "  {excerpt} #{n} {from}: {text}\n    {companion} {replied} ({})", kind.as_str())?;
+        for (verdict, why) in [first, second].into_iter().zip(why) {
+            writeln!(f, "    {verdict}: {}", why.as_deref().unwrap_or("no reason"))?;
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, model, answered, new, unreadable, failed, calls, input_tokens, output_tokens, .. } = self;
+        writeln!(
+            f,
+            "{name} ({model}): {answered} answers, {new} of them new, {unreadable} unreadable; {failed} questions failed"
+        )?;
+        write!(f, "  {calls} calls, {input_tokens} and {output_tokens} tokens, {}", self.cost())?;
+        if let (Some(mean), Some(p95)) = (self.mean_ms, self.p95_ms) {
+            let each =
+                self.cost.map(|cost| format!(", {} {}", money(cost / *answered as f64), self.currency)).unwrap_or_default();
+            write!(f, "; a decision: {:.2} s (95 % within {:.2} s){each}", mean / 1e3, p95 as f64 / 1e3)?;
+        }
+        writeln!(f)
+    }
+}
+
+impl Asked {
+    /// The cost, for people.
+    pub(super) fn cost(&self) -> String {
+        self.cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("{} {}", money(cost), self.currency))
+    }
+}
+
+/// An amount with as many digits as it needs.
+fn money(amount: f64) -> String {
+    let digits = if amount == 0.0 || amount >= 1.0 { 2 } else { 2 + amount.log10().abs().ceil().min(9.0) as usize };
+    format!("{amount:.digits$}")
+}
+
+impl fmt::Display for FreeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { excerpts, companions, played, usage } = self;
+        let counts = |counts: &[(&str, u64)]| {
+            let each = counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ");
+            if each.is_empty() { "none".to_owned() } else { each }
+        };
+        let by_trigger = |by: &BTreeMap<crate::domain::trigger::Trigger, u64>| {
+            counts(&by.iter().map(|(trigger, count)| (trigger.as_str(), *count)).collect::<Vec<_>>())
+        };
+        let by_reason: Vec<_> = played.unasked.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        let each_100 = 100.0 * played.calls() as f64 / played.messages.max(1) as f64;
+        let messages = (played.messages as usize, "message");
+        writeln!(f, "free run, not scored: {}", counted(&[(*excerpts, "excerpt"), (*companions, "companion"), messages]))?;
+        writeln!(f, "  {} questions, {each_100:.1} for 100 messages: {}", played.calls(), by_trigger(&played.asked))?;
+        writeln!(f, "  judgements of repetition, counted and not asked: {}", played.judgements)?;
+        writeln!(f, "  YES: {}", by_trigger(&played.yes))?;
+        writeln!(f, "  decided without a question: {}", counts(&by_reason))?;
+        writeln!(f, "  {} statements; {} questions without an answer", played.statements, played.errors)?;
+        write!(f, "\n{usage}")
+    }
+}
+
+impl Row {
+    /// The figures of a kind.
+    pub(super) fn of(&self, kind: Kind) -> Figures {
+        self.measured.by_kind.get(&kind).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluation::decisions::{decisions, tests::excerpt};
+
+    #[test]
+    fn rules_and_settings_are_measured_by_the_same_decisions() {
+        let excerpts = [excerpt(&[("bo", "al: hi", &[]), ("al", "hello", &[0]), ("bo", "well?", &[1]), ("al", "well", &[2])])];
+        let decisions = decisions(&excerpts, 1, &["bo".to_owned()], None);
+        let decisions: Vec<_> = decisions.iter().collect();
+        let judged = [true, false].map(|yes| Judged { yes, score: f64::from(u8::from(yes)), is_readable: true, why: None });
+
+        let rows = rows(&excerpts, &decisions, &[Setting { name: "mine", about: "a model", judged: &judged }]);
+
+        let recall: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.measured.all.recall)).collect();
+        assert_eq!(recall, [("mine", Some(0.5)), ("never", Some(0.0)), ("named", Some(0.5)), ("named-or-next", Some(1.0))]);
+    }
+
+    #[test]
+    fn amounts_keep_the_digits_that_say_something() {
+        assert_eq!([0.0, 12.345, 0.5, 0.000_123].map(money), ["0.00", "12.35", "0.500", "0.000123"]);
+    }
+}

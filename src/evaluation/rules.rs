@@ -1,0 +1,93 @@
+//! The rules without a model that decisions are compared with.
+
+use std::collections::BTreeSet;
+
+use super::cast::{addressee, is_named};
+use super::excerpts::Excerpt;
+
+/// A rule that decides without a model. For message n it may use the time, the author and the text of messages 0 to n, never `replies_to`.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// The name in reports.
+    pub name: &'static str,
+    /// What it does, for people.
+    pub about: &'static str,
+    /// The probability from which on it says YES.
+    pub threshold: f64,
+    /// The probability for each message of the excerpt. What it says of the author's own messages is not used.
+    pub probabilities: fn(&Talk<'_>) -> Vec<f64>,
+}
+
+/// An excerpt in which one author is the companion.
+#[derive(Clone, Copy)]
+pub struct Talk<'a> {
+    pub excerpt: &'a Excerpt,
+    pub companion: &'a str,
+    /// The texts in lower case.
+    pub lower: &'a [String],
+}
+
+/// All rules, in the order of reports.
+pub const RULES: &[Rule] = &[
+    Rule { name: "never", about: "always NO", threshold: 0.5, probabilities: |talk| vec![0.0; talk.lower.len()] },
+    Rule { name: "named", about: "YES when named", threshold: 0.5, probabilities: |talk| decided(&named(talk)) },
+    Rule {
+        name: "named-or-next",
+        about: "YES when named, or when the companion spoke just before this author, unless somebody else is named",
+        threshold: 0.5,
+        probabilities: |talk| decided(&named_or_next(talk)),
+    },
+];
+
+fn decided(says: &[bool]) -> Vec<f64> {
+    says.iter().map(|says| f64::from(u8::from(*says))).collect()
+}
+
+fn named(talk: &Talk<'_>) -> Vec<bool> {
+    let name = talk.companion.to_lowercase();
+    talk.lower.iter().map(|text| is_named(text, &name)).collect()
+}
+
+fn named_or_next(talk: &Talk<'_>) -> Vec<bool> {
+    let mut says = named(talk);
+    let mut authors = BTreeSet::new();
+    // Who spoke last, and who spoke before that one's run of messages.
+    let (mut last, mut before) = (None, None);
+    for (message, says) in talk.excerpt.messages.iter().zip(&mut says) {
+        let author = &*message.from;
+        if last != Some(author) {
+            (before, last) = (last, Some(author));
+        }
+        authors.insert(author.to_lowercase());
+        let other = addressee(&talk.lower[message.n]).filter(|name| *name != author.to_lowercase());
+        let names_other = other.is_some_and(|name| authors.contains(name));
+        *says |= before == Some(talk.companion) && !names_other;
+    }
+    says
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluation::decisions::{lowered, tests::excerpt};
+
+    #[test]
+    fn the_next_after_the_companion_is_meant_unless_somebody_else_is_named() {
+        let excerpt = excerpt(&[
+            ("bo", "hello", &[]),
+            ("al", "hi", &[]),
+            ("bo", "how are you", &[]),
+            ("bo", "all well?", &[]),
+            ("cy", "al: yes?", &[]),
+            ("al", "fine", &[]),
+            ("cy", "bo: really?", &[]),
+            ("bo", "yes", &[]),
+        ]);
+        let lower = lowered(&excerpt);
+        let talk = Talk { excerpt: &excerpt, companion: "al", lower: &lower };
+
+        assert_eq!(named(&talk), [false, false, false, false, true, false, false, false]);
+        let says = named_or_next(&talk);
+        assert_eq!([2, 3, 4, 6, 7].map(|n: usize| says[n]), [true, true, true, false, false]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Draws that are the same in every run: of samples, and of excerpts for intervals.
+
+/// A sequence of numbers from a seed (SplitMix64). The same seed gives the same numbers on every machine and in every version.
+pub(super) struct Draws(u64);
+
+impl Draws {
+    pub(super) const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `end`, which must not be 0.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(mixed ^ (mixed >> 31)) * end as u128) >> 64) as usize
+    }
+}
+
+/// At most this many of the items, drawn with a fixed seed, in their order.
+pub fn sample<T>(items: Vec<T>, most: Option<usize>) -> Vec<T> {
+    let most = most.unwrap_or(items.len()).min(items.len());
+    let (mut draws, mut order) = (Draws::of(1), (0..items.len()).collect::<Vec<_>>());
+    for place in 0..most {
+        let other = place + draws.below(order.len() - place);
+        order.swap(place, other);
+    }
+    let mut is_drawn = vec![false; items.len()];
+    order[..most].iter().for_each(|drawn| is_drawn[*drawn] = true);
+    items.into_iter().zip(is_drawn).filter_map(|(item, is_drawn)| is_drawn.then_some(item)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_the_same_each_time_and_keeps_the_order() {
+        let drawn = || sample((0..1_000).collect(), Some(50));
+
+        assert_eq!(drawn(), drawn());
+        assert!(drawn().is_sorted() && drawn().len() == 50);
+        assert!(drawn().iter().any(|item| *item < 200) && drawn().iter().any(|item| *item > 800), "{:?}", drawn());
+        assert_eq!(sample(vec![1, 2], Some(5)), [1, 2]);
+        assert_eq!(sample(vec![1, 2], None), [1, 2]);
+    }
+}
