@@ -302,7 +302,7 @@ mod tests {
         let rows = rows(&excerpts, &decisions, &[Setting { name: "mine", about: "a model", judged: &judged }]);
 
         let recall: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.measured.all.recall)).collect();
-        assert_eq!(recall, [("mine", Some(0.5)), ("never", Some(0.0)), ("named", Some(0.5)), ("named-or-next", Some(1.0))]);
+        assert_eq!(recall[..4], [("mine", Some(0.5)), ("never", Some(0.0)), ("named", Some(0.5)), ("named-or-next", Some(1.0))]);
     }
 
     #[test]

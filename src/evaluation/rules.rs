@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::cast::{addressee, is_named};
-use super::excerpts::Excerpt;
+use super::excerpts::{Excerpt, Message};
+use crate::domain::relevance::{Heard, Named, Relevance, THRESHOLD};
 
 /// A rule that decides without a model. For message n it may use the time, the author and the text of messages 0 to n, never `replies_to`.
 #[derive(Clone, Copy)]
@@ -37,6 +38,12 @@ pub const RULES: &[Rule] = &[
         threshold: 0.5,
         probabilities: |talk| decided(&named_or_next(talk)),
     },
+    Rule {
+        name: "pre-gate",
+        about: "YES where gate.pre_gate would ask with its default threshold, at 50 %",
+        threshold: 0.5,
+        probabilities: pre_gate,
+    },
 ];
 
 fn decided(says: &[bool]) -> Vec<f64> {
@@ -64,6 +71,21 @@ fn named_or_next(talk: &Talk<'_>) -> Vec<bool> {
         *says |= before == Some(talk.companion) && !names_other;
     }
     says
+}
+
+fn pre_gate(talk: &Talk<'_>) -> Vec<f64> {
+    let mut memory = Relevance::default();
+    let of = |(message, named): (&Message, bool)| {
+        if *message.from == *talk.companion {
+            memory.speak(&message.from, &message.text);
+            return 0.0;
+        }
+        let named = if named { Named::Me } else { Named::Unknown };
+        let heard = Heard { from: &message.from, is_person: true, text: &message.text, named };
+        memory.hear(&heard);
+        1.0 / (1.0 + f64::from(THRESHOLD - memory.features(&heard).logit()).exp())
+    };
+    talk.excerpt.messages.iter().zip(named(talk)).map(of).collect()
 }
 
 #[cfg(test)]

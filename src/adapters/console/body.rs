@@ -333,7 +333,7 @@ mod tests {
         let detail = |query: &str| parse_query::<Fields>(query).map(drop).unwrap_err().detail().to_owned();
 
         assert_eq!(detail("rom=lobby"), "rom is not known; did you mean room?");
-        assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay, markdown, html");
+        assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay, chat, markdown, html");
         assert_eq!(detail("as=json"), "room is missing");
         assert_eq!(detail("room=a&room=b"), "room appears twice");
         assert_eq!(detail("room=a&limit=x"), "limit is \"x\", must be a whole number from 0 up");
