@@ -29,7 +29,7 @@ named! {
         Event = "event",
         /// All unsettled messages were addressed to somebody else. No model was asked.
         OtherAddressed = "other_addressed",
-        /// The companion would hardly have answered any of the messages (docs/design/gate.md G-40). No model was asked.
+        /// The companion would hardly have answered any of the messages (docs/design/gate.md G-41). No model was asked.
         Irrelevant = "irrelevant",
         /// A budget is used up. No model was asked, or its YES arrived after the budget was used up.
         Budget = "budget",

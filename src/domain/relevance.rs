@@ -1,4 +1,4 @@
-//! Estimates, without a model, how likely a companion would answer the newest messages of a room (docs/design/gate.md G-40).
+//! Estimates, without a model, how likely a companion would answer the newest messages of a room (docs/design/gate.md G-41).
 //!
 //! A logistic model over features of who spoke when, who was named, and which words were used. Its weights were trained on group chat between people
 //! (docs/relevance.md). Logits are compared, never probabilities, so that the same messages give the same decision on every machine.
@@ -7,6 +7,8 @@ mod weights;
 
 use serde::{Deserialize, Serialize};
 
+use super::id::CompanionId;
+use super::message::{Author, Message, Role};
 pub use weights::{THRESHOLD, WEIGHTS};
 
 /// The people and companions that are remembered, the recent messages whose authors are, and the companion's own words that are.
@@ -69,6 +71,19 @@ pub struct Heard<'a> {
     pub is_person: bool,
     pub text: &'a str,
     pub named: Named,
+}
+
+impl<'a> Heard<'a> {
+    /// A message as a companion hears it.
+    pub fn of(companion: &CompanionId, message: &'a Message) -> Self {
+        let named = match &message.address {
+            address if address.includes(companion) => Named::Me,
+            address if address.is_elsewhere(companion) => Named::Other,
+            _ => Named::Unknown,
+        };
+        let Author { name, role, .. } = &message.from;
+        Self { from: name, is_person: *role == Role::Person, text: &message.text, named }
+    }
 }
 
 /// Somebody in the room. Messages are numbered from 1; 0 means never.

@@ -3,24 +3,13 @@
 
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
-use super::super::message::{Author, Message, Role};
+use super::super::message::{Message, Role};
 use super::super::policy::gate::PreGate;
-use super::super::relevance::{Estimate, Heard, Named};
+use super::super::relevance::{Estimate, Heard};
 use super::advance::AnswerRecord;
 use super::ending::is_call;
 use super::step::Due;
 use super::*;
-
-/// A message as the pre-gate sees it for a companion.
-pub(super) fn heard_by<'a>(companion: &CompanionId, message: &'a Message) -> Heard<'a> {
-    let named = match &message.address {
-        address if address.includes(companion) => Named::Me,
-        address if address.is_elsewhere(companion) => Named::Other,
-        _ => Named::Unknown,
-    };
-    let Author { name, role, .. } = &message.from;
-    Heard { from: name, is_person: *role == Role::Person, text: &message.text, named }
-}
 
 /// Further facts about the companions in a round.
 pub(super) struct Attendance {
@@ -198,7 +187,7 @@ impl Step<'_, '_> {
         if follows_own || unsettled.iter().any(is_owed) {
             return None;
         }
-        let features = unsettled.iter().map(|message| relevance.features(&heard_by(companion, message)));
+        let features = unsettled.iter().map(|message| relevance.features(&Heard::of(companion, message)));
         let best = features.max_by(|one, other| one.logit().total_cmp(&other.logit()))?;
         let (logit, threshold) = (best.logit(), rules.pre_gate_threshold);
         (logit < threshold).then(|| Estimate { logit, threshold, features: best.named() })

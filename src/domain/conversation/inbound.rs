@@ -4,10 +4,10 @@ use super::super::audience::Audience;
 use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Modality, Role};
 use super::super::policy::gate::{Gate as GateRules, PreGate};
+use super::super::relevance::Heard;
 use super::super::settlement::are_all_deleted;
 use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
-use super::asking::heard_by;
 use super::ending::reopening_cause;
 use super::*;
 
@@ -106,7 +106,7 @@ impl Conversation {
                     if message.is_by(companion) {
                         relevance.speak(&message.from.name, &message.text);
                     } else {
-                        relevance.hear(&heard_by(companion, message));
+                        relevance.hear(&Heard::of(companion, message));
                     }
                 }
             }

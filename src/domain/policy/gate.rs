@@ -33,7 +33,7 @@ pub struct Gate {
     pub guild_statements_per_day: u32,
 }
 
-/// What is done with a lull, interjection or turn about which the companion would hardly speak (docs/design/gate.md G-40).
+/// What is done with a lull, interjection or turn about which the companion would hardly speak (docs/design/gate.md G-41).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PreGate {
