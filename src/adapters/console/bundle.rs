@@ -32,26 +32,18 @@ pub(super) fn style(source: &str) -> String {
 
 /// One script that does what the module `first` and all that it imports do. `source` returns the text of a module.
 pub(super) fn script<'a>(first: &'a str, source: impl Fn(&str) -> &'a str) -> String {
-    let order = modules(first, &source);
-    let number = |name: &str| order.iter().position(|known| *known == name).unwrap_or_default();
-    let mut script = String::new();
-    for name in &order {
-        let number_of = number(name);
+    let mut order = Vec::new();
+    add(first, &source, &mut order);
+    let mut script = "const modules = {};\n".to_owned();
+    for name in order {
         if name.ends_with(".json") {
-            script += &format!("const m{number_of} = {};\n", source(name));
+            script += &format!("modules[\"{name}\"] = {};\n", source(name));
             continue;
         }
-        let (body, exports) = module(source(name), number);
-        script += &format!("const m{number_of} = (() => {{\n{body}return {{ {} }};\n}})();\n", exports.join(", "));
+        let (body, exports) = module(source(name));
+        script += &format!("modules[\"{name}\"] = (() => {{\n{body}return {{ {} }};\n}})();\n", exports.join(", "));
     }
     script
-}
-
-/// A module and all that it imports, each behind those that it imports itself.
-pub(super) fn modules<'a>(first: &'a str, source: &impl Fn(&str) -> &'a str) -> Vec<&'a str> {
-    let mut order = Vec::new();
-    add(first, source, &mut order);
-    order
 }
 
 /// Adds a module behind those that it imports.
@@ -72,14 +64,14 @@ fn import(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The text of a module without its imports and exports, and what it exports, as members of an object.
-fn module(source: &str, number: impl Fn(&str) -> usize) -> (String, Vec<String>) {
+fn module(source: &str) -> (String, Vec<String>) {
     let (mut body, mut exports) = (String::new(), Vec::new());
     // Indentation means nothing, except in a text of several lines.
     let may_have_long_texts = source.lines().any(|line| line.matches('`').count() % 2 == 1);
     for line in source.lines() {
         if let Some((what, from)) = import(line) {
             let names = what.strip_prefix("* as ").map_or_else(|| what.replace(" as ", ": "), str::to_owned);
-            body += &format!("const {names} = m{};\n", number(from));
+            body += &format!("const {names} = modules[\"{from}\"];\n");
         } else if let Some(declaration) = line.strip_prefix("export ") {
             let words = declaration.strip_prefix("async ").unwrap_or(declaration);
             let name = words.split_once(' ').map_or("", |(_, rest)| rest);
@@ -116,11 +108,21 @@ mod tests {
 
         let script = script("main.js", source);
 
-        assert!(script.starts_with("const m0 = (() => {\nlet z=0;\nreturn { zero: z };\n})();\n"), "{script}");
-        assert!(script.contains("const { zero } = m0;\nconst one = zero + 1;\nasync function twice(n) {"), "{script}");
+        let parts: Vec<_> = script.split("modules[\"").collect();
+        assert!(
+            script.starts_with("const modules = {};\nmodules[\"words.js\"] = (() => {\nlet z=0;\nreturn { zero: z };\n})();\n"),
+            "{script}"
+        );
+        assert!(
+            script.contains("const { zero } = modules[\"words.js\"];\nconst one = zero + 1;\nasync function twice(n) {"),
+            "{script}"
+        );
         assert!(script.contains("return { one, twice };"), "{script}");
-        assert!(script.contains("const { twice, one: uno } = m1;\nconst words = m0;"), "{script}");
-        assert!(!script.contains("// The page.") && script.matches("const m").count() == 3, "{script}");
+        assert!(
+            script.contains("const { twice, one: uno } = modules[\"numbers.js\"];\nconst words = modules[\"words.js\"];"),
+            "{script}"
+        );
+        assert!(!script.contains("// The page.") && parts.len() == 7, "{script}");
     }
 
     #[test]

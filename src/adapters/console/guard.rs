@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, UPGRADE, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, UPGRADE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -28,9 +26,6 @@ use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::room::RoomId;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// Of what is no page.
-const POLICY_OF_OTHERS: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// Routes whose responses may be long, and take much memory to build.
 const LONG_ROUTES: [&str; 6] =
@@ -284,17 +279,12 @@ fn is_same_site(console: &Shared, request: &Request) -> bool {
 }
 
 fn add_security_headers(headers: &mut HeaderMap) {
-    // What a page may load is for pages alone. The first visit is smaller without it on everything else.
-    let is_page = headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    let policy = if is_page { POLICY } else { POLICY_OF_OTHERS };
-    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(policy));
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // No other site may load our responses as scripts or images, or hold a reference to our window.
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
-    if is_page {
-        headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
-        // Not `no-referrer`, because then browsers send `Origin: null` with our own sign-in form.
-        headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    }
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    // Not `no-referrer`, because then browsers send `Origin: null` with our own sign-in form.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
