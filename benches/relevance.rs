@@ -4,62 +4,30 @@
 //! over excerpts, prints the report, and writes `src/domain/relevance/weights.rs`. `-- shuffled FILE` does the same with shuffled labels, and writes
 //! nothing. `-- score FILE` scores the weights in the source.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use serde::Deserialize;
-use tertulia::domain::relevance::{FEATURES, Feature, Heard, Named, Relevance, THRESHOLD, WEIGHTS};
+use tertulia::domain::relevance::{FEATURES, Feature, THRESHOLD, WEIGHTS};
+use tertulia::evaluation::decisions::{Decision, Kind, decisions, lowered};
+use tertulia::evaluation::excerpts::{Excerpt, read};
+use tertulia::evaluation::figures::{Scored, differences, kept_at, measure};
+use tertulia::evaluation::rules::{RULES, Talk, features};
 
 /// The authors of an excerpt who become the companion in turn: those with the most annotated messages.
 const AUTHORS: usize = 3;
-/// Programs that speak on command.
-const PROGRAMS: &[&str] = &[
-    "eval",
-    "floodbot1",
-    "floodbot2",
-    "floodbot3",
-    "floodbot4",
-    "gerrit-wm",
-    "mootbot",
-    "rustbot",
-    "ubot3",
-    "ubotu",
-    "ubottu",
-    "ubugtu",
-    "wikibugs",
-    "wm-bot",
-    "wmdsbot",
-];
 const FOLDS: usize = 10;
 /// The threshold is the one with the best balanced accuracy whose precision is at least this one.
 const LEAST_PRECISION: f64 = 0.47;
 const PENALTY: f64 = 1.0;
-const DRAWS: usize = 1_000;
 const WRITTEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/domain/relevance/weights.rs");
 
 type Row = [f64; FEATURES];
 
-#[derive(Deserialize)]
-struct Excerpt {
-    messages: Vec<Line>,
-}
-
-#[derive(Deserialize)]
-struct Line {
-    from: String,
-    text: String,
-    replies_to: Vec<usize>,
-    annotated: bool,
-}
-
-/// One decision: whether an author answers a message of somebody else.
+/// A decision with the features of its message, and what the rules beside the model say of it.
 struct Point {
-    excerpt: usize,
+    decision: Decision,
     row: Row,
-    answers: bool,
-    named_or_next: bool,
+    by_rule: Vec<f64>,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -68,8 +36,8 @@ fn main() -> anyhow::Result<()> {
         println!("nothing is trained: give a command and a file, as in `cargo bench --bench relevance -- score dev.jsonl.gz`");
         return Ok(());
     };
-    let mut points = points(&read(Path::new(file))?);
-    println!("{} decisions, {} of them answered", points.len(), points.iter().filter(|point| point.answers).count());
+    let mut points = points(&read(&[Path::new(file)]).map_err(anyhow::Error::msg)?);
+    println!("{} decisions, {} of them answered", points.len(), points.iter().filter(|point| point.decision.replied).count());
     match &**command {
         "train" => {
             let (weights, threshold) = train(&points);
@@ -78,93 +46,59 @@ fn main() -> anyhow::Result<()> {
         "shuffled" => {
             let mut random = Random(1);
             for at in (1..points.len()).rev() {
-                let other = random.below(at + 1);
-                let answers = points[at].answers;
-                points[at].answers = std::mem::replace(&mut points[other].answers, answers);
+                let (other, replied) = (random.below(at + 1), points[at].decision.replied);
+                points[at].decision.replied = std::mem::replace(&mut points[other].decision.replied, replied);
             }
             train(&points);
         }
-        "score" => report(
-            &points,
-            &points.iter().map(|point| logit(&WEIGHTS.map(f64::from), &point.row)).collect::<Vec<_>>(),
-            THRESHOLD.into(),
-        ),
+        "score" => {
+            let weights = WEIGHTS.map(f64::from);
+            report(&points, &points.iter().map(|point| logit(&weights, &point.row)).collect::<Vec<_>>(), THRESHOLD.into());
+        }
         other => bail!("{other} is no command; the commands are train, shuffled and score"),
     }
     Ok(())
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<Excerpt>> {
-    let bytes = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let mut text = String::new();
-    if path.extension().is_some_and(|extension| extension == "gz") {
-        flate2::read::MultiGzDecoder::new(&*bytes).read_to_string(&mut text)?;
-    } else {
-        text = String::from_utf8(bytes)?;
-    }
-    let excerpt = |(at, line)| serde_json::from_str(line).with_context(|| format!("{}:{}", path.display(), at + 1));
-    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(excerpt).collect()
-}
-
-/// The decisions of each author who becomes the companion.
 fn points(excerpts: &[Excerpt]) -> Vec<Point> {
-    let mut points = Vec::new();
-    for (excerpt, Excerpt { messages }) in excerpts.iter().enumerate() {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for line in messages.iter().filter(|line| line.annotated && !PROGRAMS.contains(&&*line.from.to_lowercase())) {
-            *counts.entry(&line.from).or_default() += 1;
+    let mut points: Vec<Point> = Vec::new();
+    let mut known = None;
+    for decision in decisions(excerpts, AUTHORS, &[], None) {
+        let (excerpt, companion) = (decision.excerpt, decision.companion.clone());
+        let (_, features, rules) = known.take().filter(|(of, _, _)| *of == (excerpt, companion.clone())).unwrap_or_else(|| {
+            let excerpt_of = &excerpts[excerpt];
+            let talk = Talk { excerpt: excerpt_of, companion: &companion, lower: &lowered(excerpt_of) };
+            let rules: Vec<Vec<f64>> = RULES.iter().map(|rule| (rule.probabilities)(&talk)).collect();
+            ((excerpt, companion.clone()), features(&talk), rules)
+        });
+        if let Some(row) = features[decision.n].map(|features| features.0.map(f64::from)) {
+            let by_rule = rules.iter().map(|rule| rule[decision.n]).collect();
+            points.push(Point { decision, row, by_rule });
         }
-        let mut authors: Vec<_> = counts.into_iter().collect();
-        authors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let mut answers: HashMap<usize, Vec<&str>> = HashMap::new();
-        for line in messages {
-            line.replies_to.iter().for_each(|answered| answers.entry(*answered).or_default().push(&line.from));
-        }
-        for (companion, _) in authors.into_iter().take(AUTHORS) {
-            let mut memory = Relevance::default();
-            for (n, line) in messages.iter().enumerate() {
-                if line.from == companion {
-                    memory.speak(&line.from, &line.text);
-                    continue;
-                }
-                let named = if names(&line.text, companion) { Named::Me } else { Named::Unknown };
-                let heard = Heard { from: &line.from, is_person: true, text: &line.text, named };
-                memory.hear(&heard);
-                if line.annotated {
-                    let features = memory.features(&heard);
-                    let answers = answers.get(&n).is_some_and(|answers| answers.contains(&companion));
-                    let named_or_next = named == Named::Me || features.get(Feature::JustBefore) > 0.0;
-                    points.push(Point { excerpt, row: features.0.map(f64::from), answers, named_or_next });
-                }
-            }
-        }
+        known = Some(((excerpt, companion), features, rules));
     }
     points
-}
-
-/// Whether a text has a nick as a word of its own.
-fn names(text: &str, nick: &str) -> bool {
-    let is_part = |char: char| char.is_ascii_alphanumeric() || "_[]\\`^{}|-".contains(char);
-    let (text, nick) = (text.to_lowercase(), nick.to_lowercase());
-    text.match_indices(&nick).any(|(at, _)| {
-        !text[..at].chars().next_back().is_some_and(is_part) && !text[at + nick.len()..].chars().next().is_some_and(is_part)
-    })
 }
 
 /// Chooses a threshold by cross-validation, and trains on everything.
 fn train(points: &[Point]) -> (Row, f64) {
     let mut logits = vec![0.0; points.len()];
     for fold in 0..FOLDS {
-        let others: Vec<&Point> = points.iter().filter(|point| point.excerpt % FOLDS != fold).collect();
+        let others: Vec<&Point> = points.iter().filter(|point| point.decision.excerpt % FOLDS != fold).collect();
         let weights = fitted(&others);
-        for (logit_of, point) in logits.iter_mut().zip(points).filter(|(_, point)| point.excerpt % FOLDS == fold) {
+        for (logit_of, point) in logits.iter_mut().zip(points).filter(|(_, point)| point.decision.excerpt % FOLDS == fold) {
             *logit_of = logit(&weights, &point.row);
         }
     }
     let candidates = (-400..200).map(|at| f64::from(at) / 100.0);
+    let answered = points.iter().filter(|point| point.decision.replied).count() as f64;
     let good = candidates.filter_map(|threshold| {
-        let figures = figures(points.iter().zip(&logits).map(|(point, logit)| (*logit >= threshold, point.answers)));
-        (figures.precision >= LEAST_PRECISION).then_some((figures.balanced_accuracy, threshold))
+        let said = points.iter().zip(&logits).filter(|(_, logit)| **logit >= threshold);
+        let (right, wrong) = said.fold((0.0, 0.0), |(right, wrong), (point, _)| {
+            if point.decision.replied { (right + 1.0, wrong) } else { (right, wrong + 1.0) }
+        });
+        let specificity = 1.0 - wrong / (points.len() as f64 - answered);
+        (right / (right + wrong) >= LEAST_PRECISION).then_some((f64::midpoint(right / answered, specificity), threshold))
     });
     let threshold = good.max_by(|one, other| one.0.total_cmp(&other.0)).map_or(0.0, |(_, threshold)| threshold);
     println!("cross-validated over excerpts, {FOLDS} folds:");
@@ -188,7 +122,7 @@ fn fitted(points: &[&Point]) -> Row {
         let (mut curvature, mut slope) = ([[0.0; FEATURES]; FEATURES], [0.0; FEATURES]);
         for point in points {
             let probability = 1.0 / (1.0 + (-logit(&weights, &point.row)).exp());
-            let (error, spread) = (f64::from(u8::from(point.answers)) - probability, probability * (1.0 - probability));
+            let (error, spread) = (f64::from(u8::from(point.decision.replied)) - probability, probability * (1.0 - probability));
             for (at, value) in point.row.iter().enumerate().filter(|(_, value)| **value != 0.0) {
                 slope[at] += error * value;
                 for (other, more) in point.row.iter().enumerate().take(at + 1) {
@@ -229,80 +163,42 @@ fn solved(mut matrix: [Row; FEATURES], mut right: Row) -> Row {
     solution
 }
 
-#[derive(Clone, Copy)]
-struct Figures {
-    precision: f64,
-    recall: f64,
-    balanced_accuracy: f64,
-    mcc: f64,
-}
-
-/// The figures of decisions: each what was said, and what is true.
-fn figures(decisions: impl Iterator<Item = (bool, bool)>) -> Figures {
-    let mut table = [0.0; 4];
-    decisions.for_each(|(said, is_true)| table[usize::from(said) * 2 + usize::from(is_true)] += 1.0);
-    let [true_no, false_no, false_yes, true_yes] = table;
-    let (recall, specificity) = (true_yes / (true_yes + false_no), true_no / (true_no + false_yes));
-    let all = (true_yes + false_yes) * (true_yes + false_no) * (true_no + false_yes) * (true_no + false_no);
-    Figures {
-        precision: true_yes / (true_yes + false_yes),
-        recall,
-        balanced_accuracy: f64::midpoint(recall, specificity),
-        mcc: if all == 0.0 { 0.0 } else { (true_yes * true_no - false_yes * false_no) / all.sqrt() },
-    }
-}
-
-/// A way to decide, by point.
-type Rule<'a> = (&'a str, Box<dyn Fn(usize) -> bool + 'a>);
-
 fn report(points: &[Point], logits: &[f64], threshold: f64) {
-    let rules: [Rule<'_>; 3] = [
-        ("model", Box::new(|at| logits[at] >= threshold)),
-        ("named", Box::new(|at| points[at].row[Feature::Named as usize] > 0.0)),
-        ("named or next", Box::new(|at| points[at].named_or_next)),
-    ];
+    let scored = |point: &Point, score: f64, least: f64| {
+        let Decision { excerpt, kind, replied, .. } = point.decision;
+        Scored { excerpt, kind, replied, yes: score >= least, score }
+    };
+    let model: Vec<_> = points.iter().zip(logits).map(|(point, logit)| scored(point, *logit, threshold)).collect();
     println!("threshold: a logit of {threshold:.2}");
-    println!("| rule | precision | recall | balanced accuracy | MCC | model's advantage, 95 %: balanced accuracy, MCC |");
+    println!("| rule | precision | recall | balanced accuracy | MCC | the model exceeds it by, 95 %: balanced accuracy, MCC |");
     println!("| --- | ---: | ---: | ---: | ---: | --- |");
-    let by_excerpt = points.iter().enumerate().fold(BTreeMap::<usize, Vec<usize>>::new(), |mut all, (at, point)| {
-        all.entry(point.excerpt).or_default().push(at);
-        all
-    });
-    let excerpts: Vec<&Vec<usize>> = by_excerpt.values().collect();
-    for (name, rule) in &rules {
-        let of = |rule: &dyn Fn(usize) -> bool, at: &[usize]| figures(at.iter().map(|at| (rule(*at), points[*at].answers)));
-        let all: Vec<usize> = (0..points.len()).collect();
-        let Figures { precision, recall, balanced_accuracy, mcc } = of(rule, &all);
-        let mut random = Random(1);
-        let (mut accuracies, mut correlations): (Vec<f64>, Vec<f64>) = (0..DRAWS)
-            .map(|_| {
-                let drawn: Vec<usize> =
-                    (0..excerpts.len()).flat_map(|_| excerpts[random.below(excerpts.len())]).copied().collect();
-                let (ours, other) = (of(&rules[0].1, &drawn), of(rule, &drawn));
-                (ours.balanced_accuracy - other.balanced_accuracy, ours.mcc - other.mcc)
-            })
-            .unzip();
-        let interval = |values: &mut Vec<f64>| {
-            values.sort_by(f64::total_cmp);
-            format!("{:+.3} to {:+.3}", values[DRAWS / 40], values[DRAWS - 1 - DRAWS / 40])
-        };
-        let advantage = format!("{}, {}", interval(&mut accuracies), interval(&mut correlations));
-        println!("| {name} | {precision:.3} | {recall:.3} | {balanced_accuracy:.3} | {mcc:.3} | {advantage} |");
+    let measured = measure(&model);
+    let row = |name: &str, decisions: &[Scored], advantage: &str| {
+        let all = measure(decisions).all;
+        let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
+        let (precision, recall) = (shown(all.precision), shown(all.recall));
+        println!("| {name} | {precision} | {recall} | {} | {} | {advantage} |", shown(all.balanced_accuracy), shown(all.mcc));
+    };
+    row("model", &model, "");
+    for (place, rule) in RULES.iter().enumerate() {
+        let decisions: Vec<_> = points.iter().map(|point| scored(point, point.by_rule[place], rule.threshold)).collect();
+        let by = differences(&decisions, &model);
+        let advantage = ["balanced_accuracy", "mcc"].map(|figure| match by.get(figure).and_then(|by| by.interval) {
+            Some(interval) => format!("{:+.3} to {:+.3}", interval.0, interval.1),
+            None => "–".to_owned(),
+        });
+        row(rule.name, &decisions, &advantage.join(", "));
     }
-    let mut open: Vec<(f64, bool)> = (0..points.len())
-        .filter(|at| points[*at].row[Feature::Named as usize] == 0.0)
-        .map(|at| (logits[at], points[at].answers))
-        .collect();
-    open.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let answered = |some: &[(f64, bool)]| some.iter().filter(|(_, answers)| *answers).count() as f64;
-    let kept = |share: usize| answered(&open[..open.len() * share / 100]) / answered(&open) * 100.0;
-    let kept = [10, 20, 30, 50].map(|share| format!("{:.0} % at {share} %", kept(share)));
+    let kept = [0.1, 0.2, 0.3, 0.5].map(|share| {
+        format!("{:.0} % at {:.0} %", kept_at(&measured.kept, share).unwrap_or_default() * 100.0, share * 100.0)
+    });
     println!("answers kept among messages that do not name the companion, by the share of calls: {}", kept.join(", "));
     println!("| threshold | calls, % | answers kept, % |\n| ---: | ---: | ---: |");
+    let open: Vec<&Scored> = model.iter().filter(|scored| scored.kind != Kind::Addressed).collect();
     for threshold in [-4.5, -4.0, -3.5, -3.0, -2.5, threshold] {
-        let asked = open.iter().filter(|(logit, _)| *logit >= threshold).count();
-        let (share, kept) = (asked as f64 / open.len() as f64 * 100.0, answered(&open[..asked]) / answered(&open) * 100.0);
-        println!("| {threshold:.2} | {share:.1} | {kept:.0} |");
+        let asked = open.iter().filter(|scored| scored.score >= threshold).count() as f64 / open.len() as f64;
+        let kept = kept_at(&measured.kept, asked).unwrap_or_default();
+        println!("| {threshold:.2} | {:.1} | {:.0} |", asked * 100.0, kept * 100.0);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cast::{addressee, is_named};
 use super::excerpts::{Excerpt, Message};
-use crate::domain::relevance::{Heard, Named, Relevance, THRESHOLD};
+use crate::domain::relevance::{Features, Heard, Named, Relevance, THRESHOLD};
 
 /// A rule that decides without a model. For message n it may use the time, the author and the text of messages 0 to n, never `replies_to`.
 #[derive(Clone, Copy)]
@@ -74,16 +74,22 @@ fn named_or_next(talk: &Talk<'_>) -> Vec<bool> {
 }
 
 fn pre_gate(talk: &Talk<'_>) -> Vec<f64> {
+    let probability = |features: Features| 1.0 / (1.0 + f64::from(THRESHOLD - features.logit()).exp());
+    features(talk).into_iter().map(|features| features.map_or(0.0, probability)).collect()
+}
+
+/// The features by which the pre-gate decides about each message. None: the message is the companion's own.
+pub fn features(talk: &Talk<'_>) -> Vec<Option<Features>> {
     let mut memory = Relevance::default();
-    let of = |(message, named): (&Message, bool)| {
+    let of = |(message, is_named): (&Message, bool)| {
         if *message.from == *talk.companion {
             memory.speak(&message.from, &message.text);
-            return 0.0;
+            return None;
         }
-        let named = if named { Named::Me } else { Named::Unknown };
+        let named = if is_named { Named::Me } else { Named::Unknown };
         let heard = Heard { from: &message.from, is_person: true, text: &message.text, named };
         memory.hear(&heard);
-        1.0 / (1.0 + f64::from(THRESHOLD - memory.features(&heard).logit()).exp())
+        Some(memory.features(&heard))
     };
     talk.excerpt.messages.iter().zip(named(talk)).map(of).collect()
 }
