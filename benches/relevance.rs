@@ -94,9 +94,13 @@ fn train(points: &[Point]) -> (Row, f64) {
     let answered = points.iter().filter(|point| point.decision.replied).count() as f64;
     let good = candidates.filter_map(|threshold| {
         let said = points.iter().zip(&logits).filter(|(_, logit)| **logit >= threshold);
-        let (right, wrong) = said.fold((0.0, 0.0), |(right, wrong), (point, _)| {
-            if point.decision.replied { (right + 1.0, wrong) } else { (right, wrong + 1.0) }
-        });
+        let (right, wrong) =
+            said.fold(
+                (0.0, 0.0),
+                |(right, wrong), (point, _)| {
+                    if point.decision.replied { (right + 1.0, wrong) } else { (right, wrong + 1.0) }
+                },
+            );
         let specificity = 1.0 - wrong / (points.len() as f64 - answered);
         (right / (right + wrong) >= LEAST_PRECISION).then_some((f64::midpoint(right / answered, specificity), threshold))
     });
@@ -106,7 +110,7 @@ fn train(points: &[Point]) -> (Row, f64) {
     let weights = fitted(&points.iter().collect::<Vec<_>>());
     println!("| feature | weight |\n| --- | ---: |");
     for (feature, weight) in Feature::ALL.iter().zip(weights) {
-        println!("| {feature:?} | {weight:.3} |");
+        println!("| {feature} | {weight:.3} |");
     }
     (weights, threshold)
 }
@@ -189,9 +193,8 @@ fn report(points: &[Point], logits: &[f64], threshold: f64) {
         });
         row(rule.name, &decisions, &advantage.join(", "));
     }
-    let kept = [0.1, 0.2, 0.3, 0.5].map(|share| {
-        format!("{:.0} % at {:.0} %", kept_at(&measured.kept, share).unwrap_or_default() * 100.0, share * 100.0)
-    });
+    let kept = [0.1, 0.2, 0.3, 0.5]
+        .map(|share| format!("{:.0} % at {:.0} %", kept_at(&measured.kept, share).unwrap_or_default() * 100.0, share * 100.0));
     println!("answers kept among messages that do not name the companion, by the share of calls: {}", kept.join(", "));
     println!("| threshold | calls, % | answers kept, % |\n| ---: | ---: | ---: |");
     let open: Vec<&Scored> = model.iter().filter(|scored| scored.kind != Kind::Addressed).collect();
@@ -205,7 +208,7 @@ fn report(points: &[Point], logits: &[f64], threshold: f64) {
 /// The source of the weights.
 fn source(weights: &Row, threshold: f64) -> String {
     let weights: String =
-        Feature::ALL.iter().zip(weights).map(|(feature, weight)| format!("    {weight:.4}, // {feature:?}\n")).collect();
+        Feature::ALL.iter().zip(weights).map(|(feature, weight)| format!("    {weight:.4}, // {feature}\n")).collect();
     format!(
         "//! Written by `cargo bench --bench relevance -- train FILE` (docs/relevance.md).\n//!\n\
          //! Trained on the data of Kummerfeld, Gouravajhala, Peper, Athreya, Gunasekara, Ganhotra, Patel, Polymenakos and Lasecki: \"A Large-Scale Corpus\n\

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::CompanionId;
 use super::message::{Author, Message, Role};
+use super::named::named;
 pub use weights::{THRESHOLD, WEIGHTS};
 
 /// The people and companions that are remembered, the recent messages whose authors are, and the companion's own words that are.
@@ -27,26 +28,60 @@ const REACTIONS: &[&str] = &[
     "yup",
 ];
 
-/// Declares the features, with their names in records and in the training report.
-macro_rules! features {
-    ($($feature:ident),+ $(,)?) => {
-        /// A feature of a message; docs/relevance.md describes each.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        #[allow(missing_docs, reason = "docs/relevance.md describes them")]
-        pub enum Feature { $($feature),+ }
-
-        impl Feature {
-            /// All features, in the order of the weights.
-            pub const ALL: [Self; [$(stringify!($feature)),+].len()] = [$(Self::$feature),+];
-        }
-    };
-}
-
-features! {
-    Constant, Named, NamedLongAgo, OtherNamed, OtherNamedLater, JustBefore, Recency, RecencyOpen, Within20, Over60, TurnsSince, Question,
-    NamedQuestion, Length, Present, SharedWords, Share, Reaction, ReactionBurst, NamedMeLately, NamedByMeLately, TalksWithMe,
-    TalksWithOther, NamedOtherLately, Continues,
+named! {
+    /// A feature of a message (docs/relevance.md).
+    pub enum Feature {
+        /// Always 1.
+        Constant = "constant",
+        /// It names the companion.
+        Named = "named",
+        /// It names the companion, times the distance to the companion's last message.
+        NamedLongAgo = "named_long_ago",
+        /// It names somebody else first.
+        OtherNamed = "other_named",
+        /// It has the name of somebody else further on.
+        OtherNamedLater = "other_named_later",
+        /// The companion spoke just before its author.
+        JustBefore = "just_before",
+        /// The distance to the companion's last message, as a logarithm.
+        Recency = "recency",
+        /// The same, if it is open: it names nobody.
+        RecencyOpen = "recency_open",
+        /// That distance is at most 20, and it is open.
+        Within20 = "within20",
+        /// That distance is at least 60.
+        Over60 = "over60",
+        /// The turns of others since the companion spoke, as a logarithm.
+        TurnsSince = "turns_since",
+        /// It has a question mark.
+        Question = "question",
+        /// It has one, and names the companion.
+        NamedQuestion = "named_question",
+        /// Its words, as a logarithm.
+        Length = "length",
+        /// The authors of the recent messages, by ten; open.
+        Present = "present",
+        /// Long words that the companion used lately; open.
+        SharedWords = "shared_words",
+        /// How much more than a quarter of the recent messages are the companion's: 1 from 60 %.
+        Share = "share",
+        /// It is a short reaction.
+        Reaction = "reaction",
+        /// How many of the last five messages are short reactions.
+        ReactionBurst = "reaction_burst",
+        /// Its author named the companion lately; open.
+        NamedMeLately = "named_me_lately",
+        /// The companion named its author lately; open.
+        NamedByMeLately = "named_by_me_lately",
+        /// Its author and the companion named each other last; open.
+        TalksWithMe = "talks_with_me",
+        /// Its author and somebody else named each other last; open.
+        TalksWithOther = "talks_with_other",
+        /// Its author named somebody else lately; open.
+        NamedOtherLately = "named_other_lately",
+        /// The message before is by the same author; open.
+        Continues = "continues",
+    }
 }
 
 /// The number of features.

@@ -90,6 +90,22 @@ pub fn is_blank(text: &str) -> bool {
     seen(text).all(|c| c.is_whitespace() || c.is_control() || is_joining(c) || c == '\u{2800}')
 }
 
+/// A text without anything that HTML would take for markup.
+pub fn in_html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
 /// Whether a character is hidden between its two neighbours: it is [invisible](is_invisible), or it is a joiner or a variation selector that no
 /// script and no emoji needs there.
 ///

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::decisions::Kind;
 use super::figures::{Figures, Interval};
 use super::report::{Report, Row, SHARES, counted, shown};
-use crate::domain::text::is_invisible;
+use crate::domain::text::{in_html, is_invisible};
 
 const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
 h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
@@ -204,18 +204,7 @@ fn legend(svg: &mut String, place: usize, name: &str, colour: &str) {
 
 /// A text without anything that HTML would take for markup, and without characters that cannot be seen.
 fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            char if char != '\n' && (char.is_control() || is_invisible(char)) => escaped.push('\u{fffd}'),
-            char => escaped.push(char),
-        }
-    }
-    escaped
+    in_html(&text.replace(|char: char| char != '\n' && (char.is_control() || is_invisible(char)), "\u{fffd}"))
 }
 
 #[cfg(test)]

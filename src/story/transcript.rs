@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use crate::domain::id::Seq;
 use crate::domain::message::{Message, Modality};
 use crate::domain::moment::Moment;
-use crate::domain::text::{one_line, shortened};
+use crate::domain::text::{in_html, one_line, shortened};
 use crate::journal::redaction::is_redacted;
 
 /// How much of a message is quoted in an answer to it, in characters.
@@ -103,7 +103,7 @@ impl Transcript {
                 time.strftime("%Y-%m-%dT%H:%M:%S%:z"),
                 time.strftime("%H:%M"),
                 answers.map(|answers| format!("<p class=\"about\" dir=\"auto\">{answers}</p>")).unwrap_or_default(),
-                html(&text)
+                in_html(&text)
             ),
         };
         written
@@ -159,24 +159,9 @@ impl Transcript {
                 let escaped = |char| "\\`*_[]<>&~|#".contains(char).then_some('\\').into_iter().chain([char]);
                 text.chars().flat_map(escaped).collect()
             }
-            Markup::Html => html(text),
+            Markup::Html => in_html(text),
         }
     }
-}
-
-fn html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            char => escaped.push(char),
-        }
-    }
-    escaped
 }
 
 /// A message's Markdown as a quotation. Its line breaks stay.

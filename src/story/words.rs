@@ -82,6 +82,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("why.reasons.overflow", "gate.max_buffer"),
     ("why.reasons.stale", "gate.stale_after_secs, gate.stale_address_after_secs"),
     ("why.rules.closed", "closing.reopen_after"),
+    ("why.rules.irrelevant", "gate.pre_gate_threshold"),
     ("why.rules.unreadable", "models.side"),
     ("why.speech.noise", "speech.noise"),
     ("why.speech.waiting", "voice_lull_timeout, voice.address_timeout_secs"),

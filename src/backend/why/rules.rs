@@ -7,9 +7,18 @@ use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Recorded};
 use crate::domain::moment::Moment;
+use crate::domain::relevance::{Estimate, Feature};
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
 use crate::story::words::{Told, span};
+
+/// What the pre-gate estimated, and from what.
+fn estimate(who: &Subject, estimate: &Estimate) -> Told {
+    let shown = |(feature, value): &(Feature, f32)| format!("{} {value:.2}", feature);
+    let features: Vec<_> = estimate.features.iter().filter(|(feature, _)| *feature != Feature::Constant).map(shown).collect();
+    let (logit, threshold) = (format!("{:.2}", estimate.logit), format!("{:.2}", estimate.threshold));
+    who.tell("why.rules.irrelevant", &[("logit", &logit), ("threshold", &threshold), ("features", &features.join(", "))])
+}
 
 impl Scene<'_> {
     /// What would lead to another decision, with the current settings.
@@ -18,6 +27,7 @@ impl Scene<'_> {
             Reason::Budget => self.used_up(who, recorded, decided.used_up.as_ref()?)?,
             Reason::Closed => who.tell("why.rules.closed", &[("count", &self.backend.context.settings.closing.reopen_after)]),
             Reason::Paused => return self.pause(who, recorded),
+            Reason::Irrelevant => estimate(who, decided.relevance.as_deref()?),
             reason @ (Reason::Unpostable | Reason::LoopGuard | Reason::Unreadable) => {
                 who.tell(&format!("why.rules.{reason}"), &[])
             }

@@ -9,31 +9,31 @@ use super::FEATURES;
 /// A weight for each feature.
 #[rustfmt::skip]
 pub const WEIGHTS: [f32; FEATURES] = [
-    -2.1448, // Constant
-    2.4297, // Named
-    0.2072, // NamedLongAgo
-    -1.3548, // OtherNamed
-    -1.5428, // OtherNamedLater
-    -0.2225, // JustBefore
-    -0.3373, // Recency
-    0.0610, // RecencyOpen
-    0.3965, // Within20
-    -0.4698, // Over60
-    -0.0631, // TurnsSince
-    0.5020, // Question
-    0.5018, // NamedQuestion
-    0.1300, // Length
-    -0.7680, // Present
-    0.1923, // SharedWords
-    0.2591, // Share
-    -0.6343, // Reaction
-    0.0268, // ReactionBurst
-    0.5538, // NamedMeLately
-    0.8479, // NamedByMeLately
-    1.0296, // TalksWithMe
-    0.0480, // TalksWithOther
-    -0.3965, // NamedOtherLately
-    -0.4043, // Continues
+    -2.1448, // constant
+    2.4297, // named
+    0.2072, // named_long_ago
+    -1.3548, // other_named
+    -1.5428, // other_named_later
+    -0.2225, // just_before
+    -0.3373, // recency
+    0.0610, // recency_open
+    0.3965, // within20
+    -0.4698, // over60
+    -0.0631, // turns_since
+    0.5020, // question
+    0.5018, // named_question
+    0.1300, // length
+    -0.7680, // present
+    0.1923, // shared_words
+    0.2591, // share
+    -0.6343, // reaction
+    0.0268, // reaction_burst
+    0.5538, // named_me_lately
+    0.8479, // named_by_me_lately
+    1.0296, // talks_with_me
+    0.0480, // talks_with_other
+    -0.3965, // named_other_lately
+    -0.4043, // continues
 ];
 
 /// From this logit on a message counts as one that the companion would answer.

@@ -25,6 +25,23 @@ async fn messages_to_others_show_the_addressee_and_the_setting() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_estimate_is_shown_with_its_features() {
+    let world = World::with_lobby_settings(json!({ "gate": { "pre_gate": "skip" } })).await;
+    for (from, text) in [("Ana", "the ferry was late again"), ("Ben", "Ana: how late was it?"), ("Ana", "an hour")] {
+        world.say_with("lobby", json!({ "from": from, "text": text })).await;
+    }
+    world.pass(20.0).await;
+
+    let explanation = why(&world, "lobby", "aria").await;
+
+    assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "irrelevant", "{}", texts(&explanation));
+    assert_eq!(world.side.asked_for("Aria") + world.side.asked_for("aria"), 0);
+    let estimate = step(&explanation, "rule");
+    assert!(estimate.contains("from -1.83 on, Aria would have thought about it") && estimate.contains("recency "), "{estimate}");
+    assert_eq!(setting(&explanation, "rule"), "gate.pre_gate_threshold");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_budget_is_named() {
     let asked = World::with_lobby_settings(json!({ "gate": { "evaluations_per_hour": 1 } })).await;
     let addressed = World::with_lobby_settings(json!({ "gate": { "addresses_per_minute": 1 } })).await;
