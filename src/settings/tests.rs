@@ -68,6 +68,29 @@ fn each_source_overrides_earlier_ones() {
     assert_eq!(loaded.sources[3], "environment (TERTULIA__GATE__ADDRESSES_PER_MINUTE)");
 }
 
+/// The environment has texts, which have to become numbers of every type that a setting has.
+#[test]
+fn every_plain_setting_can_come_from_the_environment() {
+    fn plain(table: &toml::Table, name: &str, found: &mut Vec<(String, String)>) {
+        for (key, value) in table {
+            let name = format!("{name}__{}", key.to_uppercase());
+            match value {
+                toml::Value::Table(table) => plain(table, &name, found),
+                toml::Value::String(text) => found.push((name, text.clone())),
+                toml::Value::Array(_) => {}
+                value => found.push((name, value.to_string())),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    plain(&toml::from_str(include_str!("../../config/default.toml")).unwrap(), "TERTULIA", &mut found);
+
+    let folder = found.iter().fold(Folder::empty(), |folder, (name, value)| folder.variable(name, value));
+
+    assert!(found.len() > 100);
+    folder.load().expect("texts are read as what each setting has");
+}
+
 #[test]
 fn the_time_zone_is_that_of_the_guild_or_of_the_settings_or_of_the_machine_or_utc() {
     let own = "[prompt]\ntime_zone = \"+02:00\"\nguild_time_zones = { \"far\" = \"-05:00\" }\n";

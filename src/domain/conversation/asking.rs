@@ -189,7 +189,7 @@ impl Step<'_, '_> {
         }
         let features = unsettled.iter().map(|message| relevance.features(&Heard::of(companion, message)));
         let best = features.max_by(|one, other| one.logit().total_cmp(&other.logit()))?;
-        let (logit, threshold) = (best.logit(), rules.pre_gate_threshold);
+        let (logit, threshold) = (best.logit(), rules.pre_gate_threshold as f32);
         (logit < threshold).then(|| Estimate { logit, threshold, features: best.named() })
     }
 

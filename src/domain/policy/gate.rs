@@ -12,7 +12,7 @@ pub struct Gate {
     /// What is done with a lull, interjection or turn about which the companion would hardly speak.
     pub pre_gate: PreGate,
     /// With `pre_gate = "skip"`: the least logit of a message about which a companion is asked (−10 to 10).
-    pub pre_gate_threshold: f32,
+    pub pre_gate_threshold: f64,
     /// Which messages of foreign bots are accepted.
     pub foreign_bots: ForeignBots,
     /// The maximum number of a companion's unsettled messages per channel, including those under evaluation (1 to 10,000).
