@@ -41,13 +41,15 @@ async fn a_server_that_begins_a_new_session_knows_the_names_of_those_in_the_call
     let scene = Scene::new().await;
     let ana = scene.call(scene.home.ana, scene.harbour).await;
     let Scene { home, harbour, server, premises, .. } = scene;
+    let room = format!("discord:{harbour}");
+    let joined = server.watch(&room, Some(0)).await.event_that("voice_joined", |event| event["name"] == "Ana").await;
 
     server.stop().await;
     home.discord.voice().members(harbour, 1).await;
     let before = home.discord.identifies();
     home.discord.forget_left_sessions();
     let server = premises.start().await;
-    let mut watch = server.watch(&format!("discord:{harbour}"), None).await;
+    let mut watch = server.watch(&room, joined["seq"].as_u64()).await;
     watch.event_that("voice_joined", |event| event["name"] == "Ana").await;
     assert_eq!(home.discord.identifies(), before + 1);
     drop(ana);
@@ -85,7 +87,7 @@ async fn a_server_that_is_killed_while_a_companion_prepares_an_answer_speaks_it_
 
     server.kill().await;
     let server = premises.start().await;
-    let mut watch = server.watch(&format!("discord:{harbour}"), None).await;
+    let mut watch = server.watch(&format!("discord:{harbour}"), Some(0)).await;
 
     let heard = ana.heard_from(home.bot, 10).await;
     assert!(heard.iter().any(|frame| frame.frame != SILENCE));
