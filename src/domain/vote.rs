@@ -2,9 +2,9 @@
 
 mod object;
 mod state;
-pub mod together;
 #[cfg(test)]
 mod tests;
+pub mod together;
 
 use serde_json::Value;
 

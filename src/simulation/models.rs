@@ -105,7 +105,8 @@ impl SimModel {
                 ])
                 .to_string();
         }
-        let decide = |dice: &mut Dice| if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
+        let decide =
+            |dice: &mut Dice| if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
         let decision = decide(dice);
         match &context(request).purpose {
             Purpose::Vote { .. } => {

@@ -8,8 +8,8 @@ use crate::domain::answer::Verdict;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
 use crate::domain::question_context::{Purpose, QuestionContext};
-use crate::domain::vote::together::Voter;
 use crate::domain::vote;
+use crate::domain::vote::together::Voter;
 use crate::ports::language_model::Request;
 
 impl State {
@@ -18,7 +18,9 @@ impl State {
     pub(super) fn answered_together(&mut self, tickets: &[Ticket], asked: &Request, outcome: &Outcome) {
         let arrivals = tickets.iter().map(|ticket| (*ticket, Questions::arrival(*ticket, outcome, &self.conversation)));
         let (awaited, others): (Vec<_>, Vec<_>) = arrivals.partition(|(_, arrival)| *arrival == Arrival::Awaited);
-        others.iter().filter(|(_, arrival)| *arrival == Arrival::Lost).for_each(|(ticket, _)| drop(self.lost(*ticket)));
+        for (ticket, _) in others.into_iter().filter(|(_, arrival)| *arrival == Arrival::Lost) {
+            self.lost(ticket);
+        }
         if awaited.is_empty() {
             return self.record_unclaimed_usage(asked, outcome);
         }

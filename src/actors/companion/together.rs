@@ -48,12 +48,20 @@ pub(super) fn lazy_request(
     })
 }
 
-fn request(asked: &[(Settings, PromptInput)], channel_key: &ChannelKey, context: &ActorContext, base_request: Request) -> Request {
+fn request(
+    asked: &[(Settings, PromptInput)],
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+    base_request: Request,
+) -> Request {
     let words = &context.settings.prompt;
     let ids: Vec<&CompanionId> = asked.iter().map(|(settings, _)| &settings.id).collect();
     let is_call = asked.iter().any(|(_, input)| input.modality == Modality::Voice);
     let briefs: Vec<_> = asked.iter().map(|(settings, _)| brief_writing::brief_of(context, settings)).collect();
-    let voters = asked.iter().zip(&briefs).map(|((settings, input), brief)| Asked { character: character(settings, brief.as_deref()), input });
+    let voters = asked
+        .iter()
+        .zip(&briefs)
+        .map(|((settings, input), brief)| Asked { character: character(settings, brief.as_deref()), input });
     let prompt = prompt::votes(&voters.collect::<Vec<_>>(), &scene(context, channel_key, &ids, is_call), words);
     let shown = asked.iter().map(|(_, input)| input.shown());
     let shown = shown.reduce(|(first, last), (other_first, other_last)| (first.min(other_first), last.max(other_last)));
@@ -61,7 +69,8 @@ fn request(asked: &[(Settings, PromptInput)], channel_key: &ChannelKey, context:
         let voter = Voter { id: settings.id.clone(), name: settings.name.clone() };
         (voter, question_context(input, settings))
     });
-    let question_context = QuestionContext { purpose: Purpose::Votes { of: of.collect() }, chattiness: "".into(), newest: Vec::new() };
+    let question_context =
+        QuestionContext { purpose: Purpose::Votes { of: of.collect() }, chattiness: "".into(), newest: Vec::new() };
     let format = votes_format(ids.iter().map(|id| id.as_str()), is_call, words);
     Request { format, shown, ..base_request.asking(prompt) }.with(question_context)
 }

@@ -31,15 +31,13 @@ pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
     let (earlier, new) = messages(asked);
     let form = votes_form(asked.iter().map(|one| one.character.id.as_str()), scene.is_call, words);
     let questions: Vec<String> = asked.iter().map(|one| question(one, &new, words)).collect();
-    let ending =
-        paragraphs(&["What each of them is asked, as if it were asked alone:", &questions.join("\n"), &form]);
+    let ending = paragraphs(&["What each of them is asked, as if it were asked alone:", &questions.join("\n"), &form]);
     let fixed = [TOGETHER, HOW_TO_READ_TOGETHER, &form].map(weight).iter().sum::<usize>();
     let described = asked.iter().zip(&questions).map(|(one, question)| {
         let card = for_decision(&one.character, words);
         system(&one.character, &card, "", fixed + weight(question), words.decision_tokens)
     });
-    let shown =
-        frame::Shown { summary: first.input.summary.as_deref(), earlier: &earlier, new: &new, note: "", scene };
+    let shown = frame::Shown { summary: first.input.summary.as_deref(), earlier: &earlier, new: &new, note: "", scene };
     frame::question(joined(asked, described), &shown, first.character.id, None, &ending)
 }
 
