@@ -68,4 +68,15 @@ mod tests {
         assert_eq!(call["properties"]["mood"], json!({ "type": "number", "minimum": -0.2, "maximum": 0.2 }));
         assert_eq!(call["required"].as_array().map(Vec::len), call["properties"].as_object().map(serde_json::Map::len));
     }
+
+    #[test]
+    fn the_schema_of_several_votes_requires_one_for_each_companion() {
+        let AnswerFormat::JsonSchema { schema, .. } = votes_format(["aria", "bruno"].into_iter(), true, &defaults().prompt)
+        else {
+            panic!("it has a schema")
+        };
+
+        assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(["aria", "bruno"]), &json!(false)));
+        assert_eq!(schema["properties"]["bruno"], vote_schema(true, &defaults().prompt));
+    }
 }

@@ -26,7 +26,8 @@ pub struct Voter {
     pub name: Arc<str>,
 }
 
-/// The parts of an answer, each as the answer that its companion alone would have given. [`read`](super::read) parses it. Parts that are missing,
+/// The parts of an answer, each as the answer that its companion alone would have given: its object with the fields of a vote, or its lines.
+/// [`read`](super::read) parses it. Parts that are missing,
 /// unreadable or contradicted are left out.
 ///
 /// A part is found by the id of its companion, or by its name: in the field that holds it, in a field of its own (`id`, `name`, …), or in the words
@@ -40,12 +41,11 @@ pub fn parts(text: &str, voters: &[Voter], words: Words<'_>) -> BTreeMap<Compani
     let earlier = seen.unopened.map(|before| Parts::of(before, voters, words));
     let found = Parts::of(&seen.text, voters, words);
     let agreed = found.of.iter().filter_map(|(voter, parts)| {
-        let vote = found.vote(parts, words)?;
-        let is_contradicted = earlier.as_ref().and_then(|earlier| earlier.of.get(voter)).is_some_and(|parts| {
-            parts.iter().any(|part| part.vote.verdict != Verdict::Unreadable && !part.vote.agrees_with(&vote))
-        });
-        let is_denied = seen.unopened.is_some_and(|before| is_contradicted_by(before, &vote, false, words));
-        (!is_contradicted && !is_denied).then(|| Some((voters[*voter].id.clone(), parts.first()?.text.clone())))?
+        let part = found.agreed(parts, words)?;
+        let earlier = earlier.iter().filter_map(|earlier| earlier.of.get(voter)).flatten();
+        let is_contradicted = earlier.filter(|part| part.is_readable()).any(|earlier| !earlier.vote.agrees_with(&part.vote));
+        let is_denied = seen.unopened.is_some_and(|before| is_contradicted_by(before, &part.vote, false, words));
+        (!is_contradicted && !is_denied).then(|| (voters[*voter].id.clone(), part.text.clone()))
     });
     agreed.collect()
 }
@@ -63,6 +63,12 @@ struct Part {
     vote: Vote,
     text: String,
     is_contradicted: bool,
+}
+
+impl Part {
+    fn is_readable(&self) -> bool {
+        self.vote.verdict != Verdict::Unreadable
+    }
 }
 
 impl<'a> Parts<'a> {
@@ -84,14 +90,14 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    /// The vote of one companion, if it has one that nothing contradicts.
-    fn vote(&self, parts: &[Part], words: Words<'_>) -> Option<Vote> {
-        let mut votes = parts.iter().map(|part| &part.vote);
-        let vote = votes.next().filter(|vote| vote.verdict != Verdict::Unreadable)?;
+    /// The part of one companion that counts: the first readable one, if nothing contradicts it.
+    fn agreed<'p>(&self, parts: &'p [Part], words: Words<'_>) -> Option<&'p Part> {
+        let mut readable = parts.iter().filter(|part| part.is_readable());
+        let part = readable.next()?;
         let is_contradicted = parts.iter().any(|part| part.is_contradicted)
-            || votes.any(|other| !other.agrees_with(vote))
-            || self.prose.iter().any(|prose| vote.is_denied_by(prose, words));
-        (!is_contradicted).then(|| vote.clone())
+            || readable.any(|other| !other.vote.agrees_with(&part.vote))
+            || self.prose.iter().any(|prose| part.vote.is_denied_by(prose, words));
+        (!is_contradicted).then_some(part)
     }
 
     fn add(&mut self, voter: usize, object: &Object, words: Words<'_>) {
