@@ -38,6 +38,7 @@ mod suspended;
 mod talking;
 mod talking_aloud;
 mod tenancy;
+mod together;
 mod tracing;
 mod usage;
 mod watching;

@@ -11,13 +11,15 @@ use tertulia::adapters::llm::rehearsal::Rehearsal;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::conversation::Conversation;
 use tertulia::domain::event::Evaluated;
-use tertulia::domain::id::{CompanionId, Seq};
+use tertulia::domain::gate::Evaluation;
+use tertulia::domain::id::{CompanionId, Seq, Ticket};
 use tertulia::domain::message::{Message, Modality};
 use tertulia::domain::model_role::ModelRole;
-use tertulia::domain::prompt::{self, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput};
+use tertulia::domain::prompt::{self, Asked, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput};
 use tertulia::domain::question_context::{Line, Purpose, QuestionContext};
 use tertulia::domain::statement::clean_statement;
 use tertulia::domain::trigger::Trigger;
+use tertulia::domain::vote::together::{self, Voter};
 use tertulia::domain::window::Entry;
 use tertulia::ports::language_model::{AnswerFormat, Asker, LanguageModel as _, Request, Usage};
 use tertulia::replay::{Answer, Question, Responder};
@@ -75,6 +77,9 @@ pub struct Rehearsed<'a> {
     cast: &'a BTreeMap<CompanionId, Companion>,
     settings: &'a Settings,
     asks_everyone: bool,
+    /// Whether one call asks all that are asked together in a round, and the parts of its answer that were not taken yet.
+    asks_together: bool,
+    parts: BTreeMap<Ticket, Result<String, String>>,
     /// Decisions, votes and judgements.
     pub side: Calls,
     /// Statements.
@@ -83,10 +88,16 @@ pub struct Rehearsed<'a> {
 
 impl<'a> Rehearsed<'a> {
     /// Plays these companions.
-    pub fn new(cast: &'a BTreeMap<CompanionId, Companion>, settings: &'a Settings, asks_everyone: bool) -> Self {
+    pub fn new(
+        cast: &'a BTreeMap<CompanionId, Companion>,
+        settings: &'a Settings,
+        asks_everyone: bool,
+        asks_together: bool,
+    ) -> Self {
         let at_once = tertulia::settings::models::Rehearsal { pace: 0.0, ..settings.models.rehearsal.clone() };
         let model = Rehearsal::new(&at_once);
-        Self { model, cast, settings, asks_everyone, side: Calls::default(), main: Calls::default() }
+        let (parts, side, main) = (BTreeMap::new(), Calls::default(), Calls::default());
+        Self { model, cast, settings, asks_everyone, asks_together, parts, side, main }
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, String> {
@@ -100,26 +111,84 @@ impl<'a> Rehearsed<'a> {
 
     fn decision(&self, evaluated: &Evaluated, conversation: &Conversation) -> Option<Request> {
         let companion = self.cast.get(&evaluated.companion)?;
-        let recent = said_until(conversation, conversation.gate(&companion.id)?.cursor);
-        let buffer = said(conversation, &evaluated.messages);
-        let scene = self.scene(companion, conversation);
-        let input = PromptInput {
-            trigger: evaluated.trigger,
-            stage: conversation.gate(&companion.id)?.stage,
+        let (trigger, count) = (evaluated.trigger, evaluated.message_count);
+        let input = self.input(companion, trigger, count, &evaluated.messages, conversation)?;
+        let scene = self.scene(&[companion], conversation);
+        let worded = prompt::vote(character(companion), &scene, &input, &self.settings.prompt);
+        Some(request(ModelRole::Side, Purpose::Vote { trigger }, Some(companion), worded, shown(&input)))
+    }
+
+    fn input(
+        &self,
+        companion: &Companion,
+        trigger: Trigger,
+        message_count: u64,
+        messages: &[Seq],
+        conversation: &Conversation,
+    ) -> Option<PromptInput> {
+        let gate = conversation.gate(&companion.id)?;
+        let buffer = said(conversation, messages);
+        Some(PromptInput {
+            trigger,
+            stage: gate.stage,
             modality: Modality::Text,
-            message_count: evaluated.message_count,
+            message_count,
             minutes: conversation.minutes_of_silence(),
             speaker: buffer.last().map(|said| said.message.from.name.clone()),
             is_repetitive: conversation.tally().detections > 0,
             summary: None,
-            recent,
+            recent: said_until(conversation, gate.cursor),
             buffer,
+        })
+    }
+
+    /// The answer to a question, which one call gives for all companions that are asked about the same messages in the same step.
+    fn decision_together(&mut self, evaluated: &Evaluated, conversation: &Conversation) -> Option<Result<String, String>> {
+        if let Some(part) = self.parts.remove(&evaluated.ticket) {
+            return Some(part);
+        }
+        let round = |companion: &CompanionId| {
+            conversation.turns().rounds().iter().find(|round| round.awaits(companion)).map(|round| round.message)
         };
-        let (worded, purpose) = (
-            prompt::vote(character(companion), &scene, &input, &self.settings.prompt),
-            Purpose::Vote { trigger: evaluated.trigger },
-        );
-        Some(request(ModelRole::Side, purpose, Some(companion), worded, messages(input.recent.iter().chain(&input.buffer))))
+        // Questions of earlier steps have smaller tickets.
+        let is_with = |(companion, other): &(&CompanionId, &Evaluation)| {
+            other.ticket >= evaluated.ticket && other.upto == evaluated.upto && round(companion) == round(&evaluated.companion)
+        };
+        let mut asked = Vec::new();
+        for (id, evaluation) in conversation.open_questions().filter(is_with) {
+            let companion = self.cast.get(id)?;
+            let messages = conversation.buffer(id).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto);
+            let messages: Vec<_> = messages.collect();
+            let input = self.input(companion, evaluation.trigger, evaluation.message_count, &messages, conversation)?;
+            asked.push((evaluation.ticket, companion, input));
+        }
+        if asked.len() < 2 {
+            let request = self.decision(evaluated, conversation)?;
+            return Some(self.ask(&request));
+        }
+        let companions: Vec<_> = asked.iter().map(|(_, companion, _)| *companion).collect();
+        let voters = asked.iter().map(|(_, companion, input)| Asked { character: character(companion), input });
+        let scene = self.scene(&companions, conversation);
+        let worded = prompt::votes(&voters.collect::<Vec<_>>(), &scene, &self.settings.prompt);
+        let of = asked.iter().map(|(_, companion, input)| {
+            let purpose = Purpose::Vote { trigger: input.trigger };
+            let context =
+                QuestionContext { purpose, chattiness: companion.chattiness.clone(), newest: Line::newest_of(shown(input)) };
+            (Voter { id: companion.id.clone(), name: companion.name.clone() }, context)
+        });
+        let of: Vec<_> = of.collect();
+        let voters: Vec<_> = of.iter().map(|(voter, _)| voter.clone()).collect();
+        let request = request(ModelRole::Side, Purpose::Votes { of }, None, worded, std::iter::empty());
+        let answer = self.ask(&request);
+        let mut parts = answer.map(|answer| together::parts(&answer, &voters, self.settings.prompt.verdict_words()));
+        for (ticket, companion, _) in &asked {
+            let part = match &mut parts {
+                Ok(parts) => parts.remove(&companion.id).ok_or_else(|| "its part is missing".to_owned()),
+                Err(error) => Err(error.clone()),
+            };
+            self.parts.insert(*ticket, part);
+        }
+        self.parts.remove(&evaluated.ticket)
     }
 
     fn statement(
@@ -134,7 +203,7 @@ impl<'a> Rehearsed<'a> {
         let before = answered.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
         let recent = said_until(conversation, before);
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
-        let scene = self.scene(companion, conversation);
+        let scene = self.scene(&[companion], conversation);
         let input = PromptInput {
             trigger,
             stage: closing,
@@ -159,17 +228,11 @@ impl<'a> Rehearsed<'a> {
         };
         let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };
-        Some(request(
-            ModelRole::Main,
-            purpose,
-            Some(companion),
-            worded,
-            messages(statement.input.recent.iter().chain(&statement.input.buffer)),
-        ))
+        Some(request(ModelRole::Main, purpose, Some(companion), worded, shown(&statement.input)))
     }
 
-    fn scene(&self, asked: &Companion, conversation: &Conversation) -> Scene {
-        let others = self.cast.values().filter(|companion| companion.id != asked.id);
+    fn scene(&self, asked: &[&Companion], conversation: &Conversation) -> Scene {
+        let others = self.cast.values().filter(|companion| asked.iter().all(|one| one.id != companion.id));
         let others = others.map(|other| Other { name: other.name.clone(), chattiness: Some(other.chattiness.clone()) });
         Scene { now: conversation.clock(), zone: TimeZone::UTC, others: others.collect(), is_call: false }
     }
@@ -183,6 +246,13 @@ impl<'a> Rehearsed<'a> {
 
 impl Responder for Rehearsed<'_> {
     fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer {
+        if let Question::Decision { evaluated } = question
+            && self.asks_together
+        {
+            let outcome = self.decision_together(evaluated, conversation);
+            let outcome = outcome.unwrap_or_else(|| Err("nobody of the cast is asked".to_owned()));
+            return Answer { outcome, delay: DECISION };
+        }
         let asked = match question {
             Question::Decision { evaluated } => self.decision(evaluated, conversation),
             Question::Statement { companion, trigger, messages } => self.statement(companion, trigger, messages, conversation),
@@ -212,8 +282,8 @@ fn said_until(conversation: &Conversation, cursor: Seq) -> Vec<Said> {
     conversation.window().recent(cursor).map(Entry::said).collect()
 }
 
-fn messages<'a>(said: impl DoubleEndedIterator<Item = &'a Said>) -> impl DoubleEndedIterator<Item = &'a Message> {
-    said.map(|said| &*said.message)
+fn shown(input: &PromptInput) -> impl DoubleEndedIterator<Item = &Message> {
+    input.recent.iter().chain(&input.buffer).map(|said| &*said.message)
 }
 
 fn character(companion: &Companion) -> Character<'_> {
@@ -237,7 +307,11 @@ fn request<'a>(
 ) -> Request {
     let request = Request {
         companion: companion.map(|companion| Asker { id: companion.id.clone(), name: companion.name.clone() }),
-        format: if matches!(purpose, Purpose::Vote { .. }) { AnswerFormat::JsonObject } else { AnswerFormat::Text },
+        format: if matches!(purpose, Purpose::Vote { .. } | Purpose::Votes { .. }) {
+            AnswerFormat::JsonObject
+        } else {
+            AnswerFormat::Text
+        },
         ..Request::new(role, "home".into(), u32::MAX)
     };
     let chattiness = companion.map_or_else(|| "".into(), |companion| companion.chattiness.clone());

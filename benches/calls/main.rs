@@ -1,5 +1,5 @@
 //! Measures the cost of deciding: calls and tokens per hundred messages by people, with one, three and eight companions in a room. It compares
-//! three ways: that of the seeds, ours without skipping messages for others, and ours.
+//! four ways: that of the seeds, ours without skipping messages for others, ours, and ours with one call for a round.
 //!
 //! `cargo bench --bench calls` prints two Markdown tables, which are the same in every run. One is for the human side of the recorded talks. The
 //! other is for generated evenings of a group chat, in the proportions measured in public ones. All models are the built-in rehearsal, time is
@@ -29,16 +29,19 @@ enum Way {
     WithoutSkipping,
     /// The same, except about messages for others.
     Ours,
+    /// The same. One call asks all companions that are asked together.
+    Together,
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::Seeds, Self::WithoutSkipping, Self::Ours];
+    const ALL: [Self; 4] = [Self::Seeds, Self::WithoutSkipping, Self::Ours, Self::Together];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Seeds => "everyone present, in every round",
             Self::WithoutSkipping => "who has a reason of its own",
             Self::Ours => "the same, but not about talk for others (default)",
+            Self::Together => "the same, in one call for a round",
         }
     }
 }
@@ -77,15 +80,15 @@ fn measure(chats: impl Fn(usize) -> anyhow::Result<Vec<Script>>) -> anyhow::Resu
     for (row, size) in SIZES.into_iter().enumerate() {
         let chats = chats(size)?;
         let bills = Way::ALL.map(|way| bill(&chats, size, way));
-        let [seeds, without, ours] = bills;
-        let bills = [seeds?, without?, ours?];
+        let [seeds, without, ours, together] = bills;
+        let bills = [seeds?, without?, ours?, together?];
         if row == 0 {
             print_head(bills[0].people);
         }
         for (way, bill) in Way::ALL.into_iter().zip(&bills) {
             print_row(size, way, bill, &bills[0]);
         }
-        for (from, to) in [(0, 1), (1, 2)] {
+        for (from, to) in [(0, 1), (1, 2), (2, 3)] {
             differences += &compare(size, (Way::ALL[from], &bills[from]), (Way::ALL[to], &bills[to]));
         }
     }
@@ -98,13 +101,14 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
     for (place, chat) in chats.iter().enumerate() {
         let mut script = chat.clone();
         let gate = &mut script.settings.gate;
-        gate.skip_when_other_addressed = way == Way::Ours;
+        gate.skip_when_other_addressed = matches!(way, Way::Ours | Way::Together);
         gate.evaluations_per_hour = u32::MAX;
         gate.guild_evaluations_per_hour = u32::MAX;
         gate.addresses_per_minute = u32::MAX;
         gate.guild_statements_per_day = u32::MAX;
         script.companions = cast(size, &script.settings)?;
-        let mut responder = Rehearsed::new(&script.companions, &script.settings, way == Way::Seeds);
+        let (asks_everyone, asks_together) = (way == Way::Seeds, way == Way::Together);
+        let mut responder = Rehearsed::new(&script.companions, &script.settings, asks_everyone, asks_together);
         let happenings = run_with(&script, &mut responder)?;
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;
         bill.side += responder.side;

@@ -29,6 +29,7 @@ mod steps;
 mod summarising;
 #[cfg(test)]
 mod tests;
+mod together;
 mod traces;
 pub mod turn_taking_manager;
 mod voice;
@@ -191,6 +192,9 @@ impl Actor for Channel {
             }
             ChannelMessage::StartAgain { ticket } => state.start_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked.newest(), *outcome),
+            ChannelMessage::AnsweredTogether { tickets, asked, outcome } => {
+                state.answered_together(&tickets, &asked.newest(), &outcome);
+            }
             ChannelMessage::Repeated { ticket, asked, outcome } => state.reply_repeated(ticket, &asked.newest(), &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked.newest(), &outcome),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
@@ -297,10 +301,9 @@ impl State {
             }
             Received::ModelsReplaced => {
                 // The models of before may fail, or take long.
-                for ticket in self.questions.open() {
-                    self.questions.cancel(ticket, &self.channel);
-                    self.run(PostCommitAction::Ask { ticket });
-                }
+                let tickets = self.questions.open();
+                tickets.iter().for_each(|ticket| self.questions.cancel(*ticket, &self.channel));
+                self.run(PostCommitAction::Ask { tickets });
                 self.step(Input::ModelsReplaced);
             }
         }
@@ -417,7 +420,7 @@ impl State {
     }
 
     fn start_again(&mut self, ticket: Ticket) {
-        self.run(PostCommitAction::Ask { ticket });
+        self.run(PostCommitAction::Ask { tickets: vec![ticket] });
         if !self.replies.writes(ticket) {
             self.reply(ticket);
         }
@@ -455,7 +458,7 @@ impl State {
         let answer = match &outcome.result {
             Ok(answer) => answer,
             Err(error) => {
-                self.note_call(ticket, asked, &outcome);
+                self.note_call(&[ticket], asked, &outcome);
                 self.questions.end(ticket, &self.channel);
                 return self.step(Input::Unanswered { ticket, error: error.code().into() });
             }
@@ -464,9 +467,9 @@ impl State {
         let vote = vote::read(&answer.text(), words);
         if vote.verdict == Verdict::Unreadable && self.questions.repeats(ticket, answer) {
             self.note_extra_call(ticket, asked, &outcome);
-            return self.run(PostCommitAction::Ask { ticket });
+            return self.run(PostCommitAction::Ask { tickets: vec![ticket] });
         }
-        self.note_call(ticket, asked, &outcome);
+        self.note_call(&[ticket], asked, &outcome);
         self.questions.end(ticket, &self.channel);
         let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
         self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
@@ -474,7 +477,7 @@ impl State {
 
     /// Handles the side model's judgement. Without an answer the score is 0.
     fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        self.note_call(ticket, asked, outcome);
+        self.note_call(&[ticket], asked, outcome);
         self.questions.end(ticket, &self.channel);
         let (score, call) = match &outcome.result {
             Ok(answer) => {
@@ -499,13 +502,13 @@ impl State {
 
     /// Notes the usage of a call whose answer does not count.
     fn note_extra_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
-        self.note_call(ticket, asked, outcome);
+        self.note_call(&[ticket], asked, outcome);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
     }
 
-    /// Notes the usage of a question that is waited for, and shows its call in the trace.
-    fn note_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+    /// Notes the usage of a call for these questions, which are waited for, and shows it in the trace.
+    fn note_call(&mut self, tickets: &[Ticket], asked: &Request, outcome: &Outcome) {
         if asked.role == ModelRole::Side
             && let Ok(answer) = &outcome.result
         {
@@ -513,7 +516,7 @@ impl State {
             record_trimmed(self.channel.context.recorder.instruments(), &outcome.facts.identity, asked, &trimmed);
         }
         self.spending.note(asked, outcome, &self.channel);
-        self.traces.called(ticket, asked, outcome, &self.channel);
+        self.traces.called(tickets, asked, outcome, &self.channel);
     }
 
     /// Records the usage of a question whose answer nobody waits for any longer.

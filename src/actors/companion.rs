@@ -13,7 +13,9 @@ pub mod question;
 pub mod reply;
 mod scene;
 mod speaking;
+mod together;
 pub mod trial;
+mod vote_format;
 mod writing;
 
 use std::sync::Arc;
@@ -65,9 +67,11 @@ impl Actor for Companion {
     ) -> Result<(), ActorProcessingErr> {
         let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
         // A companion that is no longer configured loses its questions. Their channels learn that it left, and close them.
-        if let Some(settings) = state.context.memberships.companion(&asking.channel_key.channel, &state.companion) {
-            brief_writing::write_if_missing(&state.context, &settings, &asking);
-            question::ask(asking, &settings, state.context.clone());
+        let settings_of = |companion| state.context.memberships.companion(&asking.channel_key.channel, companion);
+        let asked: Vec<Settings> = asking.asked.iter().filter_map(|(companion, _)| settings_of(companion)).collect();
+        asked.iter().for_each(|settings| brief_writing::write_if_missing(&state.context, settings, &asking));
+        if let Some(first) = asked.first() {
+            question::ask(asking, first, state.context.clone());
         }
         Ok(())
     }

@@ -219,6 +219,7 @@ pub(super) fn record(
             "took_ms": call.wait_ms + call.model_ms,
             "input_tokens": call.input_tokens,
             "output_tokens": call.output_tokens,
+            "asked_together": call.asked_together,
         })
     });
     let more = with(with(always, more), json!(call));

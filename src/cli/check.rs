@@ -19,6 +19,7 @@ use crate::settings::connection::Connection;
 use crate::settings::models::{Models, Served};
 use crate::settings::repetition::Judge;
 use crate::settings::speech::Resolved;
+use crate::settings::turn_taking::Voting;
 use crate::settings::{Loaded, Origin, Overlay, Problem, Problems, Settings, Sources, load_with};
 
 /// Loads the settings and prints a summary. Problems go to standard error, one per line.
@@ -214,8 +215,12 @@ fn own_settings(companion: &Companion) -> Vec<String> {
 fn turn_taking(loaded: &Loaded) -> String {
     let rules = &loaded.settings.turn_taking;
     let total = rules.max_turns.map_or_else(|| "any number".to_owned(), |max| format!("at most {max}"));
+    let votes = match rules.voting {
+        Voting::Each => "votes",
+        Voting::Together => "votes together",
+    };
     format!(
-        "votes within {} s, speaks after {} s; at most {} statements in a row, {total} in a conversation; an external companion \
+        "{votes} within {} s, speaks after {} s; at most {} statements in a row, {total} in a conversation; an external companion \
          speaks within {} s",
         rules.state_timeout_secs, rules.turn_delay_secs, rules.max_companion_streak, rules.external_statement_timeout_secs,
     )

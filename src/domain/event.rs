@@ -590,13 +590,16 @@ pub struct Call {
     /// What the model was shown: the messages from the first of these numbers to the second. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<(Seq, Seq)>,
-    /// The first 1,000 characters of the model's answer, unchanged.
+    /// The first 1,000 characters of the model's answer, unchanged; of an answer for several companions, this companion's part.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub answer: Arc<str>,
-    /// The number of tokens read.
+    /// The number of tokens read. 0 if the call asked several companions: then they are in the usage of the room alone.
     pub input_tokens: u64,
-    /// The number of tokens written.
+    /// The number of tokens written; 0 as above.
     pub output_tokens: u64,
+    /// The number of companions that the call asked, if it asked several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_together: Option<u32>,
     /// The id of the trace that holds its spans, as 32 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Arc<str>>,

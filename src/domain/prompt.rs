@@ -15,6 +15,7 @@ pub mod room;
 mod scene;
 mod talk;
 mod texts;
+mod together;
 mod transcript;
 mod window;
 
@@ -40,6 +41,7 @@ use frame::{block, context, paragraphs, quoted, sizes};
 use note::note;
 pub use room::tokens;
 use texts::{FRAME_WEIGHT, HOW_TO_READ};
+pub use together::{Asked, votes};
 use transcript::transcript;
 
 /// The number of settled messages that a decision is shown (docs/design/gate.md G-26).

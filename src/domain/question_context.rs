@@ -8,13 +8,15 @@ use super::closing::Stage;
 use super::message::{Author, Message};
 use super::moment::Moment;
 use super::trigger::Trigger;
+use super::vote::together::Voter;
 
 /// The context of a question. It is an extension of the request: `rehearsal` answers by it, and a real model reads only the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionContext {
     /// The kind of answer that is requested.
     pub purpose: Purpose,
-    /// The chattiness of the companion whose question it is, verbatim; empty for a summary, a brief and a judgement.
+    /// The chattiness of the companion whose question it is, verbatim; empty for several companions, a summary, a brief and a
+    /// judgement.
     pub chattiness: Arc<str>,
     /// The newest messages, oldest first. The question is about the last one.
     pub newest: Vec<Line>,
@@ -25,6 +27,8 @@ pub struct QuestionContext {
 pub enum Purpose {
     /// A decision, YES or NO, and a vote, as one JSON object.
     Vote { trigger: Trigger },
+    /// The votes of several companions, as one JSON object. Each has the context in which it would be asked alone.
+    Votes { of: Vec<(Voter, QuestionContext)> },
     /// The text of a statement.
     Statement {
         /// The trigger that led to the statement.

@@ -4,6 +4,7 @@ mod object;
 mod state;
 #[cfg(test)]
 mod tests;
+pub mod together;
 
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ pub struct Vote {
 /// out. Tags inside an object do not begin a thought.
 pub fn read(text: &str, words: Words<'_>) -> Vote {
     let seen = raw_answer::decision(first_bytes(text, MAX_SEARCHED_BYTES));
-    let found = object::find(&seen.text);
+    let found = object::find(&seen.text).unwrapped();
     let vote = match found.has_begun {
         false => Some(answer::read(text, words).into()),
         true if found.is_unreadable => None,
@@ -74,7 +75,7 @@ pub fn read(text: &str, words: Words<'_>) -> Vote {
 
 /// The vote of the object that counts. None if it is contradicted, or if there is no object.
 fn deciding_vote(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
-    if found.objects.iter().any(|object| object.contradicts_itself) {
+    if found.objects.iter().any(Object::contradicts_itself) {
         return None;
     }
     let votes = found.objects.iter().map(|object| vote_of(object, words));
@@ -93,7 +94,7 @@ fn is_contradicted_by(before: &str, vote: &Vote, is_object: bool, words: Words<'
     let differs = |earlier: Vote| {
         earlier.verdict != Verdict::Unreadable && (earlier.verdict != vote.verdict || is_object && !vote.agrees_with(&earlier))
     };
-    object::find(before).objects.iter().any(|object| differs(vote_of(object, words)))
+    object::find(before).unwrapped().objects.iter().any(|object| differs(vote_of(object, words)))
         || answer::is_opposite_decided(before, vote.verdict, words)
 }
 

@@ -10,6 +10,7 @@ use crate::domain::raw_answer::{self, Reader, Speakers, Trimmed};
 use crate::domain::repetition;
 use crate::domain::statement::clean_statement;
 use crate::domain::text::one_line;
+use crate::domain::vote::together::{self, Voter};
 use crate::domain::vote::{self, MOST_IMPORTANCE, MOST_MOOD, Stance, State};
 
 /// The maximum length of a reason, in characters.
@@ -36,6 +37,9 @@ pub(super) fn votes() -> Vec<Vec<u8>> {
         "<think>{\"decision\":\"YES\"}</think>{\"decision\":\"NO\",\"reason\":\"a\nb\"}",
         "I think so.\nYES",
         "{\"reason\": \"half an obj",
+        r#"{"aria": {"reason": "So.", "decision": "YES", "importance": 7}, "Mira": {"decision": "NO"}}"#,
+        "[{\"id\":\"aria\",\"decision\":\"NO\"},{\"name\":\"mira\",\"decision\":true}]",
+        "Aria: YES\n**Mira**: they talk to each other\nNO",
     ])
 }
 
@@ -95,6 +99,12 @@ pub(super) fn answer(bytes: &[u8]) {
 
 pub(super) fn vote(bytes: &[u8]) {
     let answer = text(bytes);
+
+    let voters = [("aria", "Aria"), ("mira-2", "Mira")].map(|(id, name)| Voter { id: id.into(), name: name.into() });
+    for (companion, part) in together::parts(&answer, &voters, Words::ENGLISH) {
+        assert!(voters.iter().any(|voter| voter.id == companion), "{companion} was not asked");
+        assert!(is_bounded(&part, answer.len() * 6 + 1_000), "{} bytes of a part", part.len());
+    }
 
     let read = vote::read(&answer, Words::ENGLISH);
 

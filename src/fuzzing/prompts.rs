@@ -11,7 +11,7 @@ use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Message, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{self, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
+use crate::domain::prompt::{self, Asked, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::trigger::Trigger;
 use crate::samples;
 use crate::settings::Settings;
@@ -76,6 +76,11 @@ pub(super) fn prompt(bytes: &[u8]) {
     let in_decision: Vec<&Said> = settled.iter().chain(own).chain(new.iter().filter(|said| !is_own(said))).collect();
     let in_order: Vec<&Said> = messages.iter().collect();
     check(&prompt::vote(character, &scene, &deciding, &words), &in_decision, budget);
+    let mira = CompanionId::from("mira");
+    let asked =
+        [character, Character { id: &mira, name: "Mira", ..character }].map(|character| Asked { character, input: &deciding });
+    let in_votes: Vec<&Said> = settled.iter().chain(new).collect();
+    check(&prompt::votes(&asked, &scene, &words), &in_votes, 2 * budget);
     check(&prompt::statement(character, &scene, &speaking, &words), &in_order, budget);
     check(&prompt::summary(Some(first_text), &messages, &TimeZone::UTC, &words), &in_order, budget);
     let undated: Vec<Arc<Message>> = messages.iter().map(|said| said.message.clone()).collect();

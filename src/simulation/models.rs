@@ -105,26 +105,44 @@ impl SimModel {
                 ])
                 .to_string();
         }
-        let decision = if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
+        let decide =
+            |dice: &mut Dice| if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
+        let decision = decide(dice);
         match &context(request).purpose {
             Purpose::Vote { .. } => {
-                let closing =
-                    if dice.chance(weather.closes) { *dice.pick(&["pre-closing", "closing", "terminal"]) } else { "none" };
-                let (importance, selected) = (dice.below(14) as f64 - 2.0, dice.chance(0.1));
-                let vote = json!({
-                    "reason": format!("So says {word}."), "decision": decision, "importance": importance, "selected": selected,
-                    "closing": closing,
-                });
+                let vote = self.vote(decision, word, dice);
                 match dice.below(8) {
                     0 => format!("So says {word}.\n{decision}"),
                     1 => format!("Well: ```json\n{vote}\n```"),
                     _ => vote.to_string(),
                 }
             }
+            Purpose::Votes { of } => {
+                let mut votes = serde_json::Map::new();
+                for (voter, _) in of {
+                    if is_calm || !dice.chance(weather.malformed) {
+                        let decision = decide(dice);
+                        votes.insert(voter.id.to_string(), self.vote(decision, word, dice));
+                    }
+                }
+                serde_json::Value::Object(votes).to_string()
+            }
             Purpose::Statement { .. } => self.statement(word, dice),
             Purpose::Summary | Purpose::Brief => format!("They talked of {word}."),
             Purpose::Judgement => dice.pick(&["0.1", "It is.\n0.9", "1", "who knows", ""]).to_string(),
         }
+    }
+
+    fn vote(&self, decision: &str, word: &str, dice: &mut Dice) -> serde_json::Value {
+        let closing = match dice.chance(self.stage.plan.weather.closes) {
+            true => *dice.pick(&["pre-closing", "closing", "terminal"]),
+            false => "none",
+        };
+        let (importance, selected) = (dice.below(14) as f64 - 2.0, dice.chance(0.1));
+        json!({
+            "reason": format!("So says {word}."), "decision": decision, "importance": importance, "selected": selected,
+            "closing": closing,
+        })
     }
 
     fn statement(&self, word: &str, dice: &mut Dice) -> String {

@@ -178,6 +178,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         settings["turn_taking"]["max_turns"] = dice.between(1, 6).into();
     }
     add_floor(&mut settings, &mut rules, &mut Dice::new(dice.clone().next(), "floor"));
+    settings["turn_taking"]["voting"] = (*Dice::new(dice.clone().next(), "voting").pick(&["each", "together"])).into();
     if let Some(tokens) = tokens {
         settings["models"]["guild_tokens_per_day"] = tokens.into();
     }

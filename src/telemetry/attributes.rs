@@ -190,6 +190,8 @@ pub const MODEL_ROLE: &str = "model.role";
 pub const MODEL_ATTEMPTS: &str = "model.attempts";
 /// How long a question waited in the queue and between its calls, in milliseconds. The span does not include it.
 pub const MODEL_WAITED_MS: &str = "model.waited_ms";
+/// The number of companions that one question was for, if it was for several.
+pub const MODEL_ASKED_TOGETHER: &str = "model.asked_together";
 /// `chat` or `invoke_agent`.
 pub const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 /// The provider of the model.

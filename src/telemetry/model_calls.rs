@@ -14,6 +14,7 @@ use super::trace::SpanRef;
 use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
+use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::raw_answer::Trimmed;
 use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request, Usage};
 
@@ -77,6 +78,14 @@ pub fn record_trimmed(instruments: &Instruments, identity: &Identity, asked: &Re
     }
 }
 
+/// The number of companions that a request asks, if it asks several at once.
+pub fn asked_together(request: &Request) -> Option<u32> {
+    match &request.extensions.get::<QuestionContext>()?.purpose {
+        Purpose::Votes { of } => u32::try_from(of.len()).ok(),
+        Purpose::Vote { .. } | Purpose::Statement { .. } | Purpose::Summary | Purpose::Brief | Purpose::Judgement => None,
+    }
+}
+
 fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
     // A question that never left the queue was not a call. Otherwise a pool that sheds everything would look fast.
     if facts.attempts == 0 {
@@ -113,6 +122,7 @@ fn request_attributes(facts: &CallFacts<'_>) -> Vec<KeyValue> {
         KeyValue::new(name::MODEL_WAITED_MS, whole(facts.waited_ms)),
         KeyValue::new(name::GUILD_ID, &facts.request.guild),
     ]);
+    attributes.extend(asked_together(facts.request).map(|asked| KeyValue::new(name::MODEL_ASKED_TOGETHER, i64::from(asked))));
     if let Some(channel) = facts.channel {
         attributes.extend([KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel), KeyValue::new(name::CHANNEL_ID, channel)]);
     }

@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn a_committed_batch_gives_the_actions_of_those_before_it_too() {
         let mut journal = JournalState::new();
-        let ask = |ticket| vec![PostCommitAction::Ask { ticket: Ticket(ticket) }];
+        let ask = |ticket| vec![PostCommitAction::Ask { tickets: vec![Ticket(ticket)] }];
         let tickets = |actions: Vec<PostCommitAction>| {
-            let ticket = |action| match action {
-                PostCommitAction::Ask { ticket } => ticket.0,
+            let tickets = |action| match action {
+                PostCommitAction::Ask { tickets } => tickets,
                 _ => panic!("another action"),
             };
-            actions.into_iter().map(ticket).collect::<Vec<_>>()
+            actions.into_iter().flat_map(tickets).map(|ticket| ticket.0).collect::<Vec<_>>()
         };
         assert!(journal.newest_actions().is_none());
         let (_, second, third) = (journal.number(ask(1)), journal.number(ask(2)), journal.number(ask(3)));

@@ -15,9 +15,9 @@ pub(super) enum PostCommitAction {
     ManageRound {
         message: Seq,
     },
-    /// Ask this question or judgement, if it is still open.
+    /// Ask these questions of one round, or this judgement, as far as they are still open.
     Ask {
-        ticket: Ticket,
+        tickets: Vec<Ticket>,
     },
     /// Start this reply, if it is still owed.
     Reply {
@@ -49,8 +49,12 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
     for Made { event, .. } in made {
         match event {
             Event::RoundOpened(opened) => actions.push(PostCommitAction::ManageRound { message: opened.message }),
-            Event::Evaluated(evaluated) => actions.push(PostCommitAction::Ask { ticket: evaluated.ticket }),
-            Event::RepetitionAsked { ticket, .. } => actions.push(PostCommitAction::Ask { ticket: *ticket }),
+            Event::Evaluated(evaluated) => match actions.last_mut() {
+                // The questions of a round come one after the other.
+                Some(PostCommitAction::Ask { tickets }) => tickets.push(evaluated.ticket),
+                _ => actions.push(PostCommitAction::Ask { tickets: vec![evaluated.ticket] }),
+            },
+            Event::RepetitionAsked { ticket, .. } => actions.push(PostCommitAction::Ask { tickets: vec![*ticket] }),
             Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } => {
                 actions.push(PostCommitAction::Reply { ticket: *ticket })
             }

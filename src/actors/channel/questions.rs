@@ -13,6 +13,7 @@ use super::channel_context::ChannelContext;
 use crate::actors::messages::models::{CallId, Outcome};
 use crate::domain::conversation::Conversation;
 use crate::domain::id::Ticket;
+use crate::domain::policy::turn_taking::Voting;
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
@@ -29,7 +30,7 @@ pub(super) struct Questions {
 struct Asked {
     /// When the pool gives it up.
     deadline: Instant,
-    /// Several if it was lost, as far as the channel knew. The first answer counts.
+    /// Several if it was lost, as far as the channel knew, or if an answer for several companions lacked its part. The first answer counts.
     calls: Vec<Call>,
     /// The first answer, if it could not be read. The question is asked once more then.
     unreadable: Option<Answer>,
@@ -48,12 +49,33 @@ pub(super) enum Arrival {
 }
 
 impl Questions {
-    /// Asks a question or a judgement, if it is still open. True if its timeout starts now.
-    pub(super) fn ask(&mut self, ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> bool {
+    /// Asks questions or a judgement, as far as they are still open. Those that can be asked together are, if the settings want it and none of them was
+    /// asked before. True if a timeout starts now.
+    pub(super) fn ask(&mut self, tickets: &[Ticket], conversation: &Conversation, channel: &ChannelContext) -> bool {
+        let deadline = channel.context.pool.deadline(ModelRole::Side);
+        let groups = match channel.context.settings.turn_taking.voting {
+            Voting::Each => Vec::new(),
+            Voting::Together => {
+                let new: Vec<Ticket> = tickets.iter().copied().filter(|ticket| !self.asked.contains_key(ticket)).collect();
+                asking::groups(&new, conversation, channel)
+            }
+        };
+        for group in &groups {
+            if let Some(call) = asking::ask(group, deadline, false, conversation, channel) {
+                let asked = |ticket: &Ticket| (*ticket, Asked { deadline, calls: vec![call.clone()], unreadable: None });
+                self.asked.extend(group.iter().map(asked));
+            }
+        }
+        let alone = tickets.iter().filter(|ticket| !groups.iter().flatten().any(|grouped| grouped == *ticket));
+        let is_new = alone.map(|ticket| self.ask_alone(*ticket, deadline, conversation, channel));
+        is_new.fold(!groups.is_empty(), |any, is_new| any | is_new)
+    }
+
+    fn ask_alone(&mut self, ticket: Ticket, deadline: Instant, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let asked = self.asked.get(&ticket);
-        let deadline = asked.map_or_else(|| channel.context.pool.deadline(ModelRole::Side), |asked| asked.deadline);
+        let deadline = asked.map_or(deadline, |asked| asked.deadline);
         let (is_new, is_repeat) = (asked.is_none(), asked.is_some_and(|asked| asked.unreadable.is_some()));
-        let call = asking::ask(ticket, deadline, is_repeat, conversation, channel)
+        let call = asking::ask(&[ticket], deadline, is_repeat, conversation, channel)
             .or_else(|| judging::ask(ticket, deadline, conversation, channel));
         let Some(call) = call else { return false };
         let new = || Asked { deadline, calls: Vec::new(), unreadable: None };
@@ -66,10 +88,12 @@ impl Questions {
         self.asked.keys().copied().collect()
     }
 
-    /// Cancels a question or judgement whose answer is no longer wanted.
+    /// Cancels a question or judgement whose answer is no longer wanted. A call that others wait for goes on.
     pub(super) fn cancel(&mut self, ticket: Ticket, channel: &ChannelContext) {
-        let calls = self.asked.remove(&ticket).into_iter().flat_map(|asked| asked.calls);
-        calls.filter_map(|call| call.get().copied()).for_each(|call| channel.context.pool.cancel(call));
+        let Some(Asked { mut calls, .. }) = self.asked.remove(&ticket) else { return };
+        let others = || self.asked.values().flat_map(|asked| &asked.calls);
+        calls.retain(|call| !others().any(|other| Arc::ptr_eq(call, other)));
+        calls.iter().filter_map(|call| call.get().copied()).for_each(|call| channel.context.pool.cancel(call));
     }
 
     /// What the answer to a question or judgement means, or the reason why there is none.

@@ -218,9 +218,10 @@ impl State {
 
 /// The actions for questions and replies that were open before the restart. They run as if their events had just been committed.
 fn open_actions(conversation: &Conversation) -> Vec<PostCommitAction> {
-    let questions = conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
+    let tickets = conversation.open_questions().map(|(_, evaluation)| evaluation.ticket).collect();
+    let questions = [PostCommitAction::Ask { tickets }];
     let replies = conversation.turns().owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
     let rounds = conversation.turns().rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
-    let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Ask { ticket });
+    let judgement = conversation.turns().open_judgement().map(|(ticket, _)| PostCommitAction::Ask { tickets: vec![ticket] });
     rounds.chain(questions).chain(replies).chain(judgement).collect()
 }

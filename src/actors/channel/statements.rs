@@ -69,7 +69,7 @@ impl State {
         };
         let truncated = outcome.result.as_ref().is_ok_and(Answer::is_cut);
         self.replies.note_written(ticket, Written { truncated, recalled: asked.recalled.clone() });
-        self.traces.called(ticket, asked, outcome, &self.channel);
+        self.traces.called(&[ticket], asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
             Ok(text) => {

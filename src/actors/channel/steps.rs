@@ -109,8 +109,8 @@ impl State {
                     self.arm();
                 }
             }
-            PostCommitAction::Ask { ticket } => {
-                if self.questions.ask(ticket, &self.conversation, &self.channel) {
+            PostCommitAction::Ask { tickets } => {
+                if self.questions.ask(&tickets, &self.conversation, &self.channel) {
                     self.arm();
                 }
             }

@@ -20,8 +20,9 @@ use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Outvoted, Reco
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::Request;
+use crate::ports::language_model::{Request, Usage};
 use crate::telemetry::messages::Append;
+use crate::telemetry::model_calls::asked_together;
 use crate::telemetry::rounds::{ClosingFacts, RepetitionFacts};
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
@@ -389,7 +390,10 @@ impl Traces {
         self.pending_calls.iter().map(|(ticket, call)| (*ticket, call.since)).collect()
     }
 
+    /// The record of a call. If it asked several companions, the answer is one companion's part of it, and the room's usage has the tokens.
     pub(super) fn call(&self, ticket: Ticket, asked: &Request, answer: &str, facts: &PoolFacts) -> Call {
+        let asked_together = asked_together(asked);
+        let usage = if asked_together.is_some() { Usage::default() } else { facts.usage };
         Call {
             answer: answer.chars().take(JOURNALED_ANSWER_CHARS).collect::<String>().into(),
             shown: asked.shown,
@@ -398,8 +402,9 @@ impl Traces {
             model: facts.identity.model.clone(),
             wait_ms: facts.waited_ms,
             model_ms: facts.model_ms,
-            input_tokens: facts.usage.input_tokens,
-            output_tokens: facts.usage.output_tokens,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            asked_together,
             trace: self.pending_calls.get(&ticket).map(|call| call.turn.trace.to_string().into()),
         }
     }
@@ -409,15 +414,19 @@ impl Traces {
         self.pending_calls.contains_key(&ticket)
     }
 
-    pub(super) fn called(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
-        if let Some(call) = self.pending_calls.get_mut(&ticket) {
-            let (ended, facts) = (channel.machine_time(), &outcome.facts);
+    /// A call for these questions has ended. The span of a call for several companions is under their turn.
+    pub(super) fn called(&mut self, tickets: &[Ticket], asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
+        let (ended, facts) = (channel.machine_time(), &outcome.facts);
+        let mut under = None;
+        for ticket in tickets {
+            let Some(call) = self.pending_calls.get_mut(ticket) else { continue };
             call.is_called = true;
             call.turn.wait_time.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
+            let trace = call.turn.trace;
+            under = Some(if tickets.len() > 1 { trace.root() } else { trace.of(*ticket) });
         }
         // An earlier answer that stands because it could not be asked for again was recorded then.
         if outcome.facts.attempts > 0 || outcome.result.is_err() {
-            let under = self.pending_calls.get(&ticket).map(|call| call.turn.trace.of(ticket));
             record_call(under, asked, outcome, channel);
         }
     }

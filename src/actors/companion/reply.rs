@@ -172,7 +172,7 @@ fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Spea
             let Statement { input: mut statement, history } = source().await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let is_call = statement.is_spoken || statement.input.modality == Modality::Voice;
-            let scene = scene(&context, &channel_key, &settings.id, is_call);
+            let scene = scene(&context, &channel_key, &[&settings.id], is_call);
             if lock.is_some() {
                 add_history(&mut statement, &history, &settings, &scene, &channel_key, &context).await;
             }

@@ -33,6 +33,8 @@ pub enum ChannelMessage {
     StartAgain { ticket: Ticket },
     /// A question or a judgement was answered, or failed.
     Answered { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
+    /// The questions to several companions were answered by one call, or it failed.
+    AnsweredTogether { tickets: Vec<Ticket>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// An external companion votes in the open round.
     Vote {
         state: Box<Ballot>,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::channel::ChannelMessage;
 use super::models::CallId;
 use super::reply::{Dropped, Reply};
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{PromptInput, StatementInput};
 use crate::journal::channel_key::ChannelKey;
@@ -35,17 +35,19 @@ pub struct HistoryRange {
 /// Sends a message to a channel. The channel's address is resolved at the time of the call.
 pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
 
-/// A channel's question, whether to speak, on its way to the pool. A companion receives nothing else.
+/// A channel's question to a companion, whether to speak, or the questions to several that one call asks. It is on its way to the pool. The first
+/// companion receives it; a companion receives nothing else.
 pub struct DecisionRequest {
     pub channel_key: ChannelKey,
-    pub ticket: Ticket,
+    /// The companions that are asked, in the order of their ids, with their questions.
+    pub asked: Vec<(CompanionId, Ticket)>,
     pub priority: Priority,
     /// When the pool gives it up.
     pub deadline: Instant,
     /// Whether it was asked before, and the answer could not be read.
     pub is_repeat: bool,
-    /// Everything that the prompt is built from.
-    pub input: Source<PromptInput>,
+    /// Everything that the prompt is built from, for each companion whose question is still open.
+    pub input: Source<Vec<(CompanionId, PromptInput)>>,
     /// Sends the result to the channel.
     pub tell: Tell,
     /// Answered once the pool has the question. Dropped: it was lost on its way there.

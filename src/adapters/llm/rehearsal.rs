@@ -25,7 +25,8 @@ use self::situation::Situation;
 use self::temper::Temper;
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::repetition;
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use crate::domain::vote::together::Voter;
+use crate::ports::language_model::{Answer, Asker, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use crate::settings::models;
 
 /// The time a quick person takes for a decision, in seconds.
@@ -78,9 +79,10 @@ impl LanguageModel for Rehearsal {
         let mut dice = Dice::of(self.seed, request, context);
         let situation = Situation::of(request, context);
         let temper = Temper::of(context);
-        let (text, secs) = match context.purpose {
-            Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
-            Purpose::Statement { tries, .. } => {
+        let (text, secs) = match &context.purpose {
+            &Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
+            Purpose::Votes { of } => (votes(self.seed, request, of), DECISION_SECS),
+            &Purpose::Statement { tries, .. } => {
                 let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
                 (remembered.unwrap_or_else(|| phrases::statement(&situation, temper, tries, &mut dice)), STATEMENT_SECS)
             }
@@ -96,6 +98,19 @@ impl LanguageModel for Rehearsal {
     fn identity(&self) -> &Identity {
         &self.identity
     }
+}
+
+/// One object with the vote of each companion, the same as it gives alone.
+fn votes(seed: u64, request: &Request, of: &[(Voter, QuestionContext)]) -> String {
+    let alone = of.iter().filter_map(|(Voter { id, name }, context)| {
+        let Purpose::Vote { trigger } = context.purpose else { return None };
+        let request = Request { companion: Some(Asker { id: id.clone(), name: name.clone() }), ..request.clone() };
+        let mut dice = Dice::of(seed, &request, context);
+        let vote = ballot::vote(trigger, &Situation::of(&request, context), Temper::of(context), &mut dice);
+        // A text can always be serialised.
+        Some(format!("{}:{vote}", serde_json::to_string(id).unwrap_or_default()))
+    });
+    format!("{{{}}}", alone.collect::<Vec<_>>().join(","))
 }
 
 /// The score of the judge that needs no model, after a sentence.

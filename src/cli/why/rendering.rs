@@ -64,7 +64,10 @@ fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str,
         let model = more.get("model").and_then(|model| model.as_str()).map(|model| {
             let millis = number("model_ms").unwrap_or_default();
             let [read, written] = ["input_tokens", "output_tokens"].map(|key| number(key).unwrap_or_default());
-            format!(", {model}: {millis} ms, {read} tokens read, {written} written")
+            match number("asked_together") {
+                Some(asked) => format!(", {model}: {millis} ms, one call for {asked} companions"),
+                None => format!(", {model}: {millis} ms, {read} tokens read, {written} written"),
+            }
         });
         page.gap();
         page.wrap(0, &format!("{decision} ({trigger}{reason}){}{}", model.unwrap_or_default(), trace.unwrap_or_default()));

@@ -10,6 +10,8 @@ pub const MAX_TURNS: u32 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnTaking {
+    /// How the companions of a round are asked whether they want to speak.
+    pub voting: Voting,
     /// Seconds that the selected companion waits before it speaks (0 to 600).
     pub turn_delay_secs: f64,
     /// Seconds that a round waits for the States of its companions (0.001 to 3,600). Must exceed the side model's timeout.
@@ -22,6 +24,16 @@ pub struct TurnTaking {
     pub floor_timeout_secs: f64,
     /// Seconds that an external companion has to post its statement (0.1 to 3,600).
     pub external_statement_timeout_secs: f64,
+}
+
+/// How the companions of a round are asked whether they want to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Voting {
+    /// A call of its own for each companion.
+    Each,
+    /// One call for all that the same side model decides for.
+    Together,
 }
 
 seconds! {

@@ -8,6 +8,26 @@ use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
 
 /// The form of a vote: two examples, one with each decision so that neither is suggested, and a line for each of its [fields](vote_fields).
 pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {
+    let fields = field_lines(&format!("{name}'s"), &format!("Until now it is \"{stage}\"."), is_call, words);
+    // Some endpoints answer in JSON only if the prompt contains this word.
+    let intro = "Answer with one JSON object and nothing else. Two examples of its form:";
+    format!("{intro}\n{}\n\nIts fields:\n{fields}", examples(stage, is_call, words))
+}
+
+/// The form of the votes of several companions: one object with a vote for each of these ids.
+pub(super) fn votes_form<'a>(ids: impl Iterator<Item = &'a str>, is_call: bool, words: &Words) -> String {
+    let whole: Vec<_> = ids.map(|id| format!("\"{id}\": {{…}}")).collect();
+    let closing = format!("Until now it is \"{}\", unless another stage is named above.", Stage::None);
+    let fields = field_lines("the companion's", &closing, is_call, words);
+    format!(
+        "Answer with one JSON object and nothing else. It holds one object for each of these companions, under its id, in this form: \
+         {{{}}}\n\nTwo examples of an object for one companion:\n{}\n\nIts fields:\n{fields}",
+        whole.join(", "),
+        examples(Stage::None, is_call, words)
+    )
+}
+
+fn examples(stage: Stage, is_call: bool, words: &Words) -> String {
     let [yes, no] = verdicts(words);
     let example = |reason: &str, decision: &str, importance: u32, is_selected: bool| {
         let fields = vote_fields(is_call, words).into_iter().map(|field| match field {
@@ -20,9 +40,15 @@ pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) 
         });
         format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
     };
+    [example("They asked me.", &yes, 6, true), example("They are talking to each other.", &no, 2, false)].join("\n")
+}
+
+/// A line for each field. `whose`: in whose voice the reason is.
+fn field_lines(whose: &str, closing_until_now: &str, is_call: bool, words: &Words) -> String {
+    let [yes, no] = verdicts(words);
     let lines = vote_fields(is_call, words).into_iter().map(|field| match field {
         "reason" => format!(
-            "`reason`: one short sentence in {name}'s voice that says why. It quotes nothing that others wrote, and has no braces and no tags."
+            "`reason`: one short sentence in {whose} voice that says why. It quotes nothing that others wrote, and has no braces and no tags."
         ),
         "decision" => format!("`decision`: \"{yes}\" to speak now, \"{no}\" to stay silent."),
         "importance" => {
@@ -31,19 +57,14 @@ pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) 
         "selected" => "`selected`: true if the last speaker called on you, else false.".to_owned(),
         "closing" => format!(
             "`closing`: how near its end the conversation is for you. \"none\": it goes on. \"pre-closing\": it is time to prepare the end. \
-             \"closing\": it is time to say goodbye. \"terminal\": the last farewell is said, and you will say no more. Until now it is \
-             \"{stage}\"."
+             \"closing\": it is time to say goodbye. \"terminal\": the last farewell is said, and you will say no more. {closing_until_now}"
         ),
         _ => format!(
             "`mood`: a number from -{MOST_MOOD} to {MOST_MOOD}. How much more than usual would you go on talking if somebody interrupts you? \
              0 is as usual."
         ),
     });
-    // Some endpoints answer in JSON only if the prompt contains this word.
-    let intro = "Answer with one JSON object and nothing else. Two examples of its form:";
-    let examples =
-        [example("They asked me.", &yes, 6, true), example("They are talking to each other.", &no, 2, false)].join("\n");
-    format!("{intro}\n{examples}\n\nIts fields:\n{}", lines.map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n"))
+    lines.map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The fields of a vote, in the order in which they are asked for. Only in a call a mood is asked for: it decides about interruptions.

@@ -6,6 +6,7 @@ use super::line::Reader;
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ, MAX_SENTENCE_WEIGHT, NEW};
 use super::transcript::transcript;
 use super::{Character, Prompt, Said, Scene, tokens};
+use crate::domain::id::CompanionId;
 use crate::domain::policy;
 use crate::domain::trigger::Trigger;
 
@@ -53,14 +54,25 @@ pub(super) struct Shown<'a> {
 /// The prompt of a decision. The note gets at most a quarter of what the system message leaves, the scene an eighth, the summary a quarter of the
 /// rest, and the messages what is left.
 pub(super) fn decision(character: &Character<'_>, card: &Card<'_>, shown: &Shown<'_>, ending: &str, tokens: usize) -> Prompt {
-    let System { text: system, sizes: parts, left } = system(character, card, HOW_TO_READ, weight(ending), tokens);
+    let system = system(character, card, HOW_TO_READ, weight(ending), tokens);
+    question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending)
+}
+
+/// The prompt of a decision after its system message. `first`: the companion, or one of several, that is asked.
+pub(super) fn question(
+    system: System,
+    shown: &Shown<'_>,
+    first: &CompanionId,
+    reader: Option<Reader<'_>>,
+    ending: &str,
+) -> Prompt {
+    let System { text: system, sizes: parts, left } = system;
     let note = cut_middle(shown.note, left / 4, char_weight);
-    let scene = shown.scene.sentences(character.id, shown.earlier, shown.new, left / 8);
+    let scene = shown.scene.sentences(first, shown.earlier, shown.new, left / 8);
     let left = left - weight(&note) - weight(&scene).min(left / 8);
     let summary = quoted(shown.summary, left / 4);
-    let reader = Reader { id: character.id, name: character.name };
     let zone = Some(&shown.scene.zone);
-    let [earlier, new] = transcript([shown.earlier, shown.new], Some(reader), zone, left - weight(&summary));
+    let [earlier, new] = transcript([shown.earlier, shown.new], reader, zone, left - weight(&summary));
 
     let heading = if new.is_empty() { "" } else { NEW };
     let user = paragraphs(&[

@@ -78,9 +78,14 @@ fn unheard(cut: &Cut, heard: &str, room: usize) -> Option<String> {
 
 /// A short name for a speaker, so that two with the same name can be told apart. It depends on the speaker alone, so it is the same in every prompt.
 fn tag(author: &Author) -> String {
+    tag_of(author.role, &author.id)
+}
+
+/// The tag of the speaker with this role and this id.
+pub(super) fn tag_of(role: Role, id: &str) -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     // 64-bit FNV-1a, whose upper bits are the better ones.
-    let bytes = author.role.as_str().bytes().chain([0]).chain(author.id.bytes());
+    let bytes = role.as_str().bytes().chain([0]).chain(id.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     (0..6).map(|letter| char::from(LETTERS[(hash >> (59 - 5 * letter)) as usize % 32])).collect()
 }

@@ -11,6 +11,7 @@ mod cards;
 mod decisions;
 mod hostile;
 mod statements;
+mod together;
 
 /// All that stands in the user's turns of a prompt.
 fn user(prompt: &Prompt) -> String {

@@ -1,6 +1,6 @@
 //! Finds the JSON objects in a model's answer, whatever surrounds them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -13,7 +13,9 @@ use crate::domain::vote_fields::{DECIDING, begins_with_field, is_field};
 pub(super) struct Found<'a> {
     /// The valid objects, in order. An object that has no end has its complete fields. Objects inside an object are not searched for.
     pub objects: Vec<Object>,
-    /// The text around the objects.
+    /// The text before each of these objects, back to where an object before it ends.
+    pub before: Vec<&'a str>,
+    /// The text around everything that begins as an object.
     pub prose: Vec<&'a str>,
     /// Whether an object begins anywhere, complete or not.
     pub has_begun: bool,
@@ -21,28 +23,41 @@ pub(super) struct Found<'a> {
     pub is_unreadable: bool,
 }
 
+impl Found<'_> {
+    /// The same, with each object that only wraps another one replaced by the inner one.
+    pub fn unwrapped(self) -> Self {
+        Self { objects: self.objects.into_iter().map(Object::unwrapped).collect(), ..self }
+    }
+}
+
 /// One object, with its fields by their names in lower case.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Object {
-    fields: BTreeMap<String, Field>,
-    /// Whether one of the deciding fields occurs twice, with different values.
-    pub contradicts_itself: bool,
+    pub fields: BTreeMap<String, Field>,
+    /// The fields that occur twice, with different values.
+    pub contradicting: BTreeSet<String>,
 }
 
 #[derive(Debug, PartialEq, serde::Deserialize)]
 #[serde(untagged)]
-enum Field {
+pub(super) enum Field {
     Object(Object),
+    List(Vec<Field>),
     Other(Value),
 }
 
 impl Object {
-    /// The value of a field. A field that holds an object gives null.
+    /// The value of a field. A field that holds an object or a list gives null.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self.fields.get(name)? {
-            Field::Object(_) => Some(&Value::Null),
+            Field::Object(_) | Field::List(_) => Some(&Value::Null),
             Field::Other(value) => Some(value),
         }
+    }
+
+    /// Whether one of the fields that decide occurs twice, with different values.
+    pub fn contradicts_itself(&self) -> bool {
+        DECIDING.iter().any(|name| self.contradicting.contains(*name))
     }
 
     /// Whether all its fields are those of a vote.
@@ -51,9 +66,9 @@ impl Object {
     }
 
     /// The innermost object, if each object holds only the next one: `{"vote": {…}}`.
-    pub fn unwrapped(mut self) -> Self {
+    fn unwrapped(mut self) -> Self {
         while self.fields.len() == 1
-            && !self.contradicts_itself
+            && !self.contradicts_itself()
             && let Some(Field::Object(inner)) = self.fields.values_mut().next()
         {
             self = std::mem::take(inner);
@@ -77,9 +92,9 @@ impl<'de> Deserialize<'de> for Object {
                 let mut object = Object::default();
                 while let Some((name, value)) = map.next_entry::<String, Field>()? {
                     let name = name.to_ascii_lowercase();
-                    let before = object.fields.get(&name);
-                    object.contradicts_itself |=
-                        before.is_some_and(|before| *before != value) && DECIDING.contains(&name.as_str());
+                    if object.fields.get(&name).is_some_and(|before| *before != value) {
+                        object.contradicting.insert(name.clone());
+                    }
                     object.fields.insert(name, value);
                 }
                 Ok(object)
@@ -107,11 +122,15 @@ pub(super) fn find(text: &str) -> Found<'_> {
             continue;
         }
         found.has_begun = true;
-        found.prose.push(&text[from..at]);
+        let before = &text[from..at];
+        found.prose.push(before);
         match StrictWriter::run(&text[at..]) {
             Rewritten::Complete { output, end } => {
                 match serde_json::from_str::<Object>(&output) {
-                    Ok(object) => found.objects.push(object.unwrapped()),
+                    Ok(object) => {
+                        found.objects.push(object);
+                        found.before.push(before);
+                    }
                     // What a vote quotes must not be read in its place.
                     Err(_) if is_vote && !inside.starts_with('"') => {
                         found.is_unreadable = true;
@@ -126,6 +145,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
             Rewritten::Cut(outputs) => {
                 let object = outputs.iter().find_map(|output| serde_json::from_str::<Object>(output).ok());
                 found.is_unreadable = object.as_ref().is_none_or(|object| !object.has_known_fields_only());
+                found.before.extend(object.is_some().then_some(before));
                 found.objects.extend(object);
                 return found;
             }

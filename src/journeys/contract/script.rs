@@ -260,6 +260,7 @@ impl Models {
                 let mind = self.minds.get(asking_companion(request)).copied().unwrap_or(NO);
                 mind.answers()
             }
+            Purpose::Votes { .. } => Ok("{}".to_owned()),
             Purpose::Judgement => Ok(self.judgement.to_owned()),
             Purpose::Summary | Purpose::Brief => Ok(SUMMARY.to_owned()),
             Purpose::Statement { .. } => match &self.writing {

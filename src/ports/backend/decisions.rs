@@ -38,7 +38,8 @@ pub struct Decisions {
 ///
 /// Further fields, each where it applies: `message_count`, `check_count` and `threshold`; `messages`, the texts that it was about; `why`, the model's
 /// reason; `trace`, the id of the trace that has its span; `took_ms`, `model_ms`, `wait_ms`, `model`, `provider`, `input_tokens` and `output_tokens` of
-/// a model that was asked. Where the reason is `budget`: which `budget` was used up, and when it is free again (`free_at`; absent: never). In rounds: the
+/// a model that was asked; `asked_together`, how many companions the same call asked, if it asked several, whose tokens only the usage of the room has.
+/// Where the reason is `budget`: which `budget` was used up, and when it is free again (`free_at`; absent: never). In rounds: the
 /// `vote` (a State), the `round`, as in the live view, and, of a YES once it is known, `floor` (`won` or `lost`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionRecord {

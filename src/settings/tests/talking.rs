@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 use super::Folder;
 use crate::settings::Settings;
 use crate::settings::repetition::Judge;
+use crate::settings::turn_taking::Voting;
 
 #[test]
 fn the_defaults_are_those_of_the_design() {
     let settings = Settings::overlay(json!({})).expect("nothing is wrong");
 
     let turn_taking = &settings.turn_taking;
-    assert_eq!((turn_taking.turn_delay_secs, turn_taking.state_timeout_secs), (2.0, 20.0));
+    assert_eq!((turn_taking.voting, turn_taking.turn_delay_secs), (Voting::Each, 2.0));
+    assert_eq!(turn_taking.state_timeout_secs, 20.0);
     assert_eq!((turn_taking.max_companion_streak, turn_taking.max_turns), (4, None));
     assert_eq!((turn_taking.external_statement_timeout_secs, turn_taking.floor_timeout_secs), (60.0, 20.0));
     assert_eq!(settings.reply.max_replans, 2);

@@ -1,4 +1,6 @@
-//! Asks a companion whether it wants to speak.
+//! Asks companions whether they want to speak.
+
+use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
@@ -10,37 +12,72 @@ use crate::actors::messages::models::CallId;
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::Ticket;
+use crate::domain::gate::Evaluation;
+use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::priority::Priority;
+use crate::domain::prompt::PromptInput;
 
-/// Hands a question to its companion, and returns its call. `None`: the question is closed, or the companion is external. That one was
-/// notified when the round was published, and the round's deadline limits how long it can take.
+/// The questions among these that one call can ask: those of one round about messages up to the same one, whose companions have the same side model.
+/// Each group has two or more.
+pub(super) fn groups(tickets: &[Ticket], conversation: &Conversation, channel: &ChannelContext) -> Vec<Vec<Ticket>> {
+    let mut groups = BTreeMap::<_, Vec<Ticket>>::new();
+    for (companion, evaluation) in open_questions(tickets, conversation) {
+        let Some(settings) = channel.context.memberships.companion(&channel.key.channel, companion) else { continue };
+        let round = conversation.turns().rounds().iter().find(|round| round.awaits(companion)).map(|round| round.message);
+        groups.entry((round, evaluation.upto, settings.model.side)).or_default().push(evaluation.ticket);
+    }
+    groups.into_values().filter(|group| group.len() > 1).collect()
+}
+
+/// Hands a question to its companion, or the questions to several that one call asks to the first of them, and returns the call. `None`: the question is
+/// closed, or the companion is external. That one was notified when the round was published, and the round's deadline limits how long it can take.
 pub(super) fn ask(
-    ticket: Ticket,
+    tickets: &[Ticket],
     deadline: Instant,
     is_repeat: bool,
     conversation: &Conversation,
     channel: &ChannelContext,
 ) -> Option<Call> {
-    let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
-    conversation.gate(companion).filter(|gate| !gate.external)?;
+    let asked: Vec<(CompanionId, Ticket)> =
+        open_questions(tickets, conversation).map(|(companion, evaluation)| (companion.clone(), evaluation.ticket)).collect();
+    let (first, _) = asked.first()?;
+    let companion = CompanionKey(channel.key.guild.clone(), first.clone());
+    let priority_of = |(_, evaluation): (&CompanionId, &Evaluation)| {
+        let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
+        Priority::of(evaluation.trigger, modality.unwrap_or_default())
+    };
+    let priority = open_questions(tickets, conversation).map(priority_of).max()?;
     let tell = channel.tell();
-    let (call, lost) = (Call::default(), tell.clone());
+    let (call, lost, lost_tickets) = (Call::default(), tell.clone(), tickets.to_vec());
     let arrived = call.clone();
     let arrival = Reply::new(move |asked: Result<CallId, Dropped>| match asked {
         Ok(call) => drop(arrived.set(call)),
-        Err(Dropped) => lost(ChannelMessage::Lost { ticket }),
+        Err(Dropped) => lost_tickets.into_iter().for_each(|ticket| lost(ChannelMessage::Lost { ticket })),
     });
-    let input = channel.source(move |conversation| conversation.prompt_input(ticket));
-    let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
-    let priority = Priority::of(evaluation.trigger, modality.unwrap_or_default());
-    let channel_key = channel.key.clone();
-    let companion = CompanionKey(channel_key.guild.clone(), companion.clone());
-    let asking = DecisionRequest { channel_key, ticket, priority, deadline, is_repeat, input, tell, arrival };
+    let open_tickets = tickets.to_vec();
+    let input = channel.source(move |conversation| inputs(&open_tickets, conversation));
+    let asking = DecisionRequest { channel_key: channel.key.clone(), asked, priority, deadline, is_repeat, input, tell, arrival };
     // If the companion is not running, the question is dropped. The drop reports it as lost, and it is asked again.
     match channel.context.directory.find(&companion) {
         Some(actor) => drop(actor.cast(asking)),
         None => drop(asking),
     }
     Some(call)
+}
+
+/// The open ones of these questions, in the order of the ids of their companions. External companions are not asked here.
+fn open_questions<'a>(
+    tickets: &'a [Ticket],
+    conversation: &'a Conversation,
+) -> impl Iterator<Item = (&'a CompanionId, &'a Evaluation)> {
+    let is_asked = |companion: &CompanionId| conversation.gate(companion).is_some_and(|gate| !gate.external);
+    let open = conversation.open_questions();
+    open.filter(move |(companion, evaluation)| tickets.contains(&evaluation.ticket) && is_asked(companion))
+}
+
+/// What each companion whose question is open decides by. `None`: all are closed.
+fn inputs(tickets: &[Ticket], conversation: &Conversation) -> Option<Vec<(CompanionId, PromptInput)>> {
+    let inputs = open_questions(tickets, conversation)
+        .filter_map(|(companion, evaluation)| Some((companion.clone(), conversation.prompt_input(evaluation.ticket)?)));
+    Some(inputs.collect()).filter(|inputs: &Vec<_>| !inputs.is_empty())
 }

@@ -108,7 +108,8 @@ export function drawStory(entry, story) {
     fact(t('facts.model'), d.model && (d.provider && d.provider !== d.model ? `${words.model(d.model)} · ${words.model(d.provider)}` : words.model(d.model))),
     fact(t('facts.queue'), d.wait_ms ? ms(d.wait_ms) : null),
     fact(t('facts.model_time'), ms(d.model_ms)),
-    fact(t('facts.tokens'), Number.isFinite(d.input_tokens) ? t('facts.tokens_both', { read: d.input_tokens, written: d.output_tokens ?? 0 }) : null),
+    fact(t('facts.asked_together'), d.asked_together),
+    fact(t('facts.tokens'), Number.isFinite(d.input_tokens) && !d.asked_together ? t('facts.tokens_both', { read: d.input_tokens, written: d.output_tokens ?? 0 }) : null),
     fact(t('facts.time'), d.at && words.moment(d.at)),
   ].filter(Boolean);
   const forDevelopers = [fact(t('facts.answer'), d.answer), fact(t('facts.trace'), d.trace)].filter(Boolean);

@@ -12,6 +12,7 @@ impl Dice {
     pub fn of(seed: u64, request: &Request, context: &QuestionContext) -> Self {
         let purpose = match context.purpose {
             Purpose::Vote { .. } => "vote",
+            Purpose::Votes { .. } => "votes",
             Purpose::Statement { .. } => "statement",
             Purpose::Summary => "summary",
             Purpose::Brief => "brief",

@@ -51,7 +51,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
         match purpose {
             Purpose::Vote { .. } => assert_ne!(vote::read(&answer, Words::ENGLISH).verdict, Verdict::Unreadable, "{answer:?}"),
             Purpose::Statement { .. } => assert!(clean_statement(&answer, "Aria").is_some(), "{answer:?}"),
-            Purpose::Summary | Purpose::Brief | Purpose::Judgement => {}
+            Purpose::Votes { .. } | Purpose::Summary | Purpose::Brief | Purpose::Judgement => {}
         }
     }
 }

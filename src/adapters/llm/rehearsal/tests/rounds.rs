@@ -216,3 +216,33 @@ async fn a_judgement_is_the_lexical_score() {
     let score = lexical(&["So true!", "So true!", "So true, so true!"]);
     assert_eq!(read_score(&text), score, "{text}");
 }
+
+#[tokio::test]
+async fn several_companions_that_are_asked_together_decide_as_they_do_alone() {
+    for seed in 0..20 {
+        let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
+        for opening in OPENINGS {
+            let lines = [person("Ana", opening)];
+            let alone = ROOM.map(|seat| question_for(seat, Purpose::Vote { trigger: Trigger::Lull }, &lines));
+            let voter = |request: &Request| {
+                let asker = request.companion.clone().expect("somebody asks");
+                (
+                    Voter { id: asker.id, name: asker.name },
+                    request.extensions.get::<QuestionContext>().cloned().expect("it has one"),
+                )
+            };
+            let of: Vec<_> = alone.iter().map(voter).collect();
+            let voters: Vec<_> = of.iter().map(|(voter, _)| voter.clone()).collect();
+            let mut together = request(Purpose::Votes { of }, "", "");
+            together.companion = None;
+
+            let answer = model.ask(&together, None).await.expect("it always answers").text().into_owned();
+
+            let parts = vote::together::parts(&answer, &voters, Words::ENGLISH);
+            let mut votes = voters.iter().map(|voter| vote::read(&parts[&voter.id], Words::ENGLISH));
+            for seat in ROOM {
+                assert_eq!(votes.next(), Some(vote_of(&model, seat, Trigger::Lull, &lines).await), "{seat:?}: {answer}");
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The form of the answer to a question: a vote, or the votes of several companions.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::domain::closing::Stage;
+use crate::domain::prompt;
+use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
+use crate::ports::language_model::AnswerFormat;
+use crate::settings::prompt::Prompt;
+
+/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
+pub(super) fn vote_format(is_call: bool, words: &Prompt) -> AnswerFormat {
+    AnswerFormat::JsonSchema { name: "vote".to_owned(), schema: vote_schema(is_call, words) }
+}
+
+/// One JSON object that holds a vote for each of these companions, by its id.
+pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, is_call: bool, words: &Prompt) -> AnswerFormat {
+    let votes: BTreeMap<_, _> = ids.map(|id| (id, vote_schema(is_call, words))).collect();
+    let schema = json!({
+        "type": "object",
+        "required": votes.keys().collect::<Vec<_>>(),
+        "properties": votes,
+        "additionalProperties": false,
+    });
+    AnswerFormat::JsonSchema { name: "votes".to_owned(), schema }
+}
+
+fn vote_schema(is_call: bool, words: &Prompt) -> Value {
+    let fields = prompt::vote_fields(is_call, words);
+    let property = |field: &str| match field {
+        "decision" => json!({ "type": "string", "enum": prompt::verdicts(words) }),
+        "importance" => json!({ "type": "number", "minimum": 0, "maximum": MOST_IMPORTANCE }),
+        "selected" => json!({ "type": "boolean" }),
+        "closing" => json!({ "type": "string", "enum": Stage::ALL }),
+        "mood" => json!({ "type": "number", "minimum": -MOST_MOOD, "maximum": MOST_MOOD }),
+        _ => json!({ "type": "string" }),
+    };
+    json!({
+        "type": "object",
+        "properties": fields.iter().map(|field| (*field, property(field))).collect::<BTreeMap<_, _>>(),
+        "required": fields,
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::defaults;
+
+    #[test]
+    fn the_schema_of_a_vote_binds_what_the_prompt_asks_for() {
+        let words = Prompt { yes_words: vec!["ja".into(), "yes".into()], ..defaults().prompt.clone() };
+        let schema = |is_call| match vote_format(is_call, &words) {
+            AnswerFormat::JsonSchema { schema, .. } => schema,
+            format => panic!("{format:?}"),
+        };
+
+        let (text, call) = (schema(false), schema(true));
+
+        let properties = &text["properties"];
+        assert_eq!(properties["decision"]["enum"], json!(["JA", "NO"]));
+        assert_eq!((&properties["importance"]["minimum"], &properties["importance"]["maximum"]), (&json!(0), &json!(10.0)));
+        assert_eq!(text["required"], json!(["reason", "decision", "importance", "selected", "closing"]));
+        assert!(properties.get("mood").is_none(), "{properties}");
+        assert_eq!(call["properties"]["mood"], json!({ "type": "number", "minimum": -0.2, "maximum": 0.2 }));
+        assert_eq!(call["required"].as_array().map(Vec::len), call["properties"].as_object().map(serde_json::Map::len));
+    }
+
+    #[test]
+    fn the_schema_of_several_votes_requires_one_for_each_companion() {
+        let AnswerFormat::JsonSchema { schema, .. } = votes_format(["aria", "bruno"].into_iter(), true, &defaults().prompt)
+        else {
+            panic!("it has a schema")
+        };
+
+        assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(["aria", "bruno"]), &json!(false)));
+        assert_eq!(schema["properties"]["bruno"], vote_schema(true, &defaults().prompt));
+    }
+}

@@ -1,0 +1,109 @@
+//! The prompt that asks several companions at once whether they want to speak (docs/design/turn-taking.md T-23).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::card::for_decision;
+use super::data::{unmarked_name, weight};
+use super::form::votes_form;
+use super::frame::{self, System, context, paragraphs, system};
+use super::line::tag_of;
+use super::note::note;
+use super::texts::{HOW_TO_READ_TOGETHER, TOGETHER};
+use super::{Character, Prompt, PromptInput, RECENT_TURNS, Said, Scene, tokens};
+use crate::domain::closing::Stage;
+use crate::domain::id::Seq;
+use crate::domain::message::Role;
+use crate::domain::policy::prompt::Prompt as Words;
+
+/// One of the companions that are asked together, and what it would be asked alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub character: Character<'a>,
+    pub input: &'a PromptInput,
+}
+
+/// The prompt for the votes of several companions. [`parts`](crate::domain::vote::together::parts) takes the answer apart.
+///
+/// It begins with what is the same in every such prompt, and then describes the companions in their order. The conversation is shown once. After it comes
+/// a line for each companion, with its question, and the form of the answer. The prompt has at most `prompt.decision_tokens` for each companion.
+pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
+    let Some(first) = asked.first() else { return Prompt::new(String::new(), String::new(), Vec::new()) };
+    let (earlier, new) = messages(asked);
+    let form = votes_form(asked.iter().map(|one| one.character.id.as_str()), scene.is_call, words);
+    let questions: Vec<String> = asked.iter().map(|one| question(one, &new, words)).collect();
+    let ending = paragraphs(&["What each of them is asked, as if it were asked alone:", &questions.join("\n"), &form]);
+    let fixed = [TOGETHER, HOW_TO_READ_TOGETHER, &form].map(weight).iter().sum::<usize>();
+    let described = asked.iter().zip(&questions).map(|(one, question)| {
+        let card = for_decision(&one.character, words);
+        system(&one.character, &card, "", fixed + weight(question), words.decision_tokens)
+    });
+    let shown = frame::Shown { summary: first.input.summary.as_deref(), earlier: &earlier, new: &new, note: "", scene };
+    frame::question(joined(asked, described), &shown, first.character.id, None, &ending)
+}
+
+/// The messages that the companions are shown alone, each once: first those that are new to none of them, then the others.
+fn messages<'a>(asked: &[Asked<'a>]) -> (Vec<&'a Said>, Vec<&'a Said>) {
+    let shown = asked.iter().flat_map(|one| {
+        let recent = &one.input.recent[one.input.recent.len().saturating_sub(RECENT_TURNS)..];
+        recent.iter().chain(&one.input.buffer)
+    });
+    let by_number: BTreeMap<Seq, &Said> = shown.map(|said| (said.seq, said)).collect();
+    let first_new = asked.iter().flat_map(new_to).min();
+    by_number.into_values().partition(|said| first_new.is_none_or(|first| said.seq < first))
+}
+
+/// The numbers of the messages that are new to a companion. What it said itself is not.
+fn new_to<'a>(one: &Asked<'a>) -> impl Iterator<Item = Seq> + use<'a> {
+    let id = one.character.id;
+    one.input.buffer.iter().filter(move |said| !said.message.is_by(id)).map(|said| said.seq)
+}
+
+/// One system message for all: the parts that all have, then each companion's own.
+fn joined(asked: &[Asked<'_>], described: impl Iterator<Item = System>) -> System {
+    let mut joined = System {
+        text: paragraphs(&[TOGETHER, HOW_TO_READ_TOGETHER]),
+        sizes: vec![("instructions", tokens(TOGETHER) + tokens(HOW_TO_READ_TOGETHER))],
+        left: usize::MAX,
+    };
+    for (one, System { text, sizes, left }) in asked.iter().zip(described) {
+        let id = one.character.id;
+        joined.text += &format!("\n\n<companion id=\"{id}\">\n{text}\n</companion>");
+        joined.left = joined.left.min(left);
+        for (part, size) in sizes {
+            match joined.sizes.iter_mut().find(|(known, _)| *known == part) {
+                Some((_, sum)) => *sum += size,
+                None => joined.sizes.push((part, size)),
+            }
+        }
+    }
+    joined
+}
+
+/// The line with the question to one companion.
+fn question(one: &Asked<'_>, new: &[&Said], words: &Words) -> String {
+    let Asked { character, input } = one;
+    let mut sentences = vec![context(input.trigger, input.message_count, input.speaker.as_deref(), words)];
+    let own_new: BTreeSet<Seq> = new_to(one).collect();
+    let is_all_new = new.iter().all(|said| said.message.is_by(character.id) || own_new.contains(&said.seq));
+    if !is_all_new {
+        let known = new.iter().take_while(|said| !own_new.contains(&said.seq)).count();
+        sentences.push(match new.len() - known {
+            0 => "None of the messages that were just said is new to you.".to_owned(),
+            newest => format!("Only the last {newest} of the messages that were just said are new to you."),
+        });
+    }
+    if input.stage != Stage::None {
+        sentences.push(format!("Your `closing` until now is \"{}\".", input.stage));
+    }
+    let note = note(input.trigger, Stage::None, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    sentences.extend(note.map(|note| note.to_string()));
+    sentences.push(words.question_for(input.trigger).to_owned());
+    sentences.retain(|sentence| !sentence.is_empty());
+    format!(
+        "- \"{}\" ({}; `who` of your own messages: \"#{}\"): {}",
+        character.id,
+        unmarked_name(character.name),
+        tag_of(Role::Companion, character.id.as_str()),
+        sentences.join(" ")
+    )
+}
