@@ -1,5 +1,5 @@
 //! Measures the cost of deciding: calls and tokens per hundred messages by people, with one, three and eight companions in a room. It compares
-//! four ways: that of the seeds, ours without skipping messages for others, ours, and ours with one call for a round.
+//! six ways: that of the seeds, ours without skipping messages for others, ours, and ours with one call for a round, with the pre-gate, and with both.
 //!
 //! `cargo bench --bench calls` prints two Markdown tables, which are the same in every run. One is for the human side of the recorded talks. The
 //! other is for generated evenings of a group chat, in the proportions measured in public ones. All models are the built-in rehearsal, time is
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use cast::{Calls, Rehearsed, cast};
 use chat::saying_of;
 use tertulia::domain::id::CompanionId;
+use tertulia::domain::policy::gate::PreGate;
 use tertulia::replay::{ReplayEvent, ReplayEventKind, Script, run_with};
 
 /// Numbers of companions in the room.
@@ -31,10 +32,16 @@ enum Way {
     Ours,
     /// The same. One call asks all companions that are asked together.
     Together,
+    /// As ours, except about messages that the pre-gate finds irrelevant.
+    Skip,
+    /// The same. One call asks all companions that are asked together.
+    SkipTogether,
 }
 
 impl Way {
-    const ALL: [Self; 4] = [Self::Seeds, Self::WithoutSkipping, Self::Ours, Self::Together];
+    const ALL: [Self; 6] = [Self::Seeds, Self::WithoutSkipping, Self::Ours, Self::Together, Self::Skip, Self::SkipTogether];
+    /// The place of [`Self::Ours`], whose statements the other ways are compared with.
+    const DEFAULT: usize = 2;
 
     const fn name(self) -> &'static str {
         match self {
@@ -42,6 +49,8 @@ impl Way {
             Self::WithoutSkipping => "who has a reason of its own",
             Self::Ours => "the same, but not about talk for others (default)",
             Self::Together => "the same, in one call for a round",
+            Self::Skip => "the default, but not about what the pre-gate skips",
+            Self::SkipTogether => "the same, in one call for a round",
         }
     }
 }
@@ -80,15 +89,14 @@ fn measure(chats: impl Fn(usize) -> anyhow::Result<Vec<Script>>) -> anyhow::Resu
     for (row, size) in SIZES.into_iter().enumerate() {
         let chats = chats(size)?;
         let bills = Way::ALL.map(|way| bill(&chats, size, way));
-        let [seeds, without, ours, together] = bills;
-        let bills = [seeds?, without?, ours?, together?];
+        let bills = bills.into_iter().collect::<anyhow::Result<Vec<Bill>>>()?;
         if row == 0 {
             print_head(bills[0].people);
         }
         for (way, bill) in Way::ALL.into_iter().zip(&bills) {
-            print_row(size, way, bill, &bills[0]);
+            print_row(size, way, bill, &bills);
         }
-        for (from, to) in [(0, 1), (1, 2), (2, 3)] {
+        for (from, to) in [(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)] {
             differences += &compare(size, (Way::ALL[from], &bills[from]), (Way::ALL[to], &bills[to]));
         }
     }
@@ -101,13 +109,16 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
     for (place, chat) in chats.iter().enumerate() {
         let mut script = chat.clone();
         let gate = &mut script.settings.gate;
-        gate.skip_when_other_addressed = matches!(way, Way::Ours | Way::Together);
+        gate.skip_when_other_addressed = !matches!(way, Way::Seeds | Way::WithoutSkipping);
+        if matches!(way, Way::Skip | Way::SkipTogether) {
+            gate.pre_gate = PreGate::Skip;
+        }
         gate.evaluations_per_hour = u32::MAX;
         gate.guild_evaluations_per_hour = u32::MAX;
         gate.addresses_per_minute = u32::MAX;
         gate.guild_statements_per_day = u32::MAX;
         script.companions = cast(size, &script.settings)?;
-        let (asks_everyone, asks_together) = (way == Way::Seeds, way == Way::Together);
+        let (asks_everyone, asks_together) = (way == Way::Seeds, matches!(way, Way::Together | Way::SkipTogether));
         let mut responder = Rehearsed::new(&script.companions, &script.settings, asks_everyone, asks_together);
         let happenings = run_with(&script, &mut responder)?;
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;
@@ -146,24 +157,28 @@ fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], sai
 fn print_head(people: u64) {
     println!("Per 100 messages by people ({people} were played):\n");
     println!(
-        "| companions | who is asked | side-model calls | main-model calls | tokens to decide | tokens to speak | all tokens (first way: 100 %) |"
+        "| companions | who is asked | side-model calls | main-model calls | tokens to decide | tokens to speak | all tokens (first way: 100 %) \
+         | statements of the default that are kept |"
     );
-    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: |");
+    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
 }
 
-fn print_row(size: usize, way: Way, bill: &Bill, seeds: &Bill) {
+fn print_row(size: usize, way: Way, bill: &Bill, bills: &[Bill]) {
     let per_hundred = |count: u64| count as f64 * 100.0 / bill.people as f64;
     let thousands = |tokens: u64| format!("{:.0} k", per_hundred(tokens) / 1_000.0);
     let (side, main) = (bill.side.usage.total(), bill.main.usage.total());
+    let (seeds, default) = (&bills[0], &bills[Way::DEFAULT]);
+    let kept = default.said.keys().filter(|statement| bill.said.contains_key(statement)).count();
     let all_of_seeds = seeds.side.usage.total() + seeds.main.usage.total();
     println!(
-        "| {size} | {} | {:.0} | {:.0} | {} | {} | {:.0} % |",
+        "| {size} | {} | {:.0} | {:.0} | {} | {} | {:.0} % | {:.0} % |",
         way.name(),
         per_hundred(bill.side.count),
         per_hundred(bill.main.count),
         thousands(side),
         thousands(main),
-        (side + main) as f64 * 100.0 / all_of_seeds as f64
+        (side + main) as f64 * 100.0 / all_of_seeds as f64,
+        kept as f64 * 100.0 / default.said.len() as f64
     );
 }
 
