@@ -118,4 +118,31 @@ mod tests {
         let says = named_or_next(&talk);
         assert_eq!([2, 3, 4, 6, 7].map(|n: usize| says[n]), [true, true, true, false, false]);
     }
+
+    #[test]
+    fn what_is_said_later_changes_no_decision() {
+        let said: [(&str, &str, &[usize]); 6] = [
+            ("bo", "my disk is full", &[]),
+            ("al", "bo: which disk?", &[0]),
+            ("bo", "the old one", &[1]),
+            ("cy", "haha", &[]),
+            ("cy", "al: is it mounted?", &[]),
+            ("bo", "what do you mean?", &[2]),
+        ];
+        let probabilities = |rule: &Rule, said: &[(&str, &str, &[usize])]| {
+            let excerpt = excerpt(said);
+            let lower = lowered(&excerpt);
+            (rule.probabilities)(&Talk { excerpt: &excerpt, companion: "al", lower: &lower })
+        };
+        for rule in RULES {
+            let whole = probabilities(rule, &said);
+            for n in 0..said.len() {
+                let mut other = said;
+                other[n + 1..].fill(("di", "al, bo, cy: haha, which disk is the old one?", &[]));
+
+                assert_eq!(probabilities(rule, &other)[..=n], whole[..=n], "{} after {n}", rule.name);
+                assert_eq!(probabilities(rule, &said[..=n]), whole[..=n], "{} up to {n}", rule.name);
+            }
+        }
+    }
 }
