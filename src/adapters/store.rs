@@ -1,7 +1,8 @@
-//! The implementations of [`crate::ports::store`]: one on disk, one in memory, and what they share.
+//! The implementations of [`crate::ports::store`]: one on disk, one in a database, one in memory, and what they share.
 //!
 //! * [`sled`]: stores everything in one tree on disk, committed by one thread.
-//! * [`memory`]: its counterpart in memory without a thread, for tests and simulation.
+//! * [`postgres`]: stores everything in a database, for more than one machine.
+//! * [`memory`]: their counterpart in memory without a thread, for tests and simulation.
 //! * [`manifest`]: the file beside sled's folder that says how much the store must contain.
 //! * [`audit`]: reads a store or a backup completely and checks it.
 //! * [`backup`]: the format of backup files.
@@ -21,6 +22,7 @@ pub mod manifest;
 pub mod memory;
 mod open_error;
 pub mod part;
+pub mod postgres;
 pub mod sled;
 pub mod target;
 

@@ -110,7 +110,7 @@ impl From<VoteError> for Refused {
 impl From<MaintenanceError> for Refused {
     fn from(error: MaintenanceError) -> Self {
         match error {
-            MaintenanceError::Exists(detail) => Self::Conflict(detail),
+            MaintenanceError::Exists(detail) | MaintenanceError::Elsewhere(detail) => Self::Conflict(detail),
             MaintenanceError::Target(detail) => invalid("to", detail),
             MaintenanceError::Damaged(detail) => damaged(detail),
             MaintenanceError::Failed(detail) => broken(&detail),

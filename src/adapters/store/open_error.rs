@@ -76,6 +76,19 @@ pub enum OpenError {
         /// The newest version known here.
         known: u64,
     },
+    /// The database cannot be used. The text has nothing of its URL.
+    #[error("the database in storage.url cannot be used: {0}")]
+    Database(String),
+    #[error(
+        "the {what} of the database in storage.url have version {found}, this version of tertulia knows up to {known}: start the version that wrote it; nothing was changed"
+    )]
+    NewerDatabase {
+        /// What has a newer version.
+        what: &'static str,
+        found: u64,
+        /// The newest version known here.
+        known: u64,
+    },
     /// The disk is full.
     #[error("the disk of {} is full, or files may not grow (`ulimit -f`): make room and start again", .folder.display())]
     Full { folder: PathBuf },

@@ -58,7 +58,7 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     /// The lock of the data folder: the one in `held`, or a new one.
-    fn lock(&self, data: &Path) -> Result<FolderLock, OpenError> {
+    pub(super) fn lock(&self, data: &Path) -> Result<FolderLock, OpenError> {
         self.held.clone().map_or_else(|| files::lock(data), Ok)
     }
 }

@@ -92,6 +92,9 @@ pub enum MaintenanceError {
     /// Stored data cannot be read.
     #[error("{0}")]
     Damaged(String),
+    /// The store makes no copies: what does is named.
+    #[error("{0}")]
+    Elsewhere(String),
     /// Another failure.
     #[error("{0}")]
     Failed(String),

@@ -1,0 +1,229 @@
+//! The store in a PostgreSQL database, for more than one machine. It needs PostgreSQL 15 or newer.
+//!
+//! One task writes, on a connection of its own. It groups what waits, because a transaction for each batch is four times as slow. Others read. All
+//! of them run on threads of the store, so that a caller that goes away cancels nothing.
+
+mod committer;
+mod connection;
+mod schema;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::{Instant, timeout_at};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Error, Row};
+
+use super::OpenError;
+use super::sled::{FolderLock, OpenOptions};
+use crate::domain::id::Ward;
+use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, TemporaryCopy};
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
+use committer::{Committer, Request};
+use connection::{Database, PATIENCE, Session, reason};
+
+/// The number of connections that read.
+const READERS: usize = 4;
+/// The number of threads.
+const THREADS: usize = 2;
+
+const GET: &str = "select key, value from record where key = $1";
+const ASCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key limit $3";
+const DESCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key desc limit $3";
+
+/// The store in a database.
+///
+/// The partition's term grows when the first ward is taken, and each time that a ward is taken again. Who only reads takes nothing.
+pub struct PostgresStore {
+    runtime: Option<Runtime>,
+    readers: Arc<Readers>,
+    requests: Option<UnboundedSender<Request>>,
+    // Locked because a receiver belongs to one thread.
+    ended: parking_lot::Mutex<mpsc::Receiver<()>>,
+    // Held while the store is open, so that commands find the server of this machine.
+    _lock: FolderLock,
+}
+
+struct Readers {
+    database: Database,
+    sessions: [Mutex<Option<Arc<Session>>>; READERS],
+    next: AtomicUsize,
+}
+
+/// Whether this is the URL of a database.
+pub fn is_url(url: &SecretString) -> bool {
+    Database::at(url).is_some()
+}
+
+impl PostgresStore {
+    /// Connects to a database, and makes its tables if it has none. The data folder is locked meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`]. It never contains the URL.
+    pub fn open(data: &Path, url: &SecretString, options: &OpenOptions) -> Result<Self, OpenError> {
+        let lock = options.lock(data)?;
+        let database = Database::at(url).ok_or_else(|| OpenError::Database("storage.url is not a URL".into()))?;
+        let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("store-postgres").enable_all().build();
+        let runtime = runtime.map_err(|error| OpenError::of(data, error))?;
+        let (id, instruments) = (format!("{:032x}", options.new_id), options.instruments.clone());
+        let (begun, ready) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        let (requests, inbox) = unbounded_channel();
+        let writing = database.clone();
+        runtime.spawn(async move {
+            let opened = async {
+                let connected = writing.connect_until(Instant::now() + PATIENCE).await;
+                let session =
+                    connected.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
+                schema::prepare(&session.client, &id).await?;
+                Ok(session)
+            };
+            let session = match opened.await {
+                Ok(session) => session,
+                Err(error) => return drop(begun.send(Err(error))),
+            };
+            // The opener waits for it.
+            let _ = begun.send(Ok(()));
+            Committer::new(writing, session, id, instruments).run(inbox).await;
+            let _ = end.send(());
+        });
+        let readers = Readers { database, sessions: Default::default(), next: AtomicUsize::new(0) };
+        let store = Self {
+            runtime: Some(runtime),
+            readers: Arc::new(readers),
+            requests: Some(requests),
+            ended: parking_lot::Mutex::new(ended),
+            _lock: lock,
+        };
+        ready.recv().unwrap_or_else(|_| Err(OpenError::Database("opening it panicked".into())))?;
+        Ok(store)
+    }
+
+    async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request) -> Result<T, StoreError> {
+        let (sender, answer) = oneshot::channel();
+        let sent = self.requests.as_ref().and_then(|requests| requests.send(request(sender)).ok());
+        sent.ok_or_else(|| StoreError::Failed("the task that writes has ended".into()))?;
+        answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the task that writes ended before it responded".into())))
+    }
+
+    async fn read(&self, query: Query) -> Result<Vec<(Key, Value)>, StoreError> {
+        let Some(runtime) = &self.runtime else { return Err(StoreError::Failed("the store is closed".into())) };
+        let readers = self.readers.clone();
+        match runtime.spawn(async move { readers.read(&query).await }).await {
+            Ok(outcome) => outcome,
+            Err(end) if end.is_cancelled() => std::future::pending().await,
+            Err(panic) => Err(StoreError::Failed(format!("a read panicked: {panic}"))),
+        }
+    }
+}
+
+/// What to read.
+enum Query {
+    Get(Key),
+    Scan { from: Key, to: Key, newest_first: bool, limit: i64 },
+}
+
+impl Readers {
+    /// Reads, and connects again if the connection has ended.
+    async fn read(&self, query: &Query) -> Result<Vec<(Key, Value)>, StoreError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let failed = |detail: String| StoreError::Failed(format!("the database cannot be read: {detail}"));
+            let session = self.session(deadline).await.map_err(|error| failed(reason(&error)))?;
+            let outcome = timeout_at(deadline, run(&session, query)).await;
+            match outcome.map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))? {
+                Ok(rows) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
+                Err(_) if session.client.is_closed() && Instant::now() < deadline => {}
+                Err(error) => return Err(failed(reason(&error))),
+            }
+        }
+    }
+
+    async fn session(&self, deadline: Instant) -> Result<Arc<Session>, Error> {
+        let mut slot = self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % READERS].lock().await;
+        if let Some(session) = slot.as_ref().filter(|session| !session.client.is_closed()) {
+            return Ok(session.clone());
+        }
+        let session = Arc::new(self.database.connect_until(deadline).await?);
+        *slot = Some(session.clone());
+        Ok(session)
+    }
+}
+
+async fn run(session: &Session, query: &Query) -> Result<Vec<Row>, Error> {
+    match query {
+        Query::Get(key) => session.client.query_typed(GET, &[(&key.as_bytes(), Type::BYTEA)]).await,
+        Query::Scan { from, to, newest_first, limit } => {
+            let sql = if *newest_first { DESCENDING } else { ASCENDING };
+            let (from, to) = (from.as_bytes(), to.as_bytes());
+            session.client.query_typed(sql, &[(&from, Type::BYTEA), (&to, Type::BYTEA), (limit, Type::INT8)]).await
+        }
+    }
+}
+
+fn pair(row: &Row) -> Result<(Key, Value), Error> {
+    Ok((Key::from_bytes(row.try_get(0)?), row.try_get(1)?))
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+        self.request(|answer| Request::Take(ward, answer)).await
+    }
+
+    async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        self.request(|answer| Request::Commit(group, answer)).await
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
+        Ok(self.read(Query::Get(key)).await?.pop().map(|(_, value)| value))
+    }
+
+    async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError> {
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(Query::Scan { from, to, newest_first, limit }).await
+    }
+}
+
+/// What the database does itself.
+pub const NO_BACKUPS: &str =
+    "the store is in PostgreSQL (storage.engine), whose own tools make backups: use pg_dump, or pg_basebackup with archived WAL";
+
+#[async_trait]
+impl StoreMaintenance for PostgresStore {
+    async fn backup(self: Arc<Self>, _: &Path) -> Result<u64, MaintenanceError> {
+        Err(MaintenanceError::Elsewhere(NO_BACKUPS.to_owned()))
+    }
+
+    async fn copy_for(self: Arc<Self>, _: u32) -> Result<TemporaryCopy, MaintenanceError> {
+        Err(MaintenanceError::Elsewhere(NO_BACKUPS.to_owned()))
+    }
+}
+
+impl Drop for PostgresStore {
+    /// Closes the store: pending requests are committed.
+    fn drop(&mut self) {
+        self.requests = None;
+        // An opening that failed has no task to wait for.
+        let _ = self.ended.get_mut().recv();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod test_server;
+#[cfg(test)]
+mod tests;

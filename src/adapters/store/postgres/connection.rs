@@ -1,0 +1,198 @@
+//! Connections to the database: TLS, what every session is set to, and warnings.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::poll_fn;
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::ServerName;
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, sleep};
+use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::{AsyncMessage, Client, Config, Error};
+
+use crate::http_client;
+
+/// How long the database may be away before a read or a write is given up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause before another attempt.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// The time limit for connecting to one address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// No limit may end a commit, and a commit is on disk, and on the standbys that the server waits for, before it is acknowledged.
+const SESSION: &str = "\
+    set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0; \
+    set default_transaction_isolation = 'read committed'; \
+    select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') in ('off', 'local')";
+
+/// Where the database is.
+#[derive(Clone)]
+pub(super) struct Database {
+    config: Config,
+    tls: Tls,
+}
+
+/// An open connection.
+pub(super) struct Session {
+    pub(super) client: Client,
+    has_warned: Arc<AtomicBool>,
+}
+
+impl Database {
+    /// Reads the URL. `None`: it is not the URL of a database.
+    pub(super) fn at(url: &SecretString) -> Option<Self> {
+        let mut config: Config = url.expose_secret().parse().ok()?;
+        // A standby cannot be written to.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite).connect_timeout(CONNECT_TIMEOUT);
+        if config.get_application_name().is_none() {
+            config.application_name("tertulia");
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(PATIENCE);
+        }
+        Some(Self { config, tls: Tls::new() })
+    }
+
+    /// Connects, once.
+    pub(super) async fn connect(&self) -> Result<Session, Error> {
+        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+        let has_warned = Arc::new(AtomicBool::new(false));
+        let warned = has_warned.clone();
+        tokio::spawn(async move {
+            let mut messages = poll_fn(move |context| connection.poll_message(context));
+            // Those who wait for an answer get the error of a connection that ends.
+            while let Some(Ok(message)) = messages.next().await {
+                if let AsyncMessage::Notice(notice) = message
+                    && notice.severity() != "NOTICE"
+                {
+                    tracing::warn!(message = notice.message(), code = notice.code().code(), "the database warns");
+                    warned.store(true, Ordering::SeqCst);
+                }
+            }
+        });
+        client.batch_execute(SESSION).await?;
+        Ok(Session { client, has_warned })
+    }
+
+    /// Connects, and waits for a database that is starting or cannot be reached, at most until then.
+    pub(super) async fn connect_until(&self, deadline: Instant) -> Result<Session, Error> {
+        loop {
+            match self.connect().await {
+                Err(error) if is_passing(&error) && Instant::now() + RETRY_PAUSE < deadline => sleep(RETRY_PAUSE).await,
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Whether the database has warned since this was last called. After a commit this means that its outcome is unknown: one whose wait for a
+    /// standby was cancelled answers with success and a warning, and can be lost with the primary server.
+    pub(super) fn has_warned(&self) -> bool {
+        self.has_warned.swap(false, Ordering::SeqCst)
+    }
+}
+
+/// Whether the same may succeed a moment later: the connection failed, or the server is starting or stopping.
+fn is_passing(error: &Error) -> bool {
+    let passing = [&SqlState::CANNOT_CONNECT_NOW, &SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN];
+    http_client::tls_error(error).is_none() && error.code().is_none_or(|code| passing.contains(&code))
+}
+
+/// What went wrong, without anything of the URL's password or of stored data.
+pub(super) fn reason(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(error) => format!("{} ({})", error.message(), error.code().code()),
+        None => http_client::cause(error),
+    }
+}
+
+/// TLS as everywhere else in this program: certificates are always checked, with the authorities of this machine.
+#[derive(Clone)]
+struct Tls(Result<Arc<ClientConfig>, rustls::Error>);
+
+impl Tls {
+    fn new() -> Self {
+        let builder =
+            ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider())).with_safe_default_protocol_versions();
+        let config = builder.and_then(|builder| builder.with_platform_verifier());
+        Self(config.map(|builder| Arc::new(builder.with_no_client_auth())))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
+    type Stream = Encrypted<S>;
+    type TlsConnect = TlsTo;
+    type Error = std::convert::Infallible;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<TlsTo, Self::Error> {
+        Ok(TlsTo { tls: self.0.clone(), host: host.to_owned() })
+    }
+}
+
+/// TLS to one host.
+struct TlsTo {
+    tls: Result<Arc<ClientConfig>, rustls::Error>,
+    host: String,
+}
+
+type Connecting<S> = Pin<Box<dyn Future<Output = Result<Encrypted<S>, Box<dyn std::error::Error + Send + Sync>>> + Send>>;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsTo {
+    type Stream = Encrypted<S>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = Connecting<S>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        Box::pin(async move {
+            let connector = tokio_rustls::TlsConnector::from(self.tls?);
+            Ok(Encrypted(connector.connect(ServerName::try_from(self.host)?, stream).await?))
+        })
+    }
+}
+
+/// An encrypted connection. It has no channel binding: the certificate is checked.
+struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,229 @@
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::test_server::TestServer;
+use super::*;
+use crate::adapters::store::conformance::{Subject, WARD, append, conformance, journal, put, taken, value, writes};
+use crate::telemetry::instruments::Instruments;
+
+conformance!(found: OnServer::new().await);
+
+/// A store in a schema of its own.
+struct OnServer {
+    store: Option<PostgresStore>,
+    url: SecretString,
+    folder: TempDir,
+    server: Arc<TestServer>,
+}
+
+impl OnServer {
+    async fn new() -> Option<Self> {
+        Some(Self::on(TestServer::shared()?).await)
+    }
+
+    async fn on(server: Arc<TestServer>) -> Self {
+        let (url, folder) = (server.empty().await, tempfile::tempdir().unwrap());
+        let store = Some(opened(&folder, &url).unwrap());
+        Self { store, url, folder, server }
+    }
+
+    /// Runs one statement on its tables.
+    async fn sql(&self, statement: &str) {
+        let session = Database::at(&self.url).unwrap().connect().await.unwrap();
+        session.client.batch_execute(statement).await.unwrap();
+    }
+
+    /// The processes of the server that wait for a standby.
+    async fn waiting_for_standby(&self) -> Vec<i32> {
+        let waiting = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
+        let rows = self.server.admin().await.client.query(waiting, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+}
+
+impl Subject for OnServer {
+    fn store(&self) -> &dyn Store {
+        self.store.as_ref().unwrap()
+    }
+
+    fn reopen(&mut self) {
+        self.store = None;
+        self.store = Some(opened(&self.folder, &self.url).unwrap());
+    }
+}
+
+fn opened(folder: &TempDir, url: &SecretString) -> Result<PostgresStore, OpenError> {
+    let new_id = u128::from_be_bytes(folder.path().as_os_str().as_encoded_bytes().last_chunk().copied().unwrap());
+    let options = OpenOptions {
+        accept_loss: false,
+        deadline: std::time::Duration::from_secs(60),
+        cache_bytes: 0,
+        new_id,
+        instruments: Instruments::noop(),
+        held: None,
+    };
+    PostgresStore::open(folder.path(), url, &options)
+}
+
+#[tokio::test]
+async fn another_server_ends_the_first() {
+    let Some(subject) = OnServer::new().await else { return };
+    let store = subject.store();
+    let old = taken(store).await;
+    let second = tempfile::tempdir().unwrap();
+    let other = opened(&second, &subject.url).unwrap();
+    store.commit(vec![append(old, 0, ["before"])]).await.unwrap();
+
+    let new = taken(&other).await;
+    let refused = store.commit(vec![append(old, 1, ["late"])]).await.unwrap();
+    let taken_again = store.take(WARD).await;
+    other.commit(vec![append(new, 1, ["after"])]).await.unwrap();
+
+    assert_eq!(refused, [Err(Refusal::OldTerm { ward: WARD, named: old, current: new })]);
+    assert!(matches!(taken_again, Err(StoreError::Failed(detail)) if detail.contains("another server")));
+    assert_eq!(journal(&other).await, ["before", "after"]);
+}
+
+#[tokio::test]
+async fn who_only_reads_ends_nobody() {
+    let Some(subject) = OnServer::new().await else { return };
+    let term = taken(subject.store()).await;
+    let second = tempfile::tempdir().unwrap();
+
+    let reader = opened(&second, &subject.url).unwrap();
+    assert!(journal(&reader).await.is_empty());
+
+    assert_eq!(subject.store().commit(vec![append(term, 0, ["one"])]).await.unwrap(), [Ok(())]);
+}
+
+#[tokio::test]
+async fn a_server_that_crashes_and_comes_back_loses_and_doubles_nothing() {
+    let Some(server) = TestServer::new() else { return };
+    let server = Arc::new(server);
+    let subject = OnServer::on(server.clone()).await;
+    let store = subject.store();
+    let term = taken(store).await;
+
+    let crashing = async {
+        for _ in 0..3 {
+            let server = server.clone();
+            let crashed = tokio::task::spawn_blocking(move || {
+                server.crash();
+                server.start();
+            });
+            crashed.await.unwrap();
+        }
+    };
+    let mut crashes = std::pin::pin!(crashing);
+    let mut written = 0;
+    loop {
+        let commit = store.commit(vec![append(term, written, ["word"])]);
+        let (outcome, is_over) = tokio::join!(commit, async { futures_util::poll!(crashes.as_mut()).is_ready() });
+        assert_eq!(outcome.unwrap(), [Ok(())]);
+        written += 1;
+        if is_over {
+            break;
+        }
+    }
+
+    assert_eq!(journal(store).await.len() as u64, written);
+}
+
+#[tokio::test]
+async fn a_cancelled_wait_for_a_standby_is_no_success() {
+    let Some(server) = TestServer::new() else { return };
+    let subject = Arc::new(OnServer::on(Arc::new(server)).await);
+    let term = taken(subject.store()).await;
+    let admin = subject.server.admin().await;
+    let standbys = async |names: &str| {
+        let set = format!("alter system set synchronous_standby_names = '{names}'");
+        admin.client.batch_execute("set synchronous_commit = local").await.unwrap();
+        admin.client.batch_execute(&set).await.unwrap();
+        admin.client.batch_execute("select pg_reload_conf()").await.unwrap();
+    };
+    standbys("absent").await;
+
+    let writer = subject.clone();
+    let commit = tokio::spawn(async move { writer.store().commit(vec![append(term, 0, ["word"])]).await });
+    let mut waiting = subject.waiting_for_standby().await;
+    while waiting.is_empty() {
+        waiting = subject.waiting_for_standby().await;
+    }
+    admin.client.batch_execute(&format!("select pg_cancel_backend({})", waiting[0])).await.unwrap();
+    // It was stored and is not safe, so a second write waits now.
+    while subject.waiting_for_standby().await.iter().all(|pid| *pid == waiting[0]) {}
+    assert!(!commit.is_finished());
+    standbys("").await;
+
+    assert_eq!(commit.await.unwrap().unwrap(), [Ok(())]);
+    assert_eq!(journal(subject.store()).await, ["word"]);
+}
+
+#[tokio::test]
+async fn commits_of_many_writers_are_grouped() {
+    let Some(subject) = OnServer::new().await else { return };
+    let store = subject.store();
+    let term = taken(store).await;
+
+    let commits = ["a", "b", "c", "d"].map(|name| store.commit(vec![writes(term, [put(name, name)])]));
+    let outcomes = futures_util::future::join_all(commits).await;
+
+    assert!(outcomes.into_iter().all(|outcome| outcome == Ok(vec![Ok(())])));
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(value(store, name).await.as_deref(), Some(name));
+    }
+}
+
+#[tokio::test]
+async fn servers_that_start_together_make_the_tables_once() {
+    let Some(server) = TestServer::shared() else { return };
+    let url = server.empty().await;
+
+    let openings = [0, 1, 2, 3].map(|_| {
+        let url = url.clone();
+        tokio::task::spawn_blocking(move || {
+            let folder = tempfile::tempdir().unwrap();
+            opened(&folder, &url).map(drop)
+        })
+    });
+
+    for opening in openings {
+        opening.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_refused_unchanged() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    subject.store = None;
+
+    for (change, what) in [("insert into migration values (99)", "tables"), ("update store set format = 99", "records")] {
+        subject.sql(change).await;
+        let error = opened(&subject.folder, &subject.url).err().unwrap().to_string();
+
+        assert!(error.contains(&format!("the {what} of the database")) && error.contains("start the version"), "{error}");
+        subject.sql("delete from migration where version = 99").await;
+    }
+}
+
+#[tokio::test]
+async fn errors_have_nothing_of_the_url() {
+    let Some(server) = TestServer::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+
+    let error = opened(&folder, &server.url("nowhere")).err().unwrap();
+
+    let text = format!("{error} {error:?}");
+    assert!(text.contains("does not exist (3D000)") && !text.contains("hidden"), "{text}");
+}
+
+#[tokio::test]
+async fn a_database_makes_its_own_backups() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    let store = Arc::new(subject.store.take().unwrap());
+
+    let error = StoreMaintenance::backup(store, Path::new("/tmp/any.backup")).await.unwrap_err();
+
+    assert!(error.to_string().contains("pg_dump"), "{error}");
+}
