@@ -11,6 +11,7 @@ pub(crate) mod fuzz;
 pub mod growing;
 pub mod model_setup;
 pub mod offline;
+mod open_store;
 mod reload;
 mod signals;
 pub mod speech;
@@ -38,32 +39,34 @@ use crate::adapters::console::{CannotServe, Console, Served};
 use crate::adapters::llm::{self, openai::Dialects};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
-use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
+use crate::adapters::store::postgres::NO_COMPACTION;
+use crate::adapters::store::sled::{self, OpenOptions, SledStore, disk_bytes, disk_free};
 use crate::adapters::store::target;
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::backend;
 use crate::backend::loading::{LoadRoomsError, load_rooms};
 use crate::domain::id::ModelName;
-use crate::journal::inspection::Inspection;
 use crate::journal::record::NEWEST_VERSION;
-use crate::journal::upgrade;
 use crate::ports::backend::keeping::FailedReload;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
 use crate::ports::rng::Rng as _;
-use crate::ports::store::maintenance::StoreMaintenance;
+use crate::ports::store::Store;
 use crate::settings::connection::Connection;
 use crate::settings::roster::files::CompanionFiles;
+use crate::settings::storage::{Engine, Storage};
 use crate::settings::{self, Loaded, Problems, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
 use self::backups::Backups;
 use self::model_setup::Setup;
+use self::open_store::open;
 use self::reload::Reloading;
 use self::signals::Signals;
 
 pub use address::{Running, running};
+pub use open_store::{OpenStore, open_engine};
 
 /// The timeout for opening a damaged store.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
@@ -104,7 +107,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     // Held as long as the process runs, because it opens the store more than once.
     let held = sled::lock(&data).map_err(|error| Ended::Store(error.into()))?;
     let mut options = OpenOptions { held: Some(held), ..opening(telemetry, accept_loss) };
-    let Some(opened) = signals.interruptible(|| open(&data, &options)) else { return Ok(()) };
+    let Some(opened) = signals.interruptible(|| open(&loaded.settings.storage, &options)) else { return Ok(()) };
     let mut store = opened?;
     options.accept_loss = false;
     // The lock is held, so no server makes them.
@@ -113,12 +116,17 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     }
     address::clear(&data).context("the address file of a killed server cannot be removed").map_err(Ended::Failed)?;
     // The metrics use the path and not the store: a late reader of metrics must not keep the store open.
-    let (used, free) = (data.clone(), data.clone());
-    telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
+    if store.on_disk().is_some() {
+        let (used, free) = (data.clone(), data.clone());
+        telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
+    }
     let compaction_failed = Arc::new(AtomicBool::new(false));
     // After a compaction, the companions are those that were in force.
     let mut is_reopened = false;
-    let mut must_compact = compacting::is_due_at_start(&store, &loaded.settings.storage)?;
+    let mut must_compact = match store.on_disk() {
+        Some(store) => compacting::is_due_at_start(store, &loaded.settings.storage)?,
+        None => false,
+    };
     loop {
         if must_compact {
             store = match close(store) {
@@ -126,7 +134,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
                     let reopened = signals.interruptible(|| {
                         let is_compacted = compacting::compact(&loaded.settings, telemetry, &options)?;
                         compaction_failed.store(!is_compacted, Ordering::Relaxed);
-                        open(&data, &options)
+                        open(&loaded.settings.storage, &options)
                     });
                     let Some(reopened) = reopened else { return Ok(()) };
                     // A request that came meanwhile is done.
@@ -179,8 +187,11 @@ enum Stop {
 }
 
 /// Closes the store, so that it can be opened again. Returns a store that is still in use.
-fn close(store: Arc<SledStore>) -> Result<(), Arc<SledStore>> {
-    Arc::try_unwrap(store).map(drop)
+fn close(store: OpenStore) -> Result<(), OpenStore> {
+    match store {
+        OpenStore::Sled(store) => Arc::try_unwrap(store).map(drop).map_err(OpenStore::Sled),
+        OpenStore::Postgres(store) => Arc::try_unwrap(store).map(drop).map_err(OpenStore::Postgres),
+    }
 }
 
 /// The journal's newest record version must equal the store's format.
@@ -195,35 +206,6 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
         instruments: telemetry.metrics().instruments(),
         held: None,
     }
-}
-
-/// Opens the store of a data folder. A store in an older format is first rewritten in this version's format.
-fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
-    let log_start = |records| tracing::info!(records, "rewriting the store in this version's format");
-    match sled::upgrade(data, options, upgrade::upgraded_value, log_start).map_err(|error| unusable(&error, data))? {
-        None => {}
-        Some(Upgraded { from, records, left: 0, .. }) => {
-            tracing::info!(from, to = FORMAT, records, "the store was rewritten in this version's format");
-        }
-        Some(Upgraded { from, records, left, first }) => {
-            let first = first.unwrap_or_default();
-            tracing::error!(
-                from,
-                to = FORMAT,
-                records,
-                left,
-                first,
-                "the store was rewritten in this version's format, without the records that cannot be read"
-            );
-        }
-    }
-    let opened = SledStore::open_inspected(data, options, Inspection);
-    opened.map(Arc::new).map_err(|error| unusable(&error, data))
-}
-
-/// The error for a store that cannot be opened.
-fn unusable(error: &OpenError, data: &Path) -> Ended {
-    Ended::Store(anyhow::anyhow!(with_newest_backup(error, data)))
 }
 
 /// The message of the error for a store that cannot be opened. If the store is damaged, it says how the newest backup is restored.
@@ -245,7 +227,7 @@ async fn serve(
     mut loaded: Loaded,
     sources: &Sources,
     telemetry: &Telemetry,
-    store: Arc<SledStore>,
+    store: OpenStore,
     compaction_failed: Arc<AtomicBool>,
     is_reopened: bool,
     signals: &mut Signals,
@@ -262,15 +244,15 @@ async fn serve(
         tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
     }
     if !is_reopened {
-        add_kept(&mut loaded, sources, &store).await?;
+        add_kept(&mut loaded, sources, &*store.store()).await?;
     }
     let models = models(&loaded.settings.models, &dialects);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     let left_out: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
-    let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed)?;
+    let context = context(loaded, models, telemetry.recorder(), store.store(), failed, compaction_failed)?;
     *context.failed_reload.lock() =
         (!left_out.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: left_out });
-    let maintenance: Arc<dyn StoreMaintenance> = store.clone();
+    let maintenance = store.maintenance();
     let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
@@ -292,8 +274,10 @@ async fn serve(
     retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;
-    let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
-    let _backups = Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments());
+    let _backups = store.on_disk().map(|store| {
+        let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
+        Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments())
+    });
     let backend = backend::backend(context.clone(), maintenance);
     let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
     let files = CompanionFiles::new(sources.companions());
@@ -312,7 +296,8 @@ async fn serve(
     .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::write(&data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
-    let stop_requested = wait_for_stop(context.clone(), store, reloading, signals);
+    let is_on_disk = store.on_disk().is_some();
+    let stop_requested = wait_for_stop(context.clone(), store.on_disk().cloned(), reloading, signals);
     announce(address);
     tracing::info!(%address, "ready");
 
@@ -322,7 +307,12 @@ async fn serve(
             stop = stop_requested => Ok(stop),
             _ = store_failed.changed() => {
                 let detail = store_failed.borrow().clone().unwrap_or_default();
-                Err(Ended::Store(anyhow::anyhow!("the store accepts no more writes: {detail}; make room or repair the disk, then start again; if `tertulia history verify` finds damage, restore a backup; everything that was accepted is stored")))
+                let remedy = if is_on_disk {
+                    "make room or repair the disk, then start again; if `tertulia history verify` finds damage, restore a backup"
+                } else {
+                    "start again once the database answers and no other server uses it"
+                };
+                Err(Ended::Store(anyhow::anyhow!("the store accepts no more writes: {detail}; {remedy}; everything that was accepted is stored")))
             }
             _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; see the log"))),
         }
@@ -357,7 +347,7 @@ fn cannot_serve(error: CannotServe) -> Ended {
 }
 
 /// Adds the companions that are kept in the store.
-async fn add_kept(loaded: &mut Loaded, sources: &Sources, store: &SledStore) -> Result<(), Ended> {
+async fn add_kept(loaded: &mut Loaded, sources: &Sources, store: &dyn Store) -> Result<(), Ended> {
     let kept = reload::overlay(store).await;
     let kept = kept.map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
     if kept.is_empty() && loaded.unknown.is_empty() {
@@ -403,7 +393,7 @@ fn context(
     loaded: Loaded,
     models: Models,
     recorder: Recorder,
-    store: Arc<SledStore>,
+    store: Arc<dyn Store>,
     failed: watch::Sender<Option<String>>,
     compaction_failed: Arc<AtomicBool>,
 ) -> Result<ActorContext, Ended> {
@@ -436,14 +426,26 @@ fn announce(address: std::net::SocketAddr) {
 }
 
 /// Waits for SIGTERM, Ctrl-C, SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.
-async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, reloading: Arc<Reloading>, signals: &mut Signals) -> Stop {
+async fn wait_for_stop(
+    context: ActorContext,
+    store: Option<Arc<SledStore>>,
+    reloading: Arc<Reloading>,
+    signals: &mut Signals,
+) -> Stop {
     let mut shutdown = signals.stop();
     let Signals { compact, reload, .. } = signals;
-    let due =
-        compacting::due(&*store, &*context.clock, &context.settings.storage, || store.is_copying(), &context.compaction_failed);
+    let due = async {
+        let Some(store) = &store else { return std::future::pending().await };
+        let (clock, storage) = (&*context.clock, &context.settings.storage);
+        compacting::due(&**store, clock, storage, || store.is_copying(), &context.compaction_failed).await;
+    };
     let compact_requested = async {
         // The thread that sends lives as long as the process.
         let _ = compact.changed().await;
+        let Some(store) = &store else {
+            tracing::warn!("{NO_COMPACTION}");
+            return std::future::pending().await;
+        };
         if store.is_copying() {
             tracing::info!("the store is compacted after the current backup");
             store.wait_for_copies().await;
@@ -460,6 +462,11 @@ async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, reloading: 
         tracing::info!("stopping to compact the store");
     }
     stop
+}
+
+/// Whether there seems to be a store where the settings say. A database is not looked into.
+pub fn has_store(storage: &Storage) -> bool {
+    storage.engine == Engine::Postgres || holds_a_store(&storage.path)
 }
 
 /// Whether a folder seems to hold a store.

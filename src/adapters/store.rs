@@ -7,6 +7,7 @@
 //! * [`audit`]: reads a store or a backup completely and checks it.
 //! * [`backup`]: the format of backup files.
 //! * [`part`]: a file that only its owner can read, and that gets its name once it is complete.
+//! * [`transfer`]: copies a store into one of another engine, and checks the copy.
 //! * [`target`]: where a backup must not be written.
 //! * `batch`: the meaning of a batch, shared by all stores.
 //! * `conformance`: the test suite that every store has to pass.
@@ -25,5 +26,6 @@ pub mod part;
 pub mod postgres;
 pub mod sled;
 pub mod target;
+pub mod transfer;
 
 pub use open_error::OpenError;

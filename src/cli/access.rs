@@ -12,8 +12,9 @@ use super::client::{Client, block_on};
 use super::failure::Failure;
 use crate::adapters::store::sled::is_in_use;
 use crate::http_client::is_loopback;
-use crate::server::{holds_a_store, running};
+use crate::server::{has_store, running};
 use crate::settings::Loaded;
+use crate::settings::storage::{Engine, Storage};
 
 /// A server that was not named, and takes longer than this to answer, is not found.
 const FINDING_DEADLINE: Duration = Duration::from_secs(2);
@@ -76,7 +77,7 @@ async fn address_of(data: &Path) -> Option<Url> {
 /// `server.listen` is asked. It is not sent the token: anybody on this machine may listen there.
 pub(super) fn find_to_read(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failure> {
     let found = find(loaded, named)?;
-    if matches!(found, Access::Server(_)) || holds_a_store(&loaded.settings.storage.path) {
+    if matches!(found, Access::Server(_)) || has_store(&loaded.settings.storage) {
         return Ok(found);
     }
     Ok(listening(loaded).map_or(found, Access::Server))
@@ -120,12 +121,22 @@ fn require_owner(data: &Path) -> Result<(), Failure> {
 }
 
 /// Fails if the folder has no store. Opening it would create a new, empty one.
-pub(super) fn require_store(data: &Path) -> Result<(), Failure> {
-    if holds_a_store(data) {
-        return require_owner(data);
+pub(super) fn require_store(storage: &Storage) -> Result<(), Failure> {
+    if has_store(storage) {
+        return require_owner(&storage.path);
     }
-    let data = data.display();
+    let data = storage.path.display();
     Err(Failure::Store(format!("there is no store in {data}: set storage.path or --config as for the server")))
+}
+
+/// Fails if a database does what this command of `history` does for a store on disk.
+pub(super) fn require_disk(storage: &Storage, command: &str, instead: &str) -> Result<(), Failure> {
+    match storage.engine {
+        Engine::Sled => Ok(()),
+        Engine::Postgres => Err(Failure::Usage(format!(
+            "`tertulia history {command}` is for storage.engine = \"sled\", and the store is in PostgreSQL: {instead}"
+        ))),
+    }
 }
 
 /// Replaces an unspecified address, on which a server listens on all interfaces, with loopback.

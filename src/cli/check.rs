@@ -12,7 +12,7 @@ use super::visible::{self, line};
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::server::holds_a_store;
+use crate::server::has_store;
 use crate::server::offline::kept_companions;
 use crate::settings::companion::Companion;
 use crate::settings::connection::Connection;
@@ -41,11 +41,11 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
 /// Loads the settings, with the companions that are kept in the store if no server has it open.
 fn with_kept(sources: &Sources) -> Result<Loaded, Problems> {
     let mut files_only = load_with(sources, &Overlay::new())?;
-    let data = &files_only.settings.storage.path;
-    if !holds_a_store(data) {
+    let storage = &files_only.settings.storage;
+    if !has_store(storage) {
         return files_only.known();
     }
-    let Some(kept) = kept_companions(data) else {
+    let Some(kept) = kept_companions(storage) else {
         let unknown = std::mem::take(&mut files_only.unknown);
         files_only.notes.extend(unknown.iter().map(|unknown| format!("{unknown}, unless it is kept in the store")));
         let note =

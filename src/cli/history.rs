@@ -6,6 +6,7 @@ mod copies;
 mod expire;
 mod export;
 mod forget;
+mod transfer;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use super::failure::Failure;
 use super::visible;
 use crate::ports::backend::keeping::{ExportForm, Forget};
 use crate::settings::Sources;
+use crate::settings::storage::{Engine, Storage};
 
 /// The longest id of a guild or a person, in characters.
 const MAX_ID_CHARS: usize = 64;
@@ -31,6 +33,7 @@ Examples:
   tertulia history verify /backups/tertulia-20260501T120000Z.backup
   tertulia history restore /backups/tertulia-20260501T120000Z.backup
   tertulia history compact                                   free disk space
+  tertulia history copy --from sled --to postgres            move to a database
   tertulia history expire                                    delete what is older than the retention period
   tertulia history forget --guild home --person Ana          delete what a person said
 
@@ -115,6 +118,18 @@ pub enum Command {
         #[arg(long)]
         accept_loss: bool,
     },
+    /// Copy the store into the empty one of another engine, and check the copy; no server may run on either
+    #[command(
+        after_help = "Examples:\n  tertulia history copy --from sled --to postgres\n  tertulia history copy --from postgres --to sled --json"
+    )]
+    Copy {
+        /// What to copy
+        #[arg(long, value_enum, value_name = "ENGINE")]
+        from: transfer::EngineName,
+        /// Where to, an empty store
+        #[arg(long, value_enum, value_name = "ENGINE")]
+        to: transfer::EngineName,
+    },
     /// Delete now what is older than storage.retention_days; a server does this once a day. No server may run on the store
     #[command(
         after_help = "Examples:\n  tertulia history expire\n  tertulia history expire --guild home --older-than 90d --yes --json\n  \
@@ -196,6 +211,7 @@ pub fn run(sources: &Sources, history: History) -> ExitCode {
         Command::Restore { from } => copies::restore(&loaded, &from, json),
         Command::Verify { backup } => copies::verify(&loaded, backup.as_deref(), json),
         Command::Compact { accept_loss } => copies::compact(&loaded, accept_loss, json),
+        Command::Copy { from, to } => transfer::copy(&loaded, from, to, json),
         Command::Expire { guild, older_than, everything, yes } => {
             let scope = expire::Scope { guild: guild.as_deref(), older_than: older_than.as_deref(), everything };
             expire::run(loaded, &scope, yes, json)
@@ -215,11 +231,17 @@ fn check_id(option: &str, id: &str) -> Result<(), Failure> {
     Err(Failure::Usage(format!("{option} {id:?} is not an id: an id has 1 to {MAX_ID_CHARS} characters")))
 }
 
-/// Until when erased words stay readable in the store's file. `None`: until someone compacts it.
-fn in_file_until(until: Option<&str>) -> String {
-    until.map_or_else(
+/// Where erased words stay readable, and until when. `None`: until someone compacts the store.
+fn still_readable(storage: &Storage, until: Option<&str>) -> String {
+    if storage.engine == Engine::Postgres {
+        return "the database's WAL, standbys and dumps contain them as long as you keep those".to_owned();
+    }
+    let until = until.map_or_else(
         || "`tertulia history compact`".to_owned(),
         |until| format!("{} at the latest, if a server runs then and can compact it", visible::line(until)),
+    );
+    format!(
+        "backups that you made still contain them, those of the server for up to a day, and the file on disk contains them until {until}"
     )
 }
 

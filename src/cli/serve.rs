@@ -10,7 +10,7 @@ use crate::telemetry;
 
 pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     // Without a store, companions that no file has are nowhere.
-    let known = |loaded: Loaded| if server::holds_a_store(&loaded.settings.storage.path) { Ok(loaded) } else { loaded.known() };
+    let known = |loaded: Loaded| if server::has_store(&loaded.settings.storage) { Ok(loaded) } else { loaded.known() };
     let loaded = settings::load_with(sources, &Overlay::new()).and_then(known).and_then(|loaded| loaded.serve().map(|()| loaded));
     let loaded = match loaded {
         Ok(loaded) => loaded,
@@ -32,7 +32,7 @@ pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
             sources.folder.display()
         );
     }
-    if !server::holds_a_store(&data) {
+    if !server::has_store(&loaded.settings.storage) {
         tracing::info!(data = %visible::path(&data), "a new store begins; histories of another folder are found with storage.path");
     }
     for problem in &loaded.broken {

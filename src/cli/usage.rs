@@ -122,7 +122,7 @@ fn fetch(loaded: Loaded, access: Access, query: UsageQuery) -> Result<Value, Fai
             block_on(client.object(client.request(Method::GET, "/api/usage", &parameters)))
         }
         Access::Store => {
-            access::require_store(&loaded.settings.storage.path)?;
+            access::require_store(&loaded.settings.storage)?;
             Ok(json!(offline::ask(loaded, async |backend: &Backend| backend.records.usage(query).await)??))
         }
     }

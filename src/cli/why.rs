@@ -82,7 +82,7 @@ fn show(loaded: Loaded, why: &Why) -> Result<(), Failure> {
     let (answer, is_from_server) = match access::find_to_read(&loaded, why.server.as_deref())? {
         Access::Server(client) => (block_on(from_server(&client, why, at.as_ref()))?, true),
         Access::Store => {
-            access::require_store(&loaded.settings.storage.path)?;
+            access::require_store(&loaded.settings.storage)?;
             let companion = why.companion.as_deref().map(|name| name.trim().into());
             let asked = async |backend: &Backend| {
                 let room = backend.rooms.find(&why.room).await?;

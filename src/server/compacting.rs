@@ -184,7 +184,7 @@ async fn while_closed<T>(
     Ok(done)
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.context("the runtime cannot be created").map_err(Ended::Failed)
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,14 +9,15 @@ use anyhow::Context as _;
 use ractor::Actor;
 use rustix::process::geteuid;
 
+use super::open_store::{OpenStore, open};
 use super::reload::overlay;
-use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open, speech};
+use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, speech};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::writer::{Arguments, Bounds, Writer};
 use crate::adapters::llm::rehearsal::Rehearsal;
-use crate::adapters::store::sled::{OpenOptions, SledStore};
+use crate::adapters::store::sled::OpenOptions;
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::backend;
 use crate::backend::loading::load_rooms;
@@ -25,6 +25,8 @@ use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::rng::Rng as _;
+use crate::ports::store::Store;
+use crate::settings::storage::Storage;
 use crate::settings::{self, Loaded, Overlay};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
@@ -82,15 +84,15 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
 }
 
 /// The companions that are kept in a store. `None`: it cannot be read now. Another user's store is left alone, because opening one writes files.
-pub fn kept_companions(data: &Path) -> Option<Overlay> {
-    let is_ours = fs::metadata(data).is_ok_and(|data| data.uid() == geteuid().as_raw());
-    let store = is_ours.then(|| SledStore::open(data, &open_options()).ok()).flatten()?;
+pub fn kept_companions(storage: &Storage) -> Option<Overlay> {
+    let is_ours = fs::metadata(&storage.path).is_ok_and(|data| data.uid() == geteuid().as_raw());
+    let store = is_ours.then(|| open(storage, &open_options()).ok()).flatten()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(overlay(&store)).ok()
+    runtime.block_on(overlay(&*store.store())).ok()
 }
 
 fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
-    let store = open(&loaded.settings.storage.path, &open_options())?;
+    let store = open(&loaded.settings.storage, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -99,23 +101,20 @@ fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContex
     runtime.block_on(run(loaded, store, work))
 }
 
-async fn run<T>(
-    mut loaded: Loaded,
-    store: Arc<SledStore>,
-    work: impl AsyncFnOnce(&Backend, &ActorContext) -> T,
-) -> Result<T, Ended> {
+async fn run<T>(mut loaded: Loaded, store: OpenStore, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
     // Those that cannot be read are named when a server starts.
-    let kept =
-        overlay(&*store).await.map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
+    let kept = overlay(&*store.store())
+        .await
+        .map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
     loaded.companions.extend(settings::in_place(&kept, &loaded.settings).0);
-    let context = context(loaded, store.clone());
+    let context = context(loaded, store.store());
     let arguments = Arguments { context: context.clone(), deliver: Arc::new(|_, _, _| {}), bounds: Bounds::default() };
     let (writer, ended) = Actor::spawn(None, Writer, arguments)
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the writer cannot be started: {error}")))?;
     // The rooms of the settings are not created here: only stored rooms exist.
     load_rooms(&context, &[], false).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be read"))?;
-    let backend = backend::backend(context.clone(), store);
+    let backend = backend::backend(context.clone(), store.maintenance());
     let outcome = work(&backend, &context).await;
     drop((backend, context));
     writer.stop(None);
@@ -124,7 +123,7 @@ async fn run<T>(
     Ok(outcome)
 }
 
-fn context(loaded: Loaded, store: Arc<SledStore>) -> ActorContext {
+fn context(loaded: Loaded, store: Arc<dyn Store>) -> ActorContext {
     let Loaded { settings, companions, .. } = loaded;
     // The models are never called. The rehearsal needs no readable keys, unlike real models.
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));

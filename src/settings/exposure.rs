@@ -41,6 +41,7 @@ fn secret_files(settings: &Settings) -> impl Iterator<Item = (String, &Path)> {
     let secrets = [
         ("server.admin_token_file".to_owned(), settings.server.admin_token_file.as_deref()),
         ("discord.token_file".to_owned(), settings.discord.token_file.as_deref()),
+        ("storage.url_file".to_owned(), settings.storage.url_file.as_deref()),
         ("models.side.api_key_file".to_owned(), models.side.api_key_file.as_deref()),
         ("models.main.api_key_file".to_owned(), models.main.api_key_file.as_deref()),
     ];

@@ -20,6 +20,7 @@ use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problems};
 use super::roster::{Origin, Overlay, Roster};
 use super::speech::Speech;
+use super::storage::Engine;
 use super::zone::Zone;
 use super::{stray, strict};
 use crate::domain::id::{CompanionId, ModelName};
@@ -32,7 +33,7 @@ const DEFAULTS: &str = include_str!("../../config/default.toml");
 const BUILT_IN: &str = "built-in defaults";
 /// Keys that a settings file must not contain, besides `api_key` of each model and of each service for speech. Each has a sibling key with the suffix `_file`, which names a file
 /// that contains only the secret (docs/design/interfaces.md I-4).
-const SECRETS: [&str; 2] = ["discord.token", "server.admin_token"];
+const SECRETS: [&str; 3] = ["discord.token", "server.admin_token", "storage.url"];
 /// The largest settings file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -121,12 +122,13 @@ impl Loaded {
         let is_file = storage.path.exists() && !storage.path.is_dir();
         let tokens = [("server", server.token().err()), ("discord", discord.token().err())];
         let authorities = ("models", models.authorities().err());
+        let database = ("storage", (storage.engine == Engine::Postgres).then(|| storage.url().err()).flatten());
         let folder = ("storage", is_file.then(|| Problem::new("path", "is a file; name a folder")));
         let found = tokens
             .into_iter()
             .chain(keys)
             .chain(services)
-            .chain([authorities, folder])
+            .chain([authorities, database, folder])
             .filter_map(|(section, problem)| Some((section, problem?)));
         let found = found.map(|(section, Problem { key, message })| format!("{section}.{key} {message}"));
         let problems: Vec<_> = found.map(|message| Located { place: None, line: None, message }).collect();

@@ -1,10 +1,13 @@
-//! Section `storage`: the data folder, retention, backups and compaction.
+//! Section `storage`: where the store is, retention, backups and compaction.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use secrecy::{ExposeSecret as _, SecretString};
+
 use super::duration::interval;
+use super::secret::bare_secret;
 use super::{Problem, within};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
@@ -18,9 +21,25 @@ pub const MOST_DAYS: u32 = 36_500;
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(MOST_DAYS as u64 * 24 * 60 * 60);
 
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+/// What holds the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// The data folder, for one machine.
+    Sled,
+    /// A PostgreSQL database.
+    Postgres,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
+    /// What holds the store.
+    pub engine: Engine,
+    /// The URL of the PostgreSQL database, only from the environment (`TERTULIA__STORAGE__URL`). See also `url_file`.
+    pub url: Option<SecretString>,
+    /// A file whose first line is the URL.
+    pub url_file: Option<PathBuf>,
     /// The data folder. A relative path is relative to the folder in which the server is started.
     pub path: PathBuf,
     /// Days after which messages and decisions are deleted (1 to 36,500). `None`: never.
@@ -67,14 +86,48 @@ impl Storage {
         self.compacts().then(|| Moment::from_micros(hours.saturating_mul(HOUR_MICROS)))
     }
 
-    /// Whether the server compacts the store automatically.
+    /// Whether the server compacts the store automatically. A database does that itself.
     pub fn compacts(&self) -> bool {
-        self.compact_after_days > 0
+        self.engine == Engine::Sled && self.compact_after_days > 0
+    }
+
+    /// The URL of the database, from the settings or its file.
+    ///
+    /// # Errors
+    /// There is none, the file cannot be read, or the text is not such a URL. The message never contains it.
+    pub fn url(&self) -> Result<SecretString, Problem> {
+        let (key, url) = match (&self.url, &self.url_file) {
+            (Some(url), _) => ("url", url.clone()),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| Problem::new("url_file", format!("{} cannot be read: {error}", path.display())))?;
+                ("url_file", text.lines().next().unwrap_or_default().into())
+            }
+            (None, None) => {
+                let message =
+                    "is not set; set url_file to a file whose first line is the URL of the database, or TERTULIA__STORAGE__URL";
+                return Err(Problem::new("url", message));
+            }
+        };
+        let url = bare_secret(key, url.expose_secret())?;
+        check_url(key, url)?;
+        Ok(url.into())
     }
 
     pub fn check(&self) -> Result<(), Problem> {
         if self.path.as_os_str().is_empty() {
             return Err(Problem::new("path", "is empty, must name a folder, for example data"));
+        }
+        if self.url.is_some() && self.url_file.is_some() {
+            return Err(Problem::new("url_file", "is set together with url; set only one of them"));
+        }
+        if let Some(url) = &self.url {
+            check_url("url", bare_secret("url", url.expose_secret())?)?;
+        }
+        if self.engine == Engine::Postgres && self.url.is_none() && self.url_file.is_none() {
+            let message =
+                "is \"postgres\", but there is no database; set url_file (or TERTULIA__STORAGE__URL), or engine to \"sled\"";
+            return Err(Problem::new("engine", message));
         }
         if let Some(days) = self.retention_days {
             within("retention_days", days, 1..=MOST_DAYS)?;
@@ -91,6 +144,17 @@ impl Storage {
     }
 }
 
+/// Whether a text is the URL of a database that can be connected to.
+fn check_url(key: &str, url: &str) -> Result<(), Problem> {
+    let is_url = ["postgresql://", "postgres://"].iter().any(|scheme| url.starts_with(scheme));
+    if is_url && url.parse::<tokio_postgres::Config>().is_ok_and(|config| !config.get_hosts().is_empty()) {
+        return Ok(());
+    }
+    let message = "is not the URL of a PostgreSQL database, such as postgresql://tertulia:PASSWORD@db.example.org:5432/tertulia; special \
+                   characters in the password must be percent-encoded";
+    Err(Problem::new(key, message))
+}
+
 fn day(moment: Moment) -> u64 {
     moment.as_micros() / HOUR_MICROS / 24
 }
@@ -101,6 +165,9 @@ mod tests {
 
     fn storage(days: u32, hour: u32) -> Storage {
         Storage {
+            engine: Engine::Sled,
+            url: None,
+            url_file: None,
             path: "data".into(),
             retention_days: None,
             guild_retention_days: BTreeMap::new(),
@@ -142,7 +209,7 @@ mod tests {
     fn the_interval_of_backups_is_a_duration_or_never() {
         let read = |text: &str| {
             let path = PathBuf::from("data");
-            let value = serde_json::json!({ "path": path, "guild_retention_days": {}, "backup_every": text, "backups_kept": 3,
+            let value = serde_json::json!({ "engine": "sled", "path": path, "guild_retention_days": {}, "backup_every": text, "backups_kept": 3,
                 "compact_after_days": 7, "compact_hour": 4 });
             serde_json::from_value::<Storage>(value)
         };
@@ -153,6 +220,51 @@ mod tests {
         assert!(error.contains("\"often\" is no duration") && error.contains("or never"), "{error}");
         let error = read("0s").unwrap().check().unwrap_err().to_string();
         assert!(error.contains("backup_every") && error.contains("1s to 36500d"), "{error}");
+    }
+
+    #[test]
+    fn a_database_compacts_itself() {
+        let storage = Storage { engine: Engine::Postgres, ..storage(7, 4) };
+
+        assert!(!storage.compacts() && storage.compacted_by(hours(1)).is_none());
+    }
+
+    #[test]
+    fn postgres_needs_one_url_of_a_database() {
+        let postgres = || Storage { engine: Engine::Postgres, ..storage(7, 4) };
+        let with = |url: &str| Storage { url: Some(url.into()), ..postgres() };
+
+        assert!(with("postgresql://me:hidden@localhost/tertulia").check().is_ok());
+        assert!(with("\"postgres://me:hidden@a,b:5433/tertulia?sslmode=require\"").check().is_ok());
+        let problem = postgres().check().unwrap_err();
+        assert!(problem.key == "engine" && problem.message.contains("TERTULIA__STORAGE__URL"), "{problem}");
+        let both = Storage { url_file: Some("url".into()), ..with("postgresql://me@localhost/tertulia") };
+        assert_eq!(both.check().unwrap_err().key, "url_file");
+        for url in [
+            "",
+            "hidden",
+            "mysql://me:hidden@localhost/t",
+            "postgresql://",
+            "postgresql://me:hidden@localhost/t?zzz=1",
+            "PASSWORD=hidden",
+        ] {
+            let problem = with(url).check().unwrap_err();
+
+            assert!(problem.key == "url" && !problem.message.contains("hidden"), "{url}: {problem}");
+        }
+    }
+
+    #[test]
+    fn the_url_is_the_first_line_of_its_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "postgresql://me:hidden@localhost/tertulia\nmore\n").unwrap();
+        let storage = Storage { url_file: Some(file.path().into()), ..storage(7, 4) };
+
+        assert_eq!(storage.url().unwrap().expose_secret(), "postgresql://me:hidden@localhost/tertulia");
+        assert!(!format!("{storage:?}").contains("hidden"));
+        std::fs::write(file.path(), "hidden\n").unwrap();
+        let problem = storage.url().unwrap_err();
+        assert!(problem.key == "url_file" && !problem.message.contains("hidden"), "{problem}");
     }
 
     #[test]

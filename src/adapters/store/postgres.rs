@@ -58,11 +58,6 @@ struct Readers {
     next: AtomicUsize,
 }
 
-/// Whether this is the URL of a database.
-pub fn is_url(url: &SecretString) -> bool {
-    Database::at(url).is_some()
-}
-
 impl PostgresStore {
     /// Connects to a database, and makes its tables if it has none. The data folder is locked meanwhile. Blocks.
     ///
@@ -196,8 +191,11 @@ impl Store for PostgresStore {
     }
 }
 
-/// What the database does itself.
-pub const NO_BACKUPS: &str =
+/// What compacts the database instead.
+pub const NO_COMPACTION: &str =
+    "the store is in PostgreSQL (storage.engine), which frees the space of deleted rows itself (autovacuum)";
+/// What makes backups instead.
+const NO_BACKUPS: &str =
     "the store is in PostgreSQL (storage.engine), whose own tools make backups: use pg_dump, or pg_basebackup with archived WAL";
 
 #[async_trait]

@@ -41,12 +41,18 @@ const NOT_IN_A_BACKUP: &str = "A backup holds what was said and decided, the roo
     companions that are kept in the store. It does not hold the settings, the companions' files, the admin token, Discord's token, the keys of models, \
     and a model that was connected on the page: copy the folder of the settings, set the tokens, and connect the model again.";
 
+/// What makes backups of a database.
+const ITS_BACKUPS: &str = "make backups with its own tools, pg_dump, or pg_basebackup with archived WAL";
+
 /// What to do about a backup with such records.
 const UNREADABLE_IN_A_BACKUP: &str = "The records that are intact but cannot be parsed were the same in the store when this backup was taken, and a \
     new backup would contain them too. `tertulia history restore` restores them as they are; prefer an earlier backup.";
 
 /// Copies the whole store into one new file.
 pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: bool) -> Result<(), Failure> {
+    if server.is_none() {
+        access::require_disk(&loaded.settings.storage, "backup", ITS_BACKUPS)?;
+    }
     let copied = match access::find(loaded, server)? {
         Access::Server(client) => {
             let to = if client.is_named { on_its_machine(to)? } else { file_in(to)? };
@@ -62,7 +68,7 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
         }
         Access::Store => {
             let data = &loaded.settings.storage.path;
-            access::require_store(data)?;
+            access::require_store(&loaded.settings.storage)?;
             let to = file_in(to)?;
             let store = SledStore::open(data, &open_options()).map_err(|error| unusable(&error, data))?;
             let copied = store.backup(&to, records("copying"))?;
@@ -75,6 +81,9 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
 
 /// Creates a store from a backup.
 pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Failure> {
+    let instead =
+        "restore with pg_restore, or restore this backup with storage.engine = \"sled\" and then use `tertulia history copy`";
+    access::require_disk(&loaded.settings.storage, "restore", instead)?;
     let data = &loaded.settings.storage.path;
     access::require_offline(data, "restore")?;
     require_backup(from, "restore")?;
@@ -94,9 +103,10 @@ pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Fa
 
 /// Frees disk space.
 pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<(), Failure> {
+    access::require_disk(&loaded.settings.storage, "compact", "it frees the space of deleted rows itself (autovacuum)")?;
     let data = &loaded.settings.storage.path;
     access::require_offline(data, "compact")?;
-    access::require_store(data)?;
+    access::require_store(&loaded.settings.storage)?;
     let options = OpenOptions { accept_loss, ..open_options() };
     let copied =
         sled::compact(data, &options, Inspection, erased::is_mark, records("compacting")).map_err(|error| match error {
@@ -118,11 +128,13 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
             Err(error) => Err(error.into()),
         };
     }
+    let instead = "it checks its pages itself, if data checksums are on; pg_amcheck reads all of them";
+    access::require_disk(&loaded.settings.storage, "verify", instead)?;
     let data = &loaded.settings.storage.path;
     let read = match access::find(loaded, None)? {
         Access::Server(client) => verify_running(&client, data, json)?,
         Access::Store => {
-            access::require_store(data)?;
+            access::require_store(&loaded.settings.storage)?;
             let store = SledStore::open(data, &open_options()).or_else(|error| {
                 let detail = with_newest_backup(&error, data);
                 if error.is_damage() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::forget::confirmed;
-use super::{check_id, in_file_until};
+use super::{check_id, still_readable};
 use crate::adapters::system::SystemClock;
 use crate::cli::access;
 use crate::cli::command_io::report;
@@ -42,7 +42,7 @@ pub(super) fn run(loaded: Loaded, scope: &Scope<'_>, yes: bool, json: bool) -> R
     };
     let data = loaded.settings.storage.path.clone();
     access::require_offline(&data, "expire")?;
-    access::require_store(&data)?;
+    access::require_store(&loaded.settings.storage)?;
     if age == Age::AsSet && loaded.settings.storage.keeps_everything() {
         let detail = "the settings keep everything: set storage.retention_days or storage.guild_retention_days, or use --older-than or --everything";
         return Err(Failure::Usage(detail.into()));
@@ -56,15 +56,15 @@ pub(super) fn run(loaded: Loaded, scope: &Scope<'_>, yes: bool, json: bool) -> R
     if !yes && !confirmed(&format!("Everything in {guilds}{what} will be deleted."))? {
         return Err(Failure::Failed("nothing was changed".into()));
     }
-    let until = loaded.settings.storage.compacted_by(SystemClock.now()).map(rfc3339);
+    let storage = loaded.settings.storage.clone();
+    let until = storage.compacted_by(SystemClock.now()).map(rfc3339);
     let expired = offline::expire(loaded, guild.map(GuildId::from), age)??;
     let object = json!({ "events": expired.events, "channels": expired.channels, "failed": expired.failed });
     let sentence = format!(
-        "deleted: {} of {}; events that are still needed stay; the file on disk contains the deleted words until {}, and backups that you made \
-         contain them as long as these exist, those of the server for up to a day",
+        "deleted: {} of {}; events that are still needed stay; {}",
         counted(expired.events, "event"),
         counted(expired.channels, "channel"),
-        in_file_until(until.as_deref())
+        still_readable(&storage, until.as_deref())
     );
     report(json, &object, &sentence)?;
     if expired.failed > 0 {

@@ -46,7 +46,7 @@ pub(super) fn run(
     let outcome = match access {
         Access::Server(client) => block_on(from_server(&client, &query, &mut sink)),
         Access::Store => {
-            access::require_store(&loaded.settings.storage.path)?;
+            access::require_store(&loaded.settings.storage)?;
             offline::ask(loaded, async |backend: &Backend| from_store(backend, query, &mut sink).await)
                 .map_err(Failure::from)
                 .flatten()

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{check_id, in_file_until};
+use super::{check_id, still_readable};
 use crate::cli::access::{self, Access};
 use crate::cli::client::block_on;
 use crate::cli::command_io::report;
@@ -22,6 +22,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
     let guild = guild.as_str();
     check_id("--guild", guild)?;
     check_id("--person", person)?;
+    let storage = loaded.settings.storage.clone();
     let access = access::find(&loaded, server)?;
     let counted = match &access {
         Access::Server(client) if !yes => {
@@ -42,14 +43,14 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
             block_on(client.object(request))?
         }
         Access::Store => {
-            access::require_store(&loaded.settings.storage.path)?;
+            access::require_store(&loaded.settings.storage)?;
             json!(offline::ask(loaded, async |backend: &Backend| backend.maintenance.forget(forget.clone()).await)??)
         }
     };
     let sentence = format!(
-        "deleted: {}; backups that you made still contain them, those of the server for up to a day, and the file on disk contains them until {}{}",
+        "deleted: {}; {}{}",
         amounts(&forgotten),
-        in_file_until(forgotten["in_file_until"].as_str()),
+        still_readable(&storage, forgotten["in_file_until"].as_str()),
         if *answers {
             ""
         } else {

@@ -5,6 +5,8 @@ use tempfile::TempDir;
 use super::test_server::TestServer;
 use super::*;
 use crate::adapters::store::conformance::{Subject, WARD, append, conformance, journal, put, taken, value, writes};
+use crate::adapters::system::SystemRng;
+use crate::ports::rng::Rng as _;
 use crate::telemetry::instruments::Instruments;
 
 conformance!(found: OnServer::new().await);
@@ -54,12 +56,11 @@ impl Subject for OnServer {
 }
 
 fn opened(folder: &TempDir, url: &SecretString) -> Result<PostgresStore, OpenError> {
-    let new_id = u128::from_be_bytes(folder.path().as_os_str().as_encoded_bytes().last_chunk().copied().unwrap());
     let options = OpenOptions {
         accept_loss: false,
         deadline: std::time::Duration::from_secs(60),
         cache_bytes: 0,
-        new_id,
+        new_id: SystemRng.id(),
         instruments: Instruments::noop(),
         held: None,
     };

@@ -34,7 +34,7 @@ pub(in crate::adapters::store) fn identity_key() -> Key {
     first_key().text("store")
 }
 
-pub(super) fn term_key() -> Key {
+pub(in crate::adapters::store) fn term_key() -> Key {
     first_key().text("term")
 }
 

@@ -1,0 +1,238 @@
+//! Copies a store into an empty one of any engine, and checks the copy.
+
+use std::collections::BTreeMap;
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+use super::sled::facts::{counts_key, first_key, identity_key, term_key};
+use crate::domain::id::Ward;
+use crate::ports::store::key::Key;
+use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write};
+
+/// Records that are read and committed together.
+const PAGE: usize = 500;
+
+/// What every key and value of a store add up to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sum {
+    pub records: u64,
+    /// The bytes of keys and values.
+    pub bytes: u64,
+    /// SHA-256 over all keys and values with their lengths, in the order of keys, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Why a store was not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    #[error("the target has records already: copy into an empty one")]
+    NotEmpty,
+    #[error(
+        "the copy is not what was copied: {} records with the hash {} became {} with {}; do it again, and keep the source",
+        .from.records, .from.sha256, .to.records, .to.sha256
+    )]
+    Different { from: Box<Sum>, to: Box<Sum> },
+    #[error("the source: {0}")]
+    Source(StoreError),
+    #[error("the target: {0}")]
+    Target(StoreError),
+    #[error("the target: {0}")]
+    Refused(#[from] Refusal),
+}
+
+/// Copies everything except what a store says about itself. `copied` and `checked` get the number of records done. An interrupted copy leaves a mark,
+/// by which the next one begins anew.
+///
+/// # Errors
+/// [`TransferError`]. The source is never changed.
+pub async fn copy(
+    from: &dyn Store,
+    to: &dyn Store,
+    mut copied: impl FnMut(u64),
+    mut checked: impl FnMut(u64),
+) -> Result<Sum, TransferError> {
+    let mut target = Target { store: to, terms: BTreeMap::new() };
+    let is_begun = is_unfinished(to).await.map_err(TransferError::Target)?;
+    let mut pages = Pages::of(to);
+    while let Some(page) = pages.next().await.map_err(TransferError::Target)? {
+        if !is_begun && !page.is_empty() {
+            return Err(TransferError::NotEmpty);
+        }
+        target.write(page.into_iter().map(|(key, _)| Write::Remove(key))).await?;
+    }
+    target.write([Write::Put(mark_key(), Vec::new())]).await?;
+    let (mut records, mut pages) = (0, Pages::of(from));
+    while let Some(page) = pages.next().await.map_err(TransferError::Source)? {
+        records += page.len() as u64;
+        target.write(page.into_iter().map(|(key, value)| Write::Put(key, value))).await?;
+        copied(records);
+    }
+    let source = sum(from, |_| {}).await.map_err(TransferError::Source)?;
+    let copy = sum(to, &mut checked).await.map_err(TransferError::Target)?;
+    if source != copy {
+        return Err(TransferError::Different { from: source.into(), to: copy.into() });
+    }
+    target.write([Write::Remove(mark_key())]).await?;
+    Ok(copy)
+}
+
+/// Whether a copy into this store was interrupted, so that it holds only a part.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
+    Ok(store.get(mark_key()).await?.is_some())
+}
+
+/// In a store into which a copy is being made.
+fn mark_key() -> Key {
+    first_key().text("copying")
+}
+
+/// Adds up all records except what the store says about itself.
+async fn sum(store: &dyn Store, mut progress: impl FnMut(u64)) -> Result<Sum, StoreError> {
+    let (mut records, mut bytes, mut hash) = (0, 0, Context::new(&SHA256));
+    let mut pages = Pages::of(store);
+    while let Some(page) = pages.next().await? {
+        for (key, value) in &page {
+            for part in [key.as_bytes(), value] {
+                hash.update(&(part.len() as u64).to_be_bytes());
+                hash.update(part);
+                bytes += part.len() as u64;
+            }
+        }
+        records += page.len() as u64;
+        progress(records);
+    }
+    let sha256 = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Sum { records, bytes, sha256 })
+}
+
+/// The records of a store in the order of keys, without what the store says about itself.
+struct Pages<'a> {
+    store: &'a dyn Store,
+    next: Key,
+}
+
+impl<'a> Pages<'a> {
+    fn of(store: &'a dyn Store) -> Self {
+        Self { store, next: Key::from_bytes(&[]) }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<(Key, Value)>>, StoreError> {
+        // No kind has this byte, so it is greater than every key.
+        let end = Key::from_bytes(&[u8::MAX; 2]);
+        let mut page = self.store.scan(self.next.clone(), end, false, PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(None) };
+        self.next = Key::from_bytes(&[last.as_bytes(), &[0]].concat());
+        let own = [identity_key(), term_key(), counts_key(), mark_key()];
+        page.retain(|(key, _)| !own.contains(key));
+        Ok(Some(page))
+    }
+}
+
+/// Writes to the target under terms of its own.
+struct Target<'a> {
+    store: &'a dyn Store,
+    terms: BTreeMap<Ward, Term>,
+}
+
+impl Target<'_> {
+    /// Commits changes that are in the order of keys.
+    async fn write(&mut self, writes: impl IntoIterator<Item = Write>) -> Result<(), TransferError> {
+        let mut group: Vec<Batch> = Vec::new();
+        for write in writes {
+            let (Write::Put(key, _) | Write::Remove(key)) = &write;
+            let ward = Ward(key.as_bytes().first().copied().unwrap_or_default());
+            match group.last_mut().filter(|batch| batch.ward == ward) {
+                Some(batch) => batch.writes.push(write),
+                None => {
+                    let term = self.term(ward).await.map_err(TransferError::Target)?;
+                    group.push(Batch { ward, term, append: None, fresh: Vec::new(), writes: vec![write] });
+                }
+            }
+        }
+        if group.is_empty() {
+            return Ok(());
+        }
+        for outcome in self.store.commit(group).await.map_err(TransferError::Target)? {
+            outcome?;
+        }
+        Ok(())
+    }
+
+    async fn term(&mut self, ward: Ward) -> Result<Term, StoreError> {
+        if let Some(term) = self.terms.get(&ward) {
+            return Ok(*term);
+        }
+        let term = self.store.take(ward).await?;
+        self.terms.insert(ward, term);
+        Ok(term)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::store::conformance::{append, journal, put, taken, value, writes};
+    use crate::adapters::store::memory::{Fault, MemoryStore};
+    use crate::ports::store::key::Kind;
+
+    /// A store with records of several wards, and with what a store says about itself.
+    async fn filled() -> MemoryStore {
+        let store = MemoryStore::new();
+        let term = taken(&store).await;
+        let own = Write::Put(identity_key(), b"the source".to_vec());
+        let batch = Batch { writes: vec![put("a", "1"), own], ..append(term, 0, ["one", "two"]) };
+        store.commit(vec![batch]).await.unwrap();
+        for ward in [Ward(0), Ward(255)] {
+            let term = store.take(ward).await.unwrap();
+            let many =
+                (0..2 * PAGE as u64).map(|number| Write::Put(Key::new(ward, Kind::Picture).number(number), vec![1; 9])).collect();
+            store.commit(vec![Batch { ward, term, append: None, fresh: Vec::new(), writes: many }]).await.unwrap();
+        }
+        store
+    }
+
+    #[tokio::test]
+    async fn a_copy_holds_every_record_but_what_a_store_says_about_itself() {
+        let (from, to) = (filled().await, MemoryStore::new());
+        let (mut copied, mut checked) = (0, 0);
+
+        let sum = copy(&from, &to, |records| copied = records, |records| checked = records).await.unwrap();
+
+        // Two events and where they end, one setting, the pictures.
+        assert_eq!((sum.records, copied, checked), (4 + 4 * PAGE as u64, sum.records, sum.records));
+        assert_eq!(journal(&to).await, ["one", "two"]);
+        assert_eq!(value(&to, "a").await.as_deref(), Some("1"));
+        assert!(!to.has(|key| *key == identity_key() || *key == mark_key()));
+    }
+
+    #[tokio::test]
+    async fn a_store_with_records_is_not_copied_into() {
+        let (from, to) = (filled().await, MemoryStore::new());
+        let term = taken(&to).await;
+        to.commit(vec![writes(term, [put("mine", "1")])]).await.unwrap();
+
+        let error = copy(&from, &to, |_| {}, |_| {}).await.unwrap_err();
+
+        assert!(matches!(error, TransferError::NotEmpty), "{error}");
+        assert_eq!(value(&to, "mine").await.as_deref(), Some("1"));
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_copy_is_marked_and_begins_anew() {
+        let (from, to) = (filled().await, MemoryStore::new());
+        let failing = copy(&from, &to, |_| to.fail_next(Fault::Failed), |_| {}).await;
+        assert!(matches!(failing, Err(TransferError::Target(_))), "{failing:?}");
+        to.reopen();
+        assert!(is_unfinished(&to).await.unwrap());
+        let term = taken(&to).await;
+        to.commit(vec![writes(term, [put("left over", "1")])]).await.unwrap();
+
+        copy(&from, &to, |_| {}, |_| {}).await.unwrap();
+
+        assert!(!is_unfinished(&to).await.unwrap());
+        assert_eq!(value(&to, "left over").await, None);
+    }
+}

@@ -1,0 +1,103 @@
+//! The store that the settings name, in either engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::compacting::runtime;
+use super::{Ended, with_newest_backup};
+use crate::adapters::store::OpenError;
+use crate::adapters::store::manifest::FORMAT;
+use crate::adapters::store::postgres::PostgresStore;
+use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded};
+use crate::adapters::store::transfer;
+use crate::journal::inspection::Inspection;
+use crate::journal::upgrade;
+use crate::ports::store::Store;
+use crate::ports::store::maintenance::StoreMaintenance;
+use crate::settings::storage::{Engine, Storage};
+
+/// An open store.
+#[derive(Clone)]
+pub enum OpenStore {
+    Sled(Arc<SledStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+impl OpenStore {
+    pub fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sled(store) => store.clone(),
+            Self::Postgres(store) => store.clone(),
+        }
+    }
+
+    pub(super) fn maintenance(&self) -> Arc<dyn StoreMaintenance> {
+        match self {
+            Self::Sled(store) => store.clone(),
+            Self::Postgres(store) => store.clone(),
+        }
+    }
+
+    /// The store on disk, which the server backs up and compacts. A database does both itself.
+    pub(super) fn on_disk(&self) -> Option<&Arc<SledStore>> {
+        match self {
+            Self::Sled(store) => Some(store),
+            Self::Postgres(_) => None,
+        }
+    }
+}
+
+/// Opens the store of the settings.
+pub(super) fn open(storage: &Storage, options: &OpenOptions) -> Result<OpenStore, Ended> {
+    let opened = open_engine(storage.engine, storage, options)?;
+    let runtime = runtime()?;
+    let is_unfinished = runtime.block_on(transfer::is_unfinished(&*opened.store()));
+    if is_unfinished.map_err(|error| Ended::Store(error.into()))? {
+        let message = "copying into the store was interrupted: do it again with `tertulia history copy`, or set storage.engine to the store that was copied";
+        return Err(Ended::Store(anyhow::anyhow!(message)));
+    }
+    Ok(opened)
+}
+
+/// Opens the store in this engine, whichever the settings name. One in an older format is first rewritten in this version's format.
+///
+/// # Errors
+/// [`Ended::Store`].
+pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions) -> Result<OpenStore, Ended> {
+    match engine {
+        Engine::Sled => open_on_disk(&storage.path, options).map(OpenStore::Sled),
+        Engine::Postgres => {
+            let url = storage.url().map_err(|problem| Ended::Store(anyhow::anyhow!("storage.{problem}")))?;
+            let opened = PostgresStore::open(&storage.path, &url, options);
+            opened.map(|store| OpenStore::Postgres(Arc::new(store))).map_err(|error| Ended::Store(error.into()))
+        }
+    }
+}
+
+fn open_on_disk(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
+    let log_start = |records| tracing::info!(records, "rewriting the store in this version's format");
+    match sled::upgrade(data, options, upgrade::upgraded_value, log_start).map_err(|error| unusable(&error, data))? {
+        None => {}
+        Some(Upgraded { from, records, left: 0, .. }) => {
+            tracing::info!(from, to = FORMAT, records, "the store was rewritten in this version's format");
+        }
+        Some(Upgraded { from, records, left, first }) => {
+            let first = first.unwrap_or_default();
+            tracing::error!(
+                from,
+                to = FORMAT,
+                records,
+                left,
+                first,
+                "the store was rewritten in this version's format, without the records that cannot be read"
+            );
+        }
+    }
+    let opened = SledStore::open_inspected(data, options, Inspection);
+    opened.map(Arc::new).map_err(|error| unusable(&error, data))
+}
+
+/// The error for a store that cannot be opened.
+fn unusable(error: &OpenError, data: &Path) -> Ended {
+    Ended::Store(anyhow::anyhow!(with_newest_backup(error, data)))
+}
