@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use ractor::{Actor, ActorRef};
+use secrecy::SecretString;
 use tertulia::actors::messages::reply::Reply;
 use tertulia::actors::messages::writer::{Accept, Accepted, Refused, Request, WriterMessage};
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::writer::{Arguments, Bounds, Writer};
 use tertulia::adapters::store::memory::MemoryStore;
+use tertulia::adapters::store::postgres::PostgresStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::domain::event::Event;
 use tertulia::domain::message::{Author, Message, Role};
@@ -29,50 +31,69 @@ const ROOMS: usize = 100;
 /// The duration of each measurement.
 const SPAN: Duration = Duration::from_secs(2);
 
+/// The variable with the URL of an empty PostgreSQL database. Without it, none is measured.
+const URL: &str = "TERTULIA_BENCH_POSTGRES";
+
+/// Where messages are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    OnDisk,
+    InPostgres,
+    InMemory,
+}
+
 /// A way to store messages.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
-    on_disk: bool,
+    kept: Kept,
     /// The maximum number of batches in a group.
     group: usize,
     /// Messages in flight.
     width: usize,
 }
 
-const WAYS: [Way; 6] = [
-    Way { name: "in groups", on_disk: true, group: 1_024, width: 1 },
-    Way { name: "in groups", on_disk: true, group: 1_024, width: 16 },
-    Way { name: "in groups", on_disk: true, group: 1_024, width: 256 },
-    Way { name: "a commit per message", on_disk: true, group: 1, width: 16 },
-    Way { name: "a commit per message", on_disk: true, group: 1, width: 256 },
-    Way { name: "in groups, in memory", on_disk: false, group: 1_024, width: 256 },
+const WAYS: [Way; 9] = [
+    Way { name: "in groups", kept: Kept::OnDisk, group: 1_024, width: 1 },
+    Way { name: "in groups", kept: Kept::OnDisk, group: 1_024, width: 16 },
+    Way { name: "in groups", kept: Kept::OnDisk, group: 1_024, width: 256 },
+    Way { name: "a commit per message", kept: Kept::OnDisk, group: 1, width: 16 },
+    Way { name: "a commit per message", kept: Kept::OnDisk, group: 1, width: 256 },
+    Way { name: "in groups, in PostgreSQL", kept: Kept::InPostgres, group: 1_024, width: 1 },
+    Way { name: "in groups, in PostgreSQL", kept: Kept::InPostgres, group: 1_024, width: 16 },
+    Way { name: "in groups, in PostgreSQL", kept: Kept::InPostgres, group: 1_024, width: 256 },
+    Way { name: "in groups, in memory", kept: Kept::InMemory, group: 1_024, width: 256 },
 ];
 
 pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     println!("storing messages, median of {rounds} rounds (least – most)");
     println!("{:<24} {:>10} {:>28} {:>28} {:>20}", "", "in flight", "messages/s", "latency, µs, 50 %", "per commit");
+    let url = std::env::var(URL).ok().map(SecretString::from);
+    let ways = WAYS.into_iter().filter(|way| way.kept != Kept::InPostgres || url.is_some());
     let mut figures: [(Vec<f64>, Vec<f64>, Vec<f64>); WAYS.len()] = Default::default();
     for _ in 0..rounds {
-        for (way, (rates, times, groups)) in WAYS.into_iter().zip(&mut figures) {
-            let (rate, micros, group) = append(way).await?;
+        for (way, (rates, times, groups)) in ways.clone().zip(&mut figures) {
+            let (rate, micros, group) = append(way, url.as_ref()).await?;
             rates.push(rate);
             times.push(micros);
             groups.push(group);
         }
     }
-    for (way, (rates, times, groups)) in WAYS.into_iter().zip(figures) {
+    for (way, (rates, times, groups)) in ways.zip(figures) {
         println!("{:<24} {:>10} {:>28} {:>28} {:>20}", way.name, way.width, spread(rates), spread(times), spread(groups));
     }
     Ok(())
 }
 
 /// Messages per second, the median latency in microseconds, and messages per commit.
-async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
+async fn append(way: Way, url: Option<&SecretString>) -> anyhow::Result<(f64, f64, f64)> {
     let folder = tempfile::tempdir()?;
     let metrics = Metrics::local();
-    let store: Arc<dyn Store> =
-        if way.on_disk { Arc::new(open(folder.path(), metrics.instruments())?) } else { Arc::new(MemoryStore::new()) };
+    let store: Arc<dyn Store> = match (way.kept, url) {
+        (Kept::OnDisk, _) => Arc::new(open(folder.path(), metrics.instruments())?),
+        (Kept::InPostgres, Some(url)) => Arc::new(PostgresStore::open(folder.path(), url, &options(metrics.instruments()))?),
+        (Kept::InMemory, _) | (_, None) => Arc::new(MemoryStore::new()),
+    };
     let recorder = Recorder::new(None, false, metrics.instruments());
     let context = ActorContext { store_failed: Arc::new(|why| eprintln!("{why}")), ..context(store.clone(), recorder)? };
     let bounds = Bounds { group_batches: way.group, ..Bounds::default() };
@@ -104,15 +125,18 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
 
 /// Opens a store in this folder.
 pub fn open(folder: &std::path::Path, instruments: Instruments) -> anyhow::Result<SledStore> {
-    let options = OpenOptions {
+    Ok(SledStore::open(folder, &options(instruments))?)
+}
+
+fn options(instruments: Instruments) -> OpenOptions {
+    OpenOptions {
         accept_loss: false,
         deadline: Duration::from_secs(60),
         cache_bytes: 128 << 20,
         new_id: 1,
         instruments,
         held: None,
-    };
-    Ok(SledStore::open(folder, &options)?)
+    }
 }
 
 async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> Result<Accepted, Refused> {

@@ -83,7 +83,7 @@ const IMPURE_EXCEPT_MEMORY: &[&str] = &[
     "tracing",
 ];
 /// Crates that belong to one adapter alone.
-const ADAPTER_CRATES: &[&str] = &["axum", "reqwest", "sled", "tokio_websockets"];
+const ADAPTER_CRATES: &[&str] = &["axum", "reqwest", "sled", "tokio_postgres", "tokio_websockets"];
 
 /// The arrows. Code for tests (`#[cfg(test)]`, and modules declared under it) may import everything.
 const ARROWS: &[Arrow] = &[
