@@ -222,6 +222,6 @@ impl Drop for PostgresStore {
 }
 
 #[cfg(test)]
-mod test_server;
+pub(crate) mod test_server;
 #[cfg(test)]
 mod tests;

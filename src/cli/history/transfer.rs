@@ -68,3 +68,52 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
     );
     report(json, &object, &sentence)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::adapters::store::postgres::test_server::TestServer;
+    use crate::domain::id::{Seq, Ward};
+    use crate::ports::store::key::{ChannelNo, Key, Kind};
+    use crate::ports::store::{Append, Batch, Store};
+    use crate::settings::{Sources, load};
+
+    fn opened(loaded: &Loaded, engine: Engine) -> Arc<dyn Store> {
+        open_engine(engine, &loaded.settings.storage, &open_options()).unwrap().store()
+    }
+
+    #[test]
+    fn a_store_goes_to_postgres_and_comes_back_as_it_was() {
+        let Some(server) = TestServer::shared() else { return };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (data, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut loaded =
+            load(&Sources { folder: data.path().join("none"), folder_was_named: false, profile: None, environment: Vec::new() })
+                .unwrap();
+        loaded.settings.storage.path = data.path().into();
+        loaded.settings.storage.url = Some(runtime.block_on(server.empty()));
+        let (ward, channel) = (Ward(9), ChannelNo(1));
+        let records: Vec<_> = (0..1_200_u32).map(|number| number.to_be_bytes().to_vec()).collect();
+        let store = opened(&loaded, Engine::Sled);
+        runtime.block_on(async {
+            let term = store.take(ward).await.unwrap();
+            let append = Append { channel, after: Seq::NONE, records: records.clone() };
+            let batch = Batch { ward, term, append: Some(append), fresh: Vec::new(), writes: Vec::new() };
+            assert_eq!(store.commit(vec![batch]).await.unwrap(), [Ok(())]);
+        });
+        drop(store);
+
+        copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap();
+        let again = copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap_err();
+        loaded.settings.storage.path = back.path().into();
+        copy(&loaded, EngineName::Postgres, EngineName::Sled, true).unwrap();
+
+        assert!(again.to_string().contains("has records already"), "{again}");
+        let store = opened(&loaded, Engine::Sled);
+        let journal = Key::new(ward, Kind::Journal).channel(channel);
+        let found = runtime.block_on(store.scan(journal.clone(), journal.end(), false, usize::MAX)).unwrap();
+        assert_eq!(found.into_iter().map(|(_, value)| value).collect::<Vec<_>>(), records);
+    }
+}
