@@ -310,13 +310,16 @@ test('a dialog is loaded when it is opened, and says so if it cannot be', async 
   const page = await lobby(t);
   const loaded = [];
   page.on('request', request => /(-later|companion-editor)\.js/u.test(request.url()) && loaded.push(request.url()));
-  await page.route(/(-later|companion-editor)\.js/u, route => route.abort(), { times: 1 });
+  let isAway = true;
+  await page.route(/(-later|companion-editor)\.js/u, route => (isAway ? route.abort() : route.continue()));
   const make = page.locator('.make').getByRole('button', { name: '+ New companion' });
 
   await make.click();
   await page.getByText('The server cannot be reached.').waitFor();
+  const before = loaded.length;
+  isAway = false;
   await make.click();
 
   await page.locator('#companion-name:focus').waitFor();
-  assert.equal(loaded.length, 2);
+  assert.ok(before > 0 && loaded.length > before, loaded.join(' '));
 });

@@ -36,7 +36,10 @@ pub(super) fn style(source: &str) -> String {
 /// One script that does what the module `first` and all that it imports do. `source` returns the text of a module; `later` is the address of the script
 /// with the modules that are loaded later.
 pub(super) fn script<'a>(first: &'a str, later: &str, source: impl Fn(&str) -> &'a str) -> String {
-    let load = format!("const later = async name => (await import(\"{later}\"), modules[name]);\n");
+    // Some browsers keep that an address could not be loaded.
+    let address = format!("\"{later}\"");
+    let again = format!("import({address} + \"&again=\" + Date.now())");
+    let load = format!("const later = async name => (await import({address}).catch(() => {again}), modules[name]);\n");
     let load = if later.is_empty() { "" } else { &load };
     format!("const modules = globalThis.modules = {{}};\n{load}{}", linked_modules(&order(first, &source), source))
 }
@@ -163,7 +166,8 @@ mod tests {
         let names = |text: &str| text.matches("modules[\"").count() - text.matches("= modules[\"").count();
         assert!(later.starts_with("modules[\"form.js\"] = (() => {") && later.contains("modules[\"dialog.js\"] = "), "{later}");
         assert!(
-            script.contains("await import(\"/page/later.js?v=1\")") && script.contains("(await later('dialog.js')).open(el)")
+            script.contains("await import(\"/page/later.js?v=1\").catch(")
+                && script.contains("(await later('dialog.js')).open(el)")
         );
         assert_eq!((names(&later), names(&script)), (2, 2), "{script}");
         assert_eq!(super::later("dom.js", source), "");
