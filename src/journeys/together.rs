@@ -152,7 +152,7 @@ async fn a_call_that_is_refused_as_it_is_asks_each_alone_at_once() {
     world.side.answers([Err(refusal())]);
     world.side.answer_by(|request| (asked(request).len() == 1).then(|| Ok(ballot("NO", 1, "none"))));
 
-    world.say_then_pass("salon", QUESTION, 1.5).await;
+    world.say_then_pass("salon", QUESTION, 5.0).await;
 
     assert!(world.recorded("salon", "error").await.is_empty());
     assert_eq!(calls(&world)[..4], [vec!["aria", "bruno", "cleo"], vec!["aria"], vec!["bruno"], vec!["cleo"]]);
