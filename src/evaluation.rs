@@ -15,4 +15,4 @@ pub mod report;
 pub mod rules;
 mod seeded;
 
-pub use seeded::sample;
+pub use seeded::{sample, shuffled};

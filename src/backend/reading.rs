@@ -10,6 +10,7 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
+use crate::domain::relevance::Estimate;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
@@ -201,10 +202,13 @@ pub(super) fn record(
         "threshold": decided.threshold,
         "messages": messages,
     });
+    // With as many digits as the numbers have, which are shorter than those of JSON.
+    let as_written =
+        |estimate: &Box<Estimate>| -> Option<Value> { serde_json::from_str(&serde_json::to_string(estimate).ok()?).ok() };
     let more = json!({
         "budget": decided.used_up.map(|used_up| used_up.budget.as_str()),
         "free_at": decided.used_up.and_then(|used_up| used_up.free_at).map(Stamp),
-        "relevance": decided.relevance,
+        "relevance": decided.relevance.as_ref().map(as_written),
         "vote": decided.vote,
         "why": decided.why,
         "trace": trace_of(recorded, decided),

@@ -14,7 +14,8 @@ use super::usage::end_of_millisecond;
 use super::why::Scene;
 use crate::domain::budget::DAY;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq, Ward};
+use crate::domain::id::{CompanionId, PersonId, Seq, Ward};
+use crate::domain::message::{Author, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::Refused;
@@ -166,7 +167,13 @@ impl RecordService for ActorBackend {
             (ExportForm::Chat, Some(channel_key)) => {
                 let title = query.room.as_ref().map(|room| self.name_of(room)).unwrap_or_default();
                 let room = query.room.as_ref().map_or("", RoomId::as_str);
-                let chat = chat::of(room, &title, &self.all_events(channel_key).await?);
+                let (memberships, channel) = (&self.context.memberships, &channel_key.channel);
+                let author = |id: CompanionId| {
+                    let name = memberships.companion(channel, &id)?.name;
+                    Some(Author { id: id.to_string().into(), name, role: Role::Companion })
+                };
+                let present: Vec<_> = memberships.present(channel).into_keys().filter_map(author).collect();
+                let chat = chat::of(room, &title, &present, &self.all_events(channel_key).await?);
                 Ok(stream::iter([Ok(chat.to_string())]).boxed())
             }
             (ExportForm::Replay, Some(channel_key)) => {

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 
-use self::asking::{Side, Stop};
+use self::asking::{Side, Stop, Talk};
 use self::cap::Cap;
+use self::progress::Progress;
 use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
@@ -27,8 +28,11 @@ use crate::evaluation::excerpts::{self, Excerpt, Label};
 use crate::evaluation::page::page;
 use crate::evaluation::questions::Judged;
 use crate::evaluation::report::{Report, Setting, companions, rows};
-use crate::evaluation::sample;
+use crate::evaluation::{sample, shuffled};
 use crate::settings::{self, Loaded, Overlay, Sources};
+
+/// How many decisions one of two settings is asked about before it is the other's turn.
+const TURN: usize = 50;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +47,7 @@ The format of files, and what the figures mean: docs/evaluate.md. Answers in the
 
 Exit codes:
   0  done
-  1  failed, or stopped: --most-cost was reached, the model kept failing, or Ctrl-C
+  1  failed, or not complete: a question has no answer, --most-cost was reached, the model kept failing, or Ctrl-C
   2  wrong usage, wrong settings, or a file that is no group chat";
 
 #[derive(Clone, Debug, Args)]
@@ -73,7 +77,7 @@ pub struct Evaluate {
     /// Play the messages through the gate, which decides when to ask; not scored
     #[arg(long, conflicts_with_all = ["against", "against_profile", "label", "html"])]
     pub free: bool,
-    /// Keep answers and the report in this folder, and ask only what is not there
+    /// Keep answers in this folder, and the report except with --free; ask only what is not there
     #[arg(long, value_name = "FOLDER")]
     pub to: Option<PathBuf>,
     /// Write the report to this HTML file [default: report.html in the folder of --to]
@@ -127,7 +131,7 @@ pub fn run(sources: &Sources, options: &Evaluate) -> ExitCode {
         let label = options.label.map(Label::from);
         let decisions = decisions(&excerpts, options.authors, &options.bot, label);
         if decisions.is_empty() {
-            let why = "the files hold no decision: no author has annotated messages of others; see docs/evaluate.md";
+            let why = "the files hold no decision: no message of somebody else is annotated, or `companions` names nobody; see docs/evaluate.md";
             return Err(Failure::Usage(why.to_owned()));
         }
         if options.baselines {
@@ -148,19 +152,41 @@ pub fn run(sources: &Sources, options: &Evaluate) -> ExitCode {
                 return free::run(options, excerpts, &decisions, started.swap_remove(0)).await;
             }
             let decisions = sample(decisions, options.most);
-            let (mut judged, mut stops) = (Vec::new(), Vec::new());
-            for side in &started {
-                let (answers, stop) = side.ask_all(&excerpts, &decisions).await;
-                judged.push(answers);
-                stops.extend(stop);
-                if !stops.is_empty() {
-                    break;
-                }
+            let judged = ask(&started, Talk { excerpts: &excerpts, decisions: &decisions }).await;
+            let stops: Vec<_> = started.iter().filter_map(Side::stopped).collect();
+            let failed: u64 = started.iter().map(Side::failed_questions).sum();
+            finish(options, &report(&excerpts, label, &decisions, judged, &started), &stops)?;
+            if failed == 0 {
+                return Ok(());
             }
-            judged.resize(started.len(), vec![None; decisions.len()]);
-            finish(options, &report(&excerpts, label, &decisions, judged, &started), &stops)
+            Err(Failure::Failed(format!("{failed} questions have no answer, and are not in the figures; {}", goes_on(options))))
         })
     })
+}
+
+/// Asks the models of all settings about all decisions, in an order in which what was asked until a stop is a sample of all. Of two settings, each is asked
+/// about a part of them in turn.
+async fn ask(sides: &[Side], talk: Talk<'_>) -> Vec<Vec<Option<Judged>>> {
+    let count = talk.decisions.len();
+    let mut judged = vec![vec![None; count]; sides.len()];
+    let mut progress = Progress::of("decisions", count * sides.len());
+    let order = shuffled(count);
+    let mut is_ended = false;
+    for part in order.chunks(if sides.len() > 1 { TURN } else { count }) {
+        if is_ended {
+            break;
+        }
+        for (side, judged) in sides.iter().zip(&mut judged) {
+            is_ended = !side.ask_about(part, &talk, judged, &mut progress).await;
+            if is_ended {
+                break;
+            }
+            if let Some(stop) = side.stopped() {
+                sides.iter().for_each(|side| side.stop(stop.clone()));
+            }
+        }
+    }
+    judged
 }
 
 /// The settings that are compared with, if any are.
@@ -239,12 +265,16 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 /// The failure of a run that was stopped.
 fn stopped(options: &Evaluate, stop: Option<&Stop>, done: usize, all: usize) -> Result<(), Failure> {
     let Some(stop) = stop else { return Ok(()) };
-    let on = if options.to.is_some() {
+    Err(Failure::Failed(format!("stopped after {done} of {all}: {stop}; {}", goes_on(options))))
+}
+
+/// How the rest is asked.
+const fn goes_on(options: &Evaluate) -> &'static str {
+    if options.to.is_some() {
         "the same command goes on from here"
     } else {
         "the answers are not kept; with --to FOLDER the same command goes on from where it stopped"
-    };
-    Err(Failure::Failed(format!("stopped after {done} of {all}: {stop}; {on}")))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Chooses the authors of an excerpt that are the companion in turn, and finds their names in texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::excerpts::Excerpt;
@@ -8,7 +8,8 @@ use super::excerpts::Excerpt;
 /// Programs in the rooms of the published data: they speak on command, so they are never the companion.
 const BOTS: &[&str] = &["ubotu", "ubottu", "ubot3", "ubugtu", "floodbot1", "floodbot2", "floodbot3", "floodbot4"];
 
-/// The authors with most annotated messages, at most `most`, of equals the first by name. In a room that had companions, only these.
+/// The authors with most annotated messages, at most `most`, of equals the first by name. In a room that had companions only these, also if they said
+/// nothing.
 pub fn authors(excerpt: &Excerpt, most: usize, bots: &[String]) -> Vec<Arc<str>> {
     let mut counts = BTreeMap::<&Arc<str>, usize>::new();
     for message in excerpt.messages.iter().filter(|message| message.annotated) {
@@ -16,10 +17,13 @@ pub fn authors(excerpt: &Excerpt, most: usize, bots: &[String]) -> Vec<Arc<str>>
     }
     let is_bot =
         |author: &str| BOTS.iter().copied().chain(bots.iter().map(String::as_str)).any(|bot| bot.eq_ignore_ascii_case(author));
-    let may_be = |author: &Arc<str>| {
-        if excerpt.companions.is_empty() { !is_bot(author) } else { excerpt.companions.contains(author) }
+    let mut ranked: Vec<_> = match &excerpt.companions {
+        None => counts.into_iter().filter(|(author, _)| !is_bot(author)).collect(),
+        Some(companions) => {
+            let companions = companions.iter().collect::<BTreeSet<_>>().into_iter();
+            companions.map(|companion| (companion, counts.get(companion).copied().unwrap_or_default())).collect()
+        }
     };
-    let mut ranked: Vec<_> = counts.into_iter().filter(|(author, _)| may_be(author)).collect();
     // The sort is stable, and the map sorts by name.
     ranked.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     ranked.into_iter().take(most).map(|(author, _)| author.clone()).collect()
@@ -63,8 +67,10 @@ mod tests {
 
         assert_eq!(chosen(&excerpt, 9), ["bo", "al"]);
         assert_eq!(chosen(&excerpt, 1), ["bo"]);
-        excerpt.companions = vec!["cy".into()];
-        assert_eq!(chosen(&excerpt, 9), ["cy"]);
+        excerpt.companions = Some(vec!["cy".into(), "dee".into()]);
+        assert_eq!(chosen(&excerpt, 9), ["cy", "dee"]);
+        excerpt.companions = Some(Vec::new());
+        assert!(chosen(&excerpt, 9).is_empty());
     }
 
     #[test]

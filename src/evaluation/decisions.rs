@@ -152,7 +152,7 @@ pub(super) mod tests {
             annotated: true,
         };
         let messages = messages.iter().enumerate().map(message).collect();
-        Excerpt { id: "x".into(), messages, companions: Vec::new(), label: Label::Reply }
+        Excerpt { id: "x".into(), messages, companions: None, label: Label::Reply }
     }
 
     #[test]

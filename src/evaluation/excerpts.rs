@@ -15,9 +15,9 @@ pub struct Excerpt {
     pub id: Arc<str>,
     /// Oldest first.
     pub messages: Vec<Message>,
-    /// The authors that are companions already. Empty: any author may be.
+    /// The authors that are companions already, also those that said nothing. `None`: any author may be.
     #[serde(default)]
-    pub companions: Vec<Arc<str>>,
+    pub companions: Option<Vec<Arc<str>>>,
     /// What stands for the truth where the excerpt was not annotated by people.
     #[serde(default)]
     pub label: Label,
@@ -101,7 +101,8 @@ pub fn read(files: &[impl AsRef<Path>]) -> Result<Vec<Excerpt>, String> {
                 continue;
             }
             let place = format!("{shown}:{number}");
-            let excerpt = excerpt(&line).map_err(|problem| format!("{place}: {problem}"))?;
+            // Some editors begin a file with a mark of its encoding.
+            let excerpt = excerpt(line.trim_start_matches('\u{feff}')).map_err(|problem| format!("{place}: {problem}"))?;
             if let Some(first) = places.insert(excerpt.id.clone(), place.clone()) {
                 return Err(format!("{place}: id {:?} is that of {first}, too; give each excerpt an id of its own", excerpt.id));
             }

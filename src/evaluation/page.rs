@@ -37,6 +37,7 @@ pub fn page(report: &Report) -> String {
             report.measured
         ),
         &labels(report),
+        &warnings(report),
         "<h2>Figures</h2>\n<div class=\"scroll\">\n",
         &table(&report.rows),
         "</div>\n<h2>Calls against replies kept</h2>\n<p>Unaddressed messages, the highest scores first: which share of the replies is kept if \
@@ -51,6 +52,12 @@ pub fn page(report: &Report) -> String {
     ];
     parts.into_iter().for_each(|part| html.push_str(part));
     html
+}
+
+/// What the text says of answers that could not be read.
+fn warnings(report: &Report) -> String {
+    let of = |asked: &super::report::Asked| Some(format!("<p><strong>{}</strong></p>\n", escaped(&asked.warning()?)));
+    report.asked.iter().filter_map(of).collect()
 }
 
 fn labels(report: &Report) -> String {

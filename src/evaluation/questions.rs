@@ -74,7 +74,7 @@ impl Room {
     pub fn new(excerpt: &Excerpt, author: &Arc<str>, companion: &Companion) -> Self {
         let companion = named_as(companion, author);
         let names = Names::new([(companion.id.clone(), companion.names())]).ok();
-        let is_companion = |name: &str| name == &**author || excerpt.companions.iter().any(|other| &**other == name);
+        let is_companion = |name: &str| name == &**author || excerpt.companions.iter().flatten().any(|other| &**other == name);
         let said = excerpt.messages.iter().map(|message| {
             let role = if is_companion(&message.from) { Role::Companion } else { Role::Person };
             let from = Author { role, ..Author::of_name(message.from.clone()) };
@@ -84,7 +84,7 @@ impl Room {
             Said { seq: Seq(message.n as u64 + 1), at: moment(message), message: Arc::new(said) }
         });
         let other = |name: &Arc<str>| Other { name: name.clone(), chattiness: None };
-        let others = excerpt.companions.iter().filter(|name| *name != author).map(other).collect();
+        let others = excerpt.companions.iter().flatten().filter(|name| *name != author).map(other).collect();
         Self { said: said.collect(), companion, others }
     }
 

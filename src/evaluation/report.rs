@@ -137,6 +137,9 @@ impl fmt::Display for Report {
         if measured < decisions {
             writeln!(f, "the figures are about the {measured} decisions that were answered")?;
         }
+        for warning in self.asked.iter().filter_map(Asked::warning) {
+            writeln!(f, "{warning}")?;
+        }
         for (label, excerpts) in &self.labels {
             writeln!(f, "label {} ({}): {}", label.as_str(), counted(&[(*excerpts, "excerpt")]), label.sentence())?;
         }
@@ -245,6 +248,13 @@ impl fmt::Display for Asked {
 }
 
 impl Asked {
+    /// What is wrong if more than one answer in twenty could not be read.
+    pub(super) fn warning(&self) -> Option<String> {
+        let Self { name, unreadable, answered, .. } = self;
+        let is_wrong = unreadable * 20 > *answered;
+        is_wrong.then(|| format!("Warning: {unreadable} of {answered} answers of {name} could not be read, and count as NO."))
+    }
+
     /// The cost, for people.
     pub(super) fn cost(&self) -> String {
         self.cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("{} {}", money(cost), self.currency))

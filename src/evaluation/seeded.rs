@@ -18,14 +18,20 @@ impl Draws {
     }
 }
 
+/// The numbers below `end`, shuffled with a fixed seed: the first ones are a sample of all.
+pub fn shuffled(end: usize) -> Vec<usize> {
+    let (mut draws, mut order) = (Draws::of(1), (0..end).collect::<Vec<_>>());
+    for place in 0..end {
+        let other = place + draws.below(end - place);
+        order.swap(place, other);
+    }
+    order
+}
+
 /// At most this many of the items, drawn with a fixed seed, in their order.
 pub fn sample<T>(items: Vec<T>, most: Option<usize>) -> Vec<T> {
     let most = most.unwrap_or(items.len()).min(items.len());
-    let (mut draws, mut order) = (Draws::of(1), (0..items.len()).collect::<Vec<_>>());
-    for place in 0..most {
-        let other = place + draws.below(order.len() - place);
-        order.swap(place, other);
-    }
+    let order = shuffled(items.len());
     let mut is_drawn = vec![false; items.len()];
     order[..most].iter().for_each(|drawn| is_drawn[*drawn] = true);
     items.into_iter().zip(is_drawn).filter_map(|(item, is_drawn)| is_drawn.then_some(item)).collect()

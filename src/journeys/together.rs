@@ -11,7 +11,7 @@ use crate::domain::question_context::Purpose;
 use crate::domain::vote;
 use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::usage::UsageQuery;
-use crate::ports::language_model::Request;
+use crate::ports::language_model::{NoAnswer, Request};
 use crate::replay::{ReplayEventKind, Script, ScriptedAnswers, run_with};
 use crate::telemetry::fake::attribute;
 
@@ -132,7 +132,8 @@ async fn a_companion_whose_part_is_missing_or_unreadable_is_asked_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_fails_is_the_error_of_each_and_they_are_asked_together_again() {
     let world = salon().await;
-    world.side.answers([Err(refusal()), Ok("{}")]);
+    let no_credit = NoAnswer::NoCredit { endpoint: "test".into(), detail: "402".to_owned() };
+    world.side.answers([Err(no_credit), Ok("{}")]);
     world.side.answer_by(|request| (asked(request).len() == 1).then(|| Ok(ballot("NO", 1, "none"))));
 
     world.say_then_pass("salon", QUESTION, 1.5).await;
@@ -140,9 +141,23 @@ async fn a_call_that_fails_is_the_error_of_each_and_they_are_asked_together_agai
     world.pass(60.0).await;
 
     let failed: Vec<_> = errors.iter().map(|error| (error["companion"].as_str(), error["error"].as_str())).collect();
-    assert_eq!(failed, [(Some("aria"), Some("refused")), (Some("bruno"), Some("refused")), (Some("cleo"), Some("refused"))]);
+    assert_eq!(failed, ["aria", "bruno", "cleo"].map(|id| (Some(id), Some("no_credit"))));
     let all = vec!["aria", "bruno", "cleo"];
     assert_eq!(calls(&world)[..5], [all.clone(), all, vec!["aria"], vec!["bruno"], vec!["cleo"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_refused_as_it_is_asks_each_alone_at_once() {
+    let world = salon().await;
+    world.side.answers([Err(refusal())]);
+    world.side.answer_by(|request| (asked(request).len() == 1).then(|| Ok(ballot("NO", 1, "none"))));
+
+    world.say_then_pass("salon", QUESTION, 5.0).await;
+
+    assert!(world.recorded("salon", "error").await.is_empty());
+    assert_eq!(calls(&world)[..4], [vec!["aria", "bruno", "cleo"], vec!["aria"], vec!["bruno"], vec!["cleo"]]);
+    let decided = world.decisions("salon").await;
+    assert_eq!(decisions(&decided)[..3], ["aria", "bruno", "cleo"].map(|id| (id, "NO", "model_no")));
 }
 
 #[tokio::test(start_paused = true)]

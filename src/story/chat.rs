@@ -10,11 +10,13 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::journal::redaction::is_redacted;
 
-/// The messages of these events, which are those of one room, as one excerpt. Deleted messages and events without words are left out.
+/// The messages of these events, which are those of one room, as one excerpt. Deleted messages and events without words are left out. `present` are the
+/// companions that are in the room now, who may have said nothing.
 ///
 /// There are few reply links in a room, so the excerpt says that the next 60 seconds of a companion stand for them.
-pub(crate) fn of(room: &str, title: &str, events: &[Recorded]) -> Value {
-    let (mut names, mut companions, mut places) = (Names::default(), BTreeSet::new(), BTreeMap::<Seq, usize>::new());
+pub(crate) fn of(room: &str, title: &str, present: &[Author], events: &[Recorded]) -> Value {
+    let (mut names, mut places) = (Names::default(), BTreeMap::<Seq, usize>::new());
+    let mut companions: BTreeSet<_> = present.iter().map(|companion| names.of(companion)).collect();
     let mut messages = Vec::new();
     let mut began = None;
     let mut newest = 0.0;
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn messages_are_numbered_with_their_links_and_companions_are_named() {
-        let aria = Author { role: Role::Companion, ..person("aria") };
+        let [aria, bruno] = ["aria", "bruno"].map(|id| Author { role: Role::Companion, ..person(id) });
         let other_ana = Author { id: "17".into(), ..person("ana") };
         let events = [
             said(4, 10, message(person("ana"), "Hello"), None),
@@ -82,9 +84,9 @@ mod tests {
             said(9, 14, message(other_ana, "Me too"), Some(5)),
         ];
 
-        let chat = of("lobby", "The lobby", &events);
+        let chat = of("lobby", "The lobby", &[bruno], &events);
 
-        assert_eq!((&chat["companions"], &chat["label"]), (&json!(["aria"]), &json!("turn_60s")));
+        assert_eq!((&chat["companions"], &chat["label"]), (&json!(["aria", "bruno"]), &json!("turn_60s")));
         let shown = |message: &Value| {
             (message["n"].clone(), message["t"].clone(), message["from"].clone(), message["replies_to"].clone())
         };

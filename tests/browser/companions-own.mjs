@@ -305,3 +305,21 @@ test('what a companion can say first is offered in an empty room', async t => {
   await page.locator('.chat-message.companion', { hasText: 'The lamp is lit.' }).waitFor();
   await page.locator('.suggestion').first().waitFor({ state: 'detached' });
 });
+
+test('a dialog is loaded when it is opened, and says so if it cannot be', async t => {
+  const page = await lobby(t);
+  const loaded = [];
+  page.on('request', request => /(-later|companion-editor)\.js/u.test(request.url()) && loaded.push(request.url()));
+  let isAway = true;
+  await page.route(/(-later|companion-editor)\.js/u, route => (isAway ? route.abort() : route.continue()));
+  const make = page.locator('.make').getByRole('button', { name: '+ New companion' });
+
+  await make.click();
+  await page.getByText('The server cannot be reached.').waitFor();
+  const before = loaded.length;
+  isAway = false;
+  await make.click();
+
+  await page.locator('#companion-name:focus').waitFor();
+  assert.ok(before > 0 && loaded.length > before, loaded.join(' '));
+});

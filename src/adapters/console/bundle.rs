@@ -1,4 +1,5 @@
-//! Links the page's modules into one script, and its style sheets into one, so that a visit needs few requests.
+//! Links the page's modules into one script, and its style sheets into one, so that a visit needs few requests. What is imported by `import('./name.js')`
+//! is in a second script, which is loaded when the first of it is needed.
 //!
 //! The modules keep to a part of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js` or
 //! `./name.json`, nothing is exported that changes later, and no two modules import each other.
@@ -6,6 +7,8 @@
 /// The style sheets of a page in their order, and its first module.
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"/page/";
 const MODULE: &str = "<script type=\"module\" src=\"/page/";
+/// Imports a module when it is needed.
+const LATER: &str = "import('./";
 
 /// The name of a style sheet or script that a line of a page links to.
 pub(super) fn linked(line: &str) -> Option<(Kind, &str)> {
@@ -30,20 +33,44 @@ pub(super) fn style(source: &str) -> String {
     plain.lines().map(str::trim).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// One script that does what the module `first` and all that it imports do. `source` returns the text of a module.
-pub(super) fn script<'a>(first: &'a str, source: impl Fn(&str) -> &'a str) -> String {
+/// One script that does what the module `first` and all that it imports do. `source` returns the text of a module; `later` is the address of the script
+/// with the modules that are loaded later.
+pub(super) fn script<'a>(first: &'a str, later: &str, source: impl Fn(&str) -> &'a str) -> String {
+    // Some browsers keep that an address could not be loaded.
+    let address = format!("\"{later}\"");
+    let again = format!("import({address} + \"&again=\" + Date.now())");
+    let load = format!("const later = async name => (await import({address}).catch(() => {again}), modules[name]);\n");
+    let load = if later.is_empty() { "" } else { &load };
+    format!("const modules = globalThis.modules = {{}};\n{load}{}", linked_modules(&order(first, &source), source))
+}
+
+/// The script with the modules that the script of `first` loads later. Empty if it loads none.
+pub(super) fn later<'a>(first: &'a str, source: impl Fn(&str) -> &'a str) -> String {
+    let at_once = order(first, &source);
+    let mut all = at_once.clone();
+    let imported_later = |name: &&'a str| source(name).split(LATER).skip(1).filter_map(|rest| rest.split('\'').next());
+    for name in at_once.iter().flat_map(imported_later) {
+        add(name, &source, &mut all);
+    }
+    linked_modules(&all[at_once.len()..], source)
+}
+
+/// A module and all that it imports, each behind those that it imports.
+fn order<'a>(first: &'a str, source: &impl Fn(&str) -> &'a str) -> Vec<&'a str> {
     let mut order = Vec::new();
-    add(first, &source, &mut order);
-    let mut script = "const modules = {};\n".to_owned();
-    for name in order {
+    add(first, source, &mut order);
+    order
+}
+
+fn linked_modules<'a>(names: &[&str], source: impl Fn(&str) -> &'a str) -> String {
+    let linked = |name: &&str| {
         if name.ends_with(".json") {
-            script += &format!("modules[\"{name}\"] = {};\n", source(name));
-            continue;
+            return format!("modules[\"{name}\"] = {};\n", source(name));
         }
         let (body, exports) = module(source(name));
-        script += &format!("modules[\"{name}\"] = (() => {{\n{body}return {{ {} }};\n}})();\n", exports.join(", "));
-    }
-    script
+        format!("modules[\"{name}\"] = (() => {{\n{body}return {{ {} }};\n}})();\n", exports.join(", "))
+    };
+    names.iter().map(linked).collect()
 }
 
 /// Adds a module behind those that it imports.
@@ -83,7 +110,7 @@ fn module(source: &str) -> (String, Vec<String>) {
             exports.extend(renamed.map(|(inner, outer)| format!("{outer}: {inner}")));
             body += &format!("{before}\n");
         } else if !line.trim_start().starts_with("//") {
-            body += if may_have_long_texts { line } else { line.trim_start() };
+            body += &if may_have_long_texts { line } else { line.trim_start() }.replace(LATER, "later('");
             body.push('\n');
         }
     }
@@ -106,11 +133,11 @@ mod tests {
             _ => "let z=0;export{z as zero};\n",
         };
 
-        let script = script("main.js", source);
+        let script = script("main.js", "", source);
 
         let parts: Vec<_> = script.split("modules[\"").collect();
         assert!(
-            script.starts_with("const modules = {};\nmodules[\"words.js\"] = (() => {\nlet z=0;\nreturn { zero: z };\n})();\n"),
+            script.starts_with("const modules = globalThis.modules = {};\nmodules[\"words.js\"] = (() => {\nlet z=0;\nreturn { zero: z };\n})();\n"),
             "{script}"
         );
         assert!(
@@ -123,6 +150,27 @@ mod tests {
             "{script}"
         );
         assert!(!script.contains("// The page.") && parts.len() == 7, "{script}");
+    }
+
+    #[test]
+    fn what_is_imported_later_is_in_a_script_of_its_own() {
+        let source = |name: &str| match name {
+            "main.js" => "import { el } from './dom.js';\nconst open = async () => (await import('./dialog.js')).open(el);\n",
+            "dialog.js" => "import { el } from './dom.js';\nimport { form } from './form.js';\nexport const open = form;\n",
+            _ => "export const el = 1;\nexport const form = 2;\n",
+        };
+
+        let later = later("main.js", source);
+        let script = script("main.js", "/page/later.js?v=1", source);
+
+        let names = |text: &str| text.matches("modules[\"").count() - text.matches("= modules[\"").count();
+        assert!(later.starts_with("modules[\"form.js\"] = (() => {") && later.contains("modules[\"dialog.js\"] = "), "{later}");
+        assert!(
+            script.contains("await import(\"/page/later.js?v=1\").catch(")
+                && script.contains("(await later('dialog.js')).open(el)")
+        );
+        assert_eq!((names(&later), names(&script)), (2, 2), "{script}");
+        assert_eq!(super::later("dom.js", source), "");
     }
 
     #[test]

@@ -7,15 +7,17 @@ use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Recorded};
 use crate::domain::moment::Moment;
-use crate::domain::relevance::{Estimate, Feature};
+use crate::domain::relevance::{Estimate, WEIGHTS};
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
 use crate::story::words::{Told, span};
 
 /// What the pre-gate estimated, and from what.
 fn estimate(who: &Subject, estimate: &Estimate) -> Told {
-    let shown = |(feature, value): &(Feature, f32)| format!("{} {value:.2}", feature);
-    let features: Vec<_> = estimate.features.iter().filter(|(feature, _)| *feature != Feature::Constant).map(shown).collect();
+    let mut parts: Vec<_> =
+        estimate.features.iter().map(|(feature, value)| (feature, value * WEIGHTS[*feature as usize])).collect();
+    parts.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
+    let features: Vec<_> = parts.iter().map(|(feature, part)| format!("{feature} {part:+.2}")).collect();
     let (logit, threshold) = (format!("{:.2}", estimate.logit), format!("{:.2}", estimate.threshold));
     who.tell("why.rules.irrelevant", &[("logit", &logit), ("threshold", &threshold), ("features", &features.join(", "))])
 }

@@ -1,5 +1,6 @@
 //! Asks the model of one setting, through the pool that the server uses: with its limits, retries and circuit breaker.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ use crate::telemetry::instruments::Instruments;
 
 /// After so many questions in a row without an answer, no more are asked.
 const MOST_FAILURES: u64 = 10;
+/// After so many answers in a row that could not be read, each asked for twice, no more are asked.
+const MOST_UNREADABLE: u64 = 50;
 
 /// One setting: its companion and its model, with what was asked.
 pub(super) struct Side {
@@ -64,6 +67,14 @@ struct Tally {
     took_ms: Vec<u64>,
     /// The newest error of the model itself.
     error: String,
+    unreadable_in_row: u64,
+}
+
+/// What is asked about.
+#[derive(Clone, Copy)]
+pub(super) struct Talk<'a> {
+    pub(super) excerpts: &'a [Excerpt],
+    pub(super) decisions: &'a [Decision],
 }
 
 /// Why a run stopped.
@@ -73,6 +84,7 @@ pub(super) enum Stop {
     CostReached,
     /// The model does not answer.
     Failing(String),
+    Unreadable,
     /// An answer could not be kept.
     Unwritten(String),
 }
@@ -83,6 +95,9 @@ impl fmt::Display for Stop {
             Self::Interrupted => f.write_str("Ctrl-C was pressed"),
             Self::CostReached => f.write_str("the next question could cost more than --most-cost"),
             Self::Failing(error) => write!(f, "the model does not answer: {error}"),
+            Self::Unreadable => {
+                write!(f, "{MOST_UNREADABLE} answers in a row could not be read as YES or NO, so this model cannot decide")
+            }
             Self::Unwritten(error) => f.write_str(error),
         }
     }
@@ -160,18 +175,22 @@ impl Side {
         format!("{} at {}", self.identity.model, self.identity.endpoint)
     }
 
-    /// Asks about all of these decisions. The answers are in their order; those that are missing were not given.
-    pub(super) async fn ask_all(&self, excerpts: &[Excerpt], decisions: &[Decision]) -> (Vec<Option<Judged>>, Option<Stop>) {
-        let mut room: Option<(&Decision, Room)> = None;
-        let questions = decisions.iter().enumerate().map(|(index, decision)| {
-            let is_same = |(of, _): &(&Decision, Room)| (of.excerpt, &of.companion) == (decision.excerpt, &decision.companion);
-            let new = || (decision, Room::new(&excerpts[decision.excerpt], &decision.companion, &self.companion));
-            let current = room.take().filter(is_same).unwrap_or_else(new);
-            let (_, room) = room.insert(current);
-            (index, room.request(decision.n, &self.settings))
+    /// Asks about the decisions with these indices, and puts the answers in their places. Once the run has stopped, only answers that are kept are taken.
+    /// Returns false if that was ended by a second Ctrl-C.
+    pub(super) async fn ask_about(
+        &self,
+        about: &[usize],
+        talk: &Talk<'_>,
+        judged: &mut [Option<Judged>],
+        progress: &mut Progress,
+    ) -> bool {
+        let mut rooms = BTreeMap::new();
+        let questions = about.iter().map(|index| {
+            let decision = &talk.decisions[*index];
+            let room = rooms.entry((decision.excerpt, decision.companion.clone()));
+            let new = || Room::new(&talk.excerpts[decision.excerpt], &decision.companion, &self.companion);
+            (*index, room.or_insert_with(new).request(decision.n, &self.settings))
         });
-        let mut judgements = vec![None; decisions.len()];
-        let mut progress = Progress::of("decisions", decisions.len());
         let answer = async |(index, request)| (index, self.answer(request, true).await);
         let mut answers = std::pin::pin!(stream::iter(questions).map(answer).buffer_unordered(self.concurrent));
         let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
@@ -179,25 +198,31 @@ impl Side {
             let next = tokio::select! {
                 biased;
                 _ = &mut interrupt => {
+                    if self.is_stopped() {
+                        return false;
+                    }
                     self.stop(Stop::Interrupted);
-                    break;
+                    interrupt.set(tokio::signal::ctrl_c());
+                    continue;
                 }
                 next = answers.next() => next,
             };
-            let Some((index, answer)) = next else { break };
+            let Some((index, answer)) = next else { return true };
             if let Some(kept) = answer {
-                judgements[index] = Some(self.judged(&kept));
-            } else if self.is_stopped() {
-                break;
+                judged[index] = Some(self.judged(&kept));
+                progress.step(self.cap.spent(), &self.settings.models.currency);
             }
-            progress.step(self.cap.spent(), &self.settings.models.currency);
         }
-        (judgements, self.stop.borrow().clone())
     }
 
     fn judged(&self, kept: &Kept) -> Judged {
         let judged = judged(&kept.answer, &self.settings);
-        self.tally.lock().asked.unreadable += u64::from(!judged.is_readable);
+        let mut tally = self.tally.lock();
+        tally.asked.unreadable += u64::from(!judged.is_readable);
+        tally.unreadable_in_row = if judged.is_readable { 0 } else { tally.unreadable_in_row + 1 };
+        if tally.unreadable_in_row >= MOST_UNREADABLE {
+            self.stop(Stop::Unreadable);
+        }
         judged
     }
 
@@ -228,7 +253,7 @@ impl Side {
         let mut kept = Kept { question, answer: String::new(), input_tokens: 0, output_tokens: 0, model_ms: 0, calls: 0 };
         let repeated = repeats.then(|| question::once_more(request.clone()));
         for request in [Some(request), repeated].into_iter().flatten() {
-            let Some(mut spending) = self.cap.begin(&request, self.price.as_ref()) else {
+            let Some(mut spending) = self.cap.begin(&request, self.price.as_ref()).await else {
                 self.stop(Stop::CostReached);
                 return None;
             };
@@ -294,6 +319,11 @@ impl Side {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.borrow().is_some()
+    }
+
+    /// How many questions have no answer.
+    pub(super) fn failed_questions(&self) -> u64 {
+        self.tally.lock().asked.failed
     }
 
     pub(super) fn stopped(&self) -> Option<Stop> {

@@ -1,6 +1,7 @@
 //! Limits what a run costs.
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::domain::price::Price;
 use crate::ports::language_model::{Request, Usage};
@@ -10,41 +11,56 @@ use crate::ports::language_model::{Request, Usage};
 pub(super) struct Cap {
     most: Option<f64>,
     so_far: Mutex<SoFar>,
+    /// A call has ended.
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct SoFar {
     spent: f64,
+    /// What the calls in flight may cost.
+    reserved: f64,
+    in_flight: usize,
     /// The cost of the dearest call.
     dearest: f64,
 }
 
 impl Cap {
     pub(super) fn of(most: Option<f64>) -> Self {
-        Self { most, so_far: Mutex::default() }
+        Self { most, ..Self::default() }
     }
 
     pub(super) const fn is_set(&self) -> bool {
         self.most.is_some()
     }
 
-    /// What the run has cost, with the estimates of calls in flight.
+    /// What the run has cost, without the calls in flight.
     pub(super) fn spent(&self) -> f64 {
         self.so_far.lock().spent
     }
 
-    /// Begins a call. `None`: it could exceed the cap. The call costs what it is estimated at until its usage is known.
-    pub(super) fn begin(&self, request: &Request, price: Option<&Price>) -> Option<Spending<'_>> {
+    /// Begins a call. It counts at its estimate until its usage is known. Waits while only the calls in flight could lead to more than the cap. `None`: the
+    /// call alone could exceed it.
+    pub(super) async fn begin(&self, request: &Request, price: Option<&Price>) -> Option<Spending<'_>> {
         let estimate =
             price.map_or(0.0, |price| price.of(Usage::estimate(request, "").input_tokens, request.max_tokens.into()).as_units());
-        let mut so_far = self.so_far.lock();
-        // Models that think use more tokens than a prompt lets one expect.
-        let estimate = estimate.max(so_far.dearest);
-        if self.most.is_some_and(|most| so_far.spent + estimate > most) {
-            return None;
+        loop {
+            let ended = self.ended.notified();
+            {
+                let mut so_far = self.so_far.lock();
+                // Models that think use more tokens than a prompt lets one expect.
+                let estimate = estimate.max(so_far.dearest);
+                if self.most.is_none_or(|most| so_far.spent + so_far.reserved + estimate <= most) {
+                    so_far.reserved += estimate;
+                    so_far.in_flight += 1;
+                    return Some(Spending { cap: self, estimate, actual: 0.0 });
+                }
+                if so_far.in_flight == 0 {
+                    return None;
+                }
+            }
+            ended.await;
         }
-        so_far.spent += estimate;
-        Some(Spending { cap: self, estimate, actual: 0.0 })
     }
 }
 
@@ -65,30 +81,41 @@ impl Spending<'_> {
 impl Drop for Spending<'_> {
     fn drop(&mut self) {
         let mut so_far = self.cap.so_far.lock();
-        so_far.spent += self.actual - self.estimate;
+        so_far.spent += self.actual;
+        so_far.in_flight -= 1;
+        // No rest of rounding stays when nothing is in flight.
+        so_far.reserved = if so_far.in_flight == 0 { 0.0 } else { so_far.reserved - self.estimate };
         so_far.dearest = so_far.dearest.max(self.actual);
+        drop(so_far);
+        self.cap.ended.notify_waiters();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
     use crate::ports::language_model::{Message, ModelRole};
 
-    #[test]
-    fn calls_in_flight_count_until_their_cost_is_known() {
+    #[tokio::test]
+    async fn calls_in_flight_count_until_their_cost_is_known_and_others_wait_for_that() {
         let messages = Message::prompt(String::new(), "x".repeat(4_000_000));
         let request = Request { messages, ..Request::new(ModelRole::Side, "g".into(), 500_000) };
         let price = Price::per_million(1.0, 2.0, "USD");
         let cap = Cap::of(Some(3.0));
 
-        let mut first = cap.begin(&request, Some(&price)).expect("2 are left of 3");
-        assert!(cap.begin(&request, Some(&price)).is_none());
+        let mut first = cap.begin(&request, Some(&price)).await.expect("2 are left of 3");
+        let mut second = std::pin::pin!(cap.begin(&request, Some(&price)));
+        assert!(second.as_mut().now_or_never().is_none());
         first.used(Usage { input_tokens: 1_000_000, output_tokens: 0 }, Some(&price));
         drop(first);
 
         assert_eq!(cap.spent(), 1.0);
-        assert!(cap.begin(&request, Some(&price)).is_some());
-        assert!(Cap::of(None).begin(&request, Some(&price)).is_some());
+        let mut second = second.await.expect("2 are left again");
+        second.used(Usage { input_tokens: 1_000_000, output_tokens: 250_000 }, Some(&price));
+        drop(second);
+        assert!(cap.begin(&request, Some(&price)).await.is_none());
+        assert!(Cap::of(None).begin(&request, Some(&price)).await.is_some());
     }
 }

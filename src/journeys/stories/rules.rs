@@ -37,7 +37,10 @@ async fn an_estimate_is_shown_with_its_features() {
     assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "irrelevant", "{}", texts(&explanation));
     assert_eq!(world.side.asked_for("Aria") + world.side.asked_for("aria"), 0);
     let estimate = step(&explanation, "rule");
-    assert!(estimate.contains("from -1.83 on, Aria would have thought about it") && estimate.contains("recency "), "{estimate}");
+    assert!(
+        estimate.contains("from -1.83 on, Aria would have thought about it") && estimate.contains("constant -"),
+        "{estimate}"
+    );
     assert_eq!(setting(&explanation, "rule"), "gate.pre_gate_threshold");
 }
 

@@ -148,6 +148,11 @@ export async function cardFile(id, as) {
   const { title, detail } = (await response?.json().catch(() => null)) ?? {};
   throw new Problem({ title, detail: response ? detail : t('problems.unreachable'), status: response?.status });
 }
+// A module of the page that is loaded when it is needed.
+export const loaded = module =>
+  module.catch(() => {
+    throw new Problem({ detail: t('problems.unreachable'), status: 0 });
+  });
 export const decisionsOf = (companion, limit) => call('GET', `/api/decisions${query({ companion, limit })}`);
 // The companion says the first words in a room.
 export const greet = (room, companion, text) => call('POST', roomPath(room, '/greeting'), { companion, text });

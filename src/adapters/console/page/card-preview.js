@@ -3,12 +3,10 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
-import { contents, fileButton, takesFiles } from './pictures.js';
+import { CARDS, contents, fileButton, takesFiles } from './pictures.js';
 import { has, listed, t } from './texts.js';
 import * as words from './words.js';
 
-// The files that may be cards.
-export const CARDS = '.json,.png,application/json,image/png';
 const TYPING_MS = 400;
 const CHOICES = ['system_prompt', 'post_history_instructions'];
 

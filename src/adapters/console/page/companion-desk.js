@@ -1,13 +1,10 @@
 // Opens the profile of a companion, the editor and the preview of a card, and puts companions into rooms.
 
 import * as api from './api.js';
-import { CARDS, cardPreview } from './card-preview.js';
-import { companionEditor } from './companion-editor.js';
 import { membersOf } from './companion-picker.js';
 import { once } from './dialogs.js';
-import { fileButton } from './pictures.js';
+import { CARDS, fileButton } from './pictures.js';
 import { titleOf } from './platforms.js';
-import { profileDialog } from './profile.js';
 import { t } from './texts.js';
 
 // `room()` is the room shown as the server lists it, `rooms()` are all; `changed()` loads rooms and companions again; `tell(text, kind)` shows a notice.
@@ -18,20 +15,24 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     await api.putRoom(id, { guild: target.guild, companions: members(membersOf(target)) });
     await changed();
   };
-  const edit = how => once(() => companionEditor(desk, how)).catch(problem => tell(problem.message, 'problem'));
+  const told = problem => tell(problem.message, 'problem');
+  // The modules of the dialogs are loaded when one is opened.
+  const edit = how => once(async () => (await api.loaded(import('./companion-editor.js'))).companionEditor(desk, how)).catch(told);
+  const show = async (id, who, text) => (await api.loaded(import('./profile.js'))).profileDialog(desk, id, who, text);
+  const preview = async (file, use) => (await api.loaded(import('./card-preview.js'))).cardPreview(file, use);
   const desk = {
     room,
     tone,
     tell,
     usualLevel,
     titleOf: id => titleOf(rooms().find(one => one.id === id) ?? { id }),
-    open: id => once(() => profileDialog(desk, id, nameOf(id))),
+    open: id => once(() => show(id, nameOf(id))).catch(told),
     // `picked(profile)` is called instead of adding it to the room shown.
     create: picked => edit({ picked }),
     edit: profile => edit({ profile }),
     copy: profile => edit({ profile, isCopy: true }),
     // `chosen()` is called when the card becomes a companion.
-    importCard: (file, { chosen = () => {}, picked } = {}) => cardPreview(file, made => (chosen(), edit({ made, picked }))),
+    importCard: (file, { chosen = () => {}, picked } = {}) => preview(file, made => (chosen(), edit({ made, picked }))).catch(told),
     importButton: (kind, picked) => fileButton(t('maker.import'), CARDS, file => desk.importCard(file, { picked }), kind),
     join: (target, id) => change(target, members => [...members.filter(one => one !== id), id]),
     part: (target, id) => change(target, members => members.filter(one => one !== id)),
@@ -39,7 +40,7 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
       const text = t('maker.saved', { who: companion.name });
       await changed();
       if (isNew) tell(text);
-      else profileDialog(desk, id, companion.name, text);
+      else show(id, companion.name, text);
     },
     deleted(who, stays) {
       tell(t(stays ? 'profile.deleted_stored' : 'profile.deleted', { who }));

@@ -1,11 +1,11 @@
 // The dialog in which a companion is made, changed or copied, with a trial before anything is kept.
 
 import * as api from './api.js';
-import { CARDS, notAPicture } from './card-preview.js';
+import { notAPicture } from './card-preview.js';
 import { companionForm, span } from './companion-form.js';
 import { confirmed, dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
-import { asPicture, face, fileButton, takesFiles } from './pictures.js';
+import { CARDS, asPicture, face, fileButton, takesFiles } from './pictures.js';
 import { pieces, t } from './texts.js';
 import * as words from './words.js';
 

@@ -207,7 +207,7 @@ function offerUndo(room, deletion) {
 const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, desk });
 const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), create: () => desk.create(), showProblem });
 const announce = text => notice.announce(text);
-const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, checked: ready => ((lacking = missing(ready)), connection.draw()) });
+const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });

@@ -1,8 +1,8 @@
 // Which models answer: the button in the head of the page, and what is said in the room when they fail.
 
 import * as api from './api.js';
+import { once } from './dialogs.js';
 import { byId, el, plain, say } from './dom.js';
-import { modelDialog } from './model-dialog.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { listed, t } from './texts.js';
 import * as words from './words.js';
@@ -17,7 +17,7 @@ const canned = () => [el('span', { class: 'where-wide' }, t('ai.demo')), el('spa
 const WAS_READ = new Set(['model_yes', 'model_no']);
 
 // `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers, and `checked(ready)` is called with the readiness of the server.
-export function models({ nameOf, announce, checked }) {
+export function models({ nameOf, announce, showProblem, checked }) {
   const button = byId('model');
   const trouble = byId('model-trouble');
   let ready = null;
@@ -27,7 +27,11 @@ export function models({ nameOf, announce, checked }) {
   let polling = null;
   let said = '';
 
-  const open = () => document.querySelector('dialog[open]') ?? modelDialog({ ready, current, changed: shown });
+  const open = () =>
+    once(async () => {
+      const { modelDialog } = await api.loaded(import('./model-dialog.js'));
+      return document.querySelector('dialog[open]') ?? modelDialog({ ready, current, changed: shown });
+    }).catch(showProblem);
   button.addEventListener('click', () => poll().then(open));
 
   // What companions of this room cannot do, in one sentence. Null: nothing is wrong.

@@ -3,6 +3,9 @@
 import { el } from './dom.js';
 import { initial } from './tones.js';
 
+// The files that may be cards.
+export const CARDS = '.json,.png,application/json,image/png';
+
 const MOST_BYTES = 1 << 20;
 const LONGEST_SIDE = 1024;
 
