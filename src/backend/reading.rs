@@ -203,12 +203,11 @@ pub(super) fn record(
         "messages": messages,
     });
     // With as many digits as the numbers have, which are shorter than those of JSON.
-    let as_written =
-        |estimate: &Box<Estimate>| -> Option<Value> { serde_json::from_str(&serde_json::to_string(estimate).ok()?).ok() };
+    let as_written = |estimate: &Estimate| -> Option<Value> { serde_json::from_str(&serde_json::to_string(estimate).ok()?).ok() };
     let more = json!({
         "budget": decided.used_up.map(|used_up| used_up.budget.as_str()),
         "free_at": decided.used_up.and_then(|used_up| used_up.free_at).map(Stamp),
-        "relevance": decided.relevance.as_ref().map(as_written),
+        "relevance": decided.relevance.as_deref().map(as_written),
         "vote": decided.vote,
         "why": decided.why,
         "trace": trace_of(recorded, decided),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 
-use self::asking::{Side, Stop, Talk};
+use self::asking::{Chat, Side, Stop};
 use self::cap::Cap;
 use self::progress::Progress;
 use super::client::block_on;
@@ -152,34 +152,29 @@ pub fn run(sources: &Sources, options: &Evaluate) -> ExitCode {
                 return free::run(options, excerpts, &decisions, started.swap_remove(0)).await;
             }
             let decisions = sample(decisions, options.most);
-            let judged = ask(&started, Talk { excerpts: &excerpts, decisions: &decisions }).await;
+            let judged = ask(&started, Chat { excerpts: &excerpts, decisions: &decisions }).await;
             let stops: Vec<_> = started.iter().filter_map(Side::stopped).collect();
-            let failed: u64 = started.iter().map(Side::failed_questions).sum();
+            let missing = judged.iter().flatten().filter(|judged| judged.is_none()).count();
             finish(options, &report(&excerpts, label, &decisions, judged, &started), &stops)?;
-            if failed == 0 {
+            if missing == 0 {
                 return Ok(());
             }
-            Err(Failure::Failed(format!("{failed} questions have no answer, and are not in the figures; {}", goes_on(options))))
+            Err(Failure::Failed(format!("{missing} questions have no answer, and are not in the figures; {}", goes_on(options))))
         })
     })
 }
 
 /// Asks the models of all settings about all decisions, in an order in which what was asked until a stop is a sample of all. Of two settings, each is asked
 /// about a part of them in turn.
-async fn ask(sides: &[Side], talk: Talk<'_>) -> Vec<Vec<Option<Judged>>> {
-    let count = talk.decisions.len();
+async fn ask(sides: &[Side], chat: Chat<'_>) -> Vec<Vec<Option<Judged>>> {
+    let count = chat.decisions.len();
     let mut judged = vec![vec![None; count]; sides.len()];
     let mut progress = Progress::of("decisions", count * sides.len());
     let order = shuffled(count);
-    let mut is_ended = false;
-    for part in order.chunks(if sides.len() > 1 { TURN } else { count }) {
-        if is_ended {
-            break;
-        }
+    'asking: for part in order.chunks(if sides.len() > 1 { TURN } else { count }) {
         for (side, judged) in sides.iter().zip(&mut judged) {
-            is_ended = !side.ask_about(part, &talk, judged, &mut progress).await;
-            if is_ended {
-                break;
+            if !side.ask_about(part, &chat, judged, &mut progress).await {
+                break 'asking;
             }
             if let Some(stop) = side.stopped() {
                 sides.iter().for_each(|side| side.stop(stop.clone()));

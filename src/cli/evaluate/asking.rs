@@ -72,7 +72,7 @@ struct Tally {
 
 /// What is asked about.
 #[derive(Clone, Copy)]
-pub(super) struct Talk<'a> {
+pub(super) struct Chat<'a> {
     pub(super) excerpts: &'a [Excerpt],
     pub(super) decisions: &'a [Decision],
 }
@@ -180,15 +180,15 @@ impl Side {
     pub(super) async fn ask_about(
         &self,
         about: &[usize],
-        talk: &Talk<'_>,
+        chat: &Chat<'_>,
         judged: &mut [Option<Judged>],
         progress: &mut Progress,
     ) -> bool {
         let mut rooms = BTreeMap::new();
         let questions = about.iter().map(|index| {
-            let decision = &talk.decisions[*index];
+            let decision = &chat.decisions[*index];
             let room = rooms.entry((decision.excerpt, decision.companion.clone()));
-            let new = || Room::new(&talk.excerpts[decision.excerpt], &decision.companion, &self.companion);
+            let new = || Room::new(&chat.excerpts[decision.excerpt], &decision.companion, &self.companion);
             (*index, room.or_insert_with(new).request(decision.n, &self.settings))
         });
         let answer = async |(index, request)| (index, self.answer(request, true).await);
@@ -319,11 +319,6 @@ impl Side {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.borrow().is_some()
-    }
-
-    /// How many questions have no answer.
-    pub(super) fn failed_questions(&self) -> u64 {
-        self.tally.lock().asked.failed
     }
 
     pub(super) fn stopped(&self) -> Option<Stop> {

@@ -79,7 +79,11 @@ export function happened(room, all, said, next = null) {
     }
   }
   // Of some messages in a row it is said below the last one.
-  if (!found.size && heard?.whilePaused && !next?.whilePaused) found.set('', { key: 'stayed_out.room_paused', error: null, message: null, companions: [] });
+  const isOnlyPaused = [...found.values()].every(({ key }) => key === 'stayed_out.paused');
+  if (isOnlyPaused && heard?.whilePaused && !next?.whilePaused) {
+    found.clear();
+    found.set('', { key: 'stayed_out.room_paused', error: null, message: null, companions: [] });
+  }
   return [...found.values()].sort((one, other) => other.key.startsWith('answered.') - one.key.startsWith('answered.'));
 }
 
