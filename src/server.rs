@@ -14,7 +14,9 @@ pub mod offline;
 mod open_store;
 mod reload;
 mod signals;
+mod single_node;
 pub mod speech;
+mod standing_by;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -37,11 +39,11 @@ use crate::actors::runtime::startup_log;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console, Served};
 use crate::adapters::llm::{self, openai::Dialects};
-use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::postgres::NO_COMPACTION;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, disk_bytes, disk_free};
 use crate::adapters::store::target;
+use crate::adapters::store::{Identity, OpenError};
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::backend;
 use crate::backend::loading::{LoadRoomsError, load_rooms};
@@ -50,6 +52,7 @@ use crate::journal::record::NEWEST_VERSION;
 use crate::ports::backend::keeping::FailedReload;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
+use crate::ports::nodes::Nodes;
 use crate::ports::rng::Rng as _;
 use crate::ports::store::Store;
 use crate::settings::connection::Connection;
@@ -64,6 +67,7 @@ use self::model_setup::Setup;
 use self::open_store::open;
 use self::reload::Reloading;
 use self::signals::Signals;
+use self::single_node::SingleNode;
 
 pub use address::{Running, running};
 pub use open_store::{OpenStore, open_engine};
@@ -72,6 +76,8 @@ pub use open_store::{OpenStore, open_engine};
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
 /// The size of sled's page cache.
 pub const CACHE_BYTES: u64 = 128 << 20;
+/// How long a server that stops waits for parts of statements that are being posted.
+const POSTED_WITHIN: Duration = Duration::from_secs(3);
 /// The timeout for the runtime's shutdown.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -107,7 +113,9 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     // Held as long as the process runs, because it opens the store more than once.
     let held = sled::lock(&data).map_err(|error| Ended::Store(error.into()))?;
     let mut options = OpenOptions { held: Some(held), ..opening(telemetry, accept_loss) };
-    let Some(opened) = signals.interruptible(|| open(&loaded.settings.storage, &options)) else { return Ok(()) };
+    let cluster = &loaded.settings.cluster;
+    let node = Identity { name: cluster.name(), address: cluster.address.clone().unwrap_or_default() };
+    let Some(opened) = signals.interruptible(|| open(&loaded.settings.storage, &options, &node)) else { return Ok(()) };
     let mut store = opened?;
     options.accept_loss = false;
     // The lock is held, so no server makes them.
@@ -134,7 +142,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
                     let reopened = signals.interruptible(|| {
                         let is_compacted = compacting::compact(&loaded.settings, telemetry, &options)?;
                         compaction_failed.store(!is_compacted, Ordering::Relaxed);
-                        open(&loaded.settings.storage, &options)
+                        open(&loaded.settings.storage, &options, &node)
                     });
                     let Some(reopened) = reopened else { return Ok(()) };
                     // A request that came meanwhile is done.
@@ -153,6 +161,11 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
         if signals.is_stopped() {
             return Ok(());
         }
+        if let Some(shared) = store.shared()
+            && !standing_by::own(shared, &loaded.settings.server, &data, telemetry, &signals)?
+        {
+            return Ok(());
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -163,12 +176,15 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
         let outcome = runtime.block_on(serving);
         // Unfinished work is on record. The store closes last, when nothing holds it any more.
         runtime.shutdown_timeout(STOP_DEADLINE);
-        match outcome? {
+        (is_reopened, must_compact) = match outcome? {
             Outcome::Stopped => return Ok(()),
-            Outcome::Compact(companions) => loaded.companions = companions,
-        }
-        is_reopened = true;
-        must_compact = true;
+            Outcome::Compact(companions) => {
+                loaded.companions = companions;
+                (true, true)
+            }
+            // Whoever owns the store next may change what is kept in it.
+            Outcome::Lost => (false, false),
+        };
     }
 }
 
@@ -178,12 +194,15 @@ enum Outcome {
     Stopped,
     /// It must compact the store and then serve again with these companions.
     Compact(CompanionSet),
+    /// Another node may own the store.
+    Lost,
 }
 
 /// Why the server must stop serving.
 enum Stop {
     Shutdown,
     Compact,
+    Lost,
 }
 
 /// Closes the store, so that it can be opened again. Returns a store that is still in use.
@@ -249,7 +268,10 @@ async fn serve(
     let models = models(&loaded.settings.models, &dialects);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     let left_out: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
-    let context = context(loaded, models, telemetry.recorder(), store.store(), failed, compaction_failed)?;
+    let mut context = context(loaded, models, telemetry.recorder(), store.store(), failed, compaction_failed)?;
+    if let Some(shared) = store.shared() {
+        context.lease = shared.lease();
+    }
     *context.failed_reload.lock() =
         (!left_out.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: left_out });
     let maintenance = store.maintenance();
@@ -285,9 +307,13 @@ async fn serve(
     let setup = Arc::new(Setup::new(context.clone(), dialects, data.clone(), configured, connection));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
+    let nodes: Arc<dyn Nodes> = match store.shared() {
+        Some(shared) => shared.clone(),
+        None => Arc::new(SingleNode::of(&context.settings.cluster)),
+    };
     let console = Console::bind(
         &context.settings.server,
-        Served::Core { backend, models: setup, companions: Arc::new(companions) },
+        Served::Core { backend, models: setup, companions: Arc::new(companions), nodes },
         context.rng.clone(),
         context.clock.clone(),
         telemetry.metrics(),
@@ -296,24 +322,36 @@ async fn serve(
     .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::write(&data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
-    let is_on_disk = store.on_disk().is_some();
     let stop_requested = wait_for_stop(context.clone(), store.on_disk().cloned(), reloading, signals);
-    announce(address);
+    announce("ready", address);
     tracing::info!(%address, "ready");
 
     let mut tree = tree;
+    let lost = async {
+        match store.shared() {
+            Some(shared) => shared.lost().await,
+            None => std::future::pending().await,
+        }
+    };
     let stop = async {
         tokio::select! {
+            biased;
+            _ = lost => Ok(Stop::Lost),
             stop = stop_requested => Ok(stop),
-            _ = store_failed.changed() => {
-                let detail = store_failed.borrow().clone().unwrap_or_default();
-                let remedy = if is_on_disk {
-                    "make room or repair the disk, then start again; if `tertulia history verify` finds damage, restore a backup"
-                } else {
-                    "start again once the database answers and no other server uses it"
-                };
-                Err(Ended::Store(anyhow::anyhow!("the store accepts no more writes: {detail}; {remedy}; everything that was accepted is stored")))
-            }
+            _ = store_failed.changed() => match store.shared() {
+                // In a database nothing is wrong with what is stored, so this node, or another, goes on with it.
+                Some(shared) => {
+                    shared.give_up();
+                    Ok(Stop::Lost)
+                }
+                None => {
+                    let detail = store_failed.borrow().clone().unwrap_or_default();
+                    Err(Ended::Store(anyhow::anyhow!(
+                        "the store accepts no more writes: {detail}; make room or repair the disk, then start again; if `tertulia history \
+                         verify` finds damage, restore a backup; everything that was accepted is stored"
+                    )))
+                }
+            },
             _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; see the log"))),
         }
     };
@@ -325,9 +363,14 @@ async fn serve(
     });
     served.await;
     let outcome = reported_outcome.await.unwrap_or(Ok(Stop::Shutdown));
-    shutdown::shut_down(&context).await;
+    // Who has lost the store may neither post nor write.
+    if !matches!(outcome, Ok(Stop::Lost)) {
+        shutdown::shut_down(&context).await;
+        context.postings.close(POSTED_WITHIN).await;
+    }
     root.stop(None);
     Ok(match outcome? {
+        Stop::Lost => Outcome::Lost,
         Stop::Compact => {
             tracing::info!("stopped to compact the store; pending replies are made afterwards");
             Outcome::Compact(CompanionSet::clone(&context.memberships.companions()))
@@ -419,10 +462,10 @@ fn context(
 }
 
 /// Prints the line on standard output that the starting program waits for.
-fn announce(address: std::net::SocketAddr) {
+fn announce(state: &str, address: std::net::SocketAddr) {
     let mut out = std::io::stdout();
     // The starting program may have closed the output; the server runs regardless.
-    let _ = writeln!(out, "ready http://{address}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{state} http://{address}").and_then(|()| out.flush());
 }
 
 /// Waits for SIGTERM, Ctrl-C, SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.

@@ -2,6 +2,7 @@
 //!
 //! A section is a module with a struct and its `check`, which returns the first problem, and one line in `sections!` below.
 
+pub mod cluster;
 pub mod companion;
 pub mod connection;
 pub mod console;
@@ -57,6 +58,7 @@ macro_rules! sections {
 
 sections! {
     closing: closing::Closing,
+    cluster: cluster::Cluster,
     companion_defaults: companion::CompanionDefaults,
     console: console::Console,
     discord: discord::Discord,

@@ -11,6 +11,7 @@ use tertulia::actors::messages::reply::Reply;
 use tertulia::actors::messages::writer::{Accept, Accepted, Refused, Request, WriterMessage};
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::writer::{Arguments, Bounds, Writer};
+use tertulia::adapters::store::Identity;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::postgres::PostgresStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
@@ -91,7 +92,9 @@ async fn append(way: Way, url: Option<&SecretString>) -> anyhow::Result<(f64, f6
     let metrics = Metrics::local();
     let store: Arc<dyn Store> = match (way.kept, url) {
         (Kept::OnDisk, _) => Arc::new(open(folder.path(), metrics.instruments())?),
-        (Kept::InPostgres, Some(url)) => Arc::new(PostgresStore::open(folder.path(), url, &options(metrics.instruments()))?),
+        (Kept::InPostgres, Some(url)) => {
+            Arc::new(PostgresStore::open(folder.path(), url, &options(metrics.instruments()), &Identity::command())?)
+        }
         (Kept::InMemory, _) | (_, None) => Arc::new(MemoryStore::new()),
     };
     let recorder = Recorder::new(None, false, metrics.instruments());

@@ -11,6 +11,7 @@ pub mod in_flight;
 pub mod owned_task;
 mod pending;
 pub mod platforms;
+pub mod postings;
 pub mod quarantine;
 pub mod root;
 pub mod shard;

@@ -29,3 +29,18 @@ pub mod target;
 pub mod transfer;
 
 pub use open_error::OpenError;
+
+/// A server among those that share a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub name: String,
+    /// The URL at which others reach it; empty: unknown.
+    pub address: String,
+}
+
+impl Identity {
+    /// A command, which owns the store only while it runs.
+    pub fn command() -> Self {
+        Self { name: format!("a command, process {}", std::process::id()), address: String::new() }
+    }
+}

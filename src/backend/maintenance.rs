@@ -250,6 +250,6 @@ impl MaintenanceService for ActorBackend {
         // console, unless the settings require the platform.
         let ready = !is_held_up && parts.iter().filter(|part| &*part.part == "store").all(|part| part.ready);
         let models = ReadyModels { side: model(ModelRole::Side), main: model(ModelRole::Main) };
-        Readiness { ready, parts, models: Some(models) }
+        Readiness { ready, parts, models: Some(models), ..Readiness::default() }
     }
 }

@@ -36,7 +36,9 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         return Ok(context);
     };
     let instruments = context.recorder.instruments().clone();
-    let discord = Arc::new(Discord::new(settings, token.clone(), context.clock.clone())?.measured(instruments.clone()));
+    let discord = Arc::new(
+        Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?.measured(instruments.clone()),
+    );
     context.platforms = context.platforms.with(discord.clone());
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
     let backend = backend::backend(context.clone(), maintenance.clone());

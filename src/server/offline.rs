@@ -17,6 +17,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::writer::{Arguments, Bounds, Writer};
 use crate::adapters::llm::rehearsal::Rehearsal;
+use crate::adapters::store::Identity;
 use crate::adapters::store::sled::OpenOptions;
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::backend;
@@ -86,13 +87,13 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
 /// The companions that are kept in a store. `None`: it cannot be read now. Another user's store is left alone, because opening one writes files.
 pub fn kept_companions(storage: &Storage) -> Option<Overlay> {
     let is_ours = fs::metadata(&storage.path).is_ok_and(|data| data.uid() == geteuid().as_raw());
-    let store = is_ours.then(|| open(storage, &open_options()).ok()).flatten()?;
+    let store = is_ours.then(|| open(storage, &open_options(), &Identity::command()).ok()).flatten()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(overlay(&*store.store())).ok()
 }
 
 fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
-    let store = open(&loaded.settings.storage, &open_options())?;
+    let store = open(&loaded.settings.storage, &open_options(), &Identity::command())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

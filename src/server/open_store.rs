@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::compacting::runtime;
 use super::{Ended, with_newest_backup};
-use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::postgres::PostgresStore;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded};
 use crate::adapters::store::transfer;
+use crate::adapters::store::{Identity, OpenError};
 use crate::journal::inspection::Inspection;
 use crate::journal::upgrade;
 use crate::ports::store::Store;
@@ -38,6 +38,14 @@ impl OpenStore {
         }
     }
 
+    /// The store that other nodes may own.
+    pub(super) fn shared(&self) -> Option<&Arc<PostgresStore>> {
+        match self {
+            Self::Sled(_) => None,
+            Self::Postgres(store) => Some(store),
+        }
+    }
+
     /// The store on disk, which the server backs up and compacts. A database does both itself.
     pub(super) fn on_disk(&self) -> Option<&Arc<SledStore>> {
         match self {
@@ -48,8 +56,8 @@ impl OpenStore {
 }
 
 /// Opens the store of the settings.
-pub(super) fn open(storage: &Storage, options: &OpenOptions) -> Result<OpenStore, Ended> {
-    let opened = open_engine(storage.engine, storage, options)?;
+pub(super) fn open(storage: &Storage, options: &OpenOptions, node: &Identity) -> Result<OpenStore, Ended> {
+    let opened = open_engine(storage.engine, storage, options, node)?;
     let runtime = runtime()?;
     let is_unfinished = runtime.block_on(transfer::is_unfinished(&*opened.store()));
     if is_unfinished.map_err(|error| Ended::Store(error.into()))? {
@@ -63,12 +71,12 @@ pub(super) fn open(storage: &Storage, options: &OpenOptions) -> Result<OpenStore
 ///
 /// # Errors
 /// [`Ended::Store`].
-pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions) -> Result<OpenStore, Ended> {
+pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, node: &Identity) -> Result<OpenStore, Ended> {
     match engine {
         Engine::Sled => open_on_disk(&storage.path, options).map(OpenStore::Sled),
         Engine::Postgres => {
             let url = storage.url().map_err(|problem| Ended::Store(anyhow::anyhow!("storage.{problem}")))?;
-            let opened = PostgresStore::open(&storage.path, &url, options);
+            let opened = PostgresStore::open(&storage.path, &url, options, node);
             opened.map(|store| OpenStore::Postgres(Arc::new(store))).map_err(|error| Ended::Store(error.into()))
         }
     }

@@ -154,6 +154,14 @@ pub const MESSAGE_ROLE: &str = "message.role";
 pub const SEND_OUTCOME: &str = "send.outcome";
 /// The result of an automatic backup: `made`, `skipped` for lack of disk space, or `failed`.
 pub const BACKUP_OUTCOME: &str = "backup.outcome";
+/// What holds the store: `sled` or `postgres`.
+pub const ENGINE: &str = "engine";
+/// The number of a part of all guilds.
+pub const PARTITION: &str = "partition";
+/// The result of a sign of life in the database: `ok` or `failed`.
+pub const BEAT_OUTCOME: &str = "outcome";
+/// Why a node took a partition: its owner had given it back, was silent, or there was none before.
+pub const TAKEOVER_REASON: &str = "reason";
 /// What happened to a message from Discord.
 pub const MESSAGE_FATE: &str = "message.fate";
 /// The result of reading a channel after a downtime.

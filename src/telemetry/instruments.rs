@@ -61,6 +61,7 @@ const MODEL: Label = Label { name: name::GEN_AI_REQUEST_MODEL, values: &[] };
 const OPERATION: Label = Label { name: name::GEN_AI_OPERATION_NAME, values: &["chat"] };
 const SORT: Label = Label { name: name::ACTOR_SORT, values: values::SORTS };
 const DISCORD_ROUTE: Label = Label { name: name::DISCORD_ROUTE, values: values::DISCORD_ROUTES };
+const PARTITION: Label = Label { name: name::PARTITION, values: values::PARTITIONS };
 const PLATFORM: Label = Label { name: name::PLATFORM, values: values::PLATFORMS };
 
 // The macro counts the labels. The length of an array of labels would need evaluation to know a type, which is a cycle in an optimised build
@@ -266,8 +267,18 @@ instruments! {
 
     append_duration: Histogram(OWN_SECONDS), "tertulia.journal.append.duration", "s", [],
         "Time from handing events to the writer to their being committed: what a channel made at once, or one event from outside.";
-    commit_duration: Histogram(OWN_SECONDS), "tertulia.journal.commit.duration", "s", [],
-        "Time that one group took to be written and synced.";
+    commit_duration: Histogram(OWN_SECONDS), "tertulia.journal.commit.duration", "s", [Label { name: name::ENGINE, values: values::ENGINES }],
+        "Time that one group took to be written and synced, by what holds the store.";
+    partition_owned: Gauge, "tertulia.partition.owned", "1", [PARTITION],
+        "Whether this node runs the channels of a partition: 1 or 0; without a shared database it always is 0.";
+    partition_term: Gauge, "tertulia.partition.term", "1", [PARTITION],
+        "The newest term of a partition that this node has seen; it grows when the owner changes.";
+    partition_takeovers: Counter, "tertulia.partition.takeovers", "{takeover}", [Label { name: name::TAKEOVER_REASON, values: values::TAKEOVERS }],
+        "Times that this node took a partition: at the first start, because its owner had given it back, or because its owner was silent.";
+    partition_losses: Counter, "tertulia.partition.losses", "{loss}", [Label { name: name::TAKEOVER_REASON, values: values::LOSSES }],
+        "Times that this node gave up a partition that it had not given back: its sign of life was late, or another node had taken it.";
+    beats: Counter, "tertulia.beats", "{beat}", [Label { name: name::BEAT_OUTCOME, values: values::BEATS }],
+        "Signs of life of an owner in the database, by whether they were committed in time.";
     group_size: Histogram(SIZES), "tertulia.journal.group.size", "{batch}", [],
         "Batches that were committed together.";
     journal_events: Counter, "tertulia.journal.events", "{event}", [],

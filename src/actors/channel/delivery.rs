@@ -2,7 +2,7 @@
 //!
 //! We journal `PartRecord::Sending` before sending. A part without a recorded result is looked up on the platform: after 1.5 s, and again
 //! until it can no longer arrive. If it is not there then, it is sent again. After a part whose outcome stays unknown nothing more is sent.
-//! A delivery that is stopped finishes the part that is being sent.
+//! A delivery that is stopped finishes the part that is being sent, and so does a server that stops.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -161,6 +161,7 @@ impl Arguments {
         part: &Part,
         lookups: &mut Lookups,
     ) -> Result<Result<Option<Wait>, &'static str>, WriteError> {
+        let Some(_posting) = self.context.postings.begin() else { return Ok(Ok(Some(Wait(None)))) };
         let after = self.newest_before(index, part);
         self.journal_part(index, PartRecord::Sending { after }).await?;
         let began = Instant::now();

@@ -20,10 +20,12 @@ use crate::actors::recall::Recall;
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::postings::Postings;
 use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
+use crate::ports::lease::{Lease, Unlimited};
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::ports::voice_call::VoiceCalls;
@@ -73,6 +75,10 @@ pub struct ActorContext {
     pub skipped_companions: Arc<Mutex<Vec<SkippedCompanion>>>,
     /// The last reload of the settings, if it failed.
     pub failed_reload: Arc<Mutex<Option<FailedReload>>>,
+    /// What is being posted on platforms.
+    pub postings: Postings,
+    /// For how long this server may act on platforms.
+    pub lease: Arc<dyn Lease>,
     /// Called when the store has failed and accepts no more writes: the process has to be restarted.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -133,6 +139,8 @@ impl ActorContext {
             compaction_failed: Arc::default(),
             skipped_companions: Arc::default(),
             failed_reload: Arc::default(),
+            postings: Postings::default(),
+            lease: Arc::new(Unlimited),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
         }
     }

@@ -20,6 +20,7 @@ use crate::ports::backend::fake::FakeBackend;
 use crate::ports::backend::room::RoomId;
 use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
+use crate::ports::nodes::NoNodes;
 use crate::settings::server::Server;
 use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
@@ -190,6 +191,7 @@ impl TestConsole {
             backend: Backend::of(backend),
             models: Arc::new(FakeModels::default()),
             companions: Arc::new(FakeCompanions::default()),
+            nodes: Arc::new(NoNodes),
         };
         let bound = Console::bind(&settings, served, Arc::new(SystemRng), Arc::new(SystemClock), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");

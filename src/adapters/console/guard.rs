@@ -212,6 +212,8 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     }
     let access = console.access.of(route, request.method());
     match &admission {
+        // While another node runs the channels, this one has no page to sign in for.
+        Admission::Anonymous if path == "/" && console.stands_by().is_some() => {}
         Admission::Anonymous if access != Access::Everybody => {
             if path == "/" {
                 // Who came by an invitation has no token to sign in with.

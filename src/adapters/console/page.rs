@@ -22,6 +22,7 @@ use super::bundle::{self, Kind};
 use super::guard::Caller;
 use super::language::language;
 use super::problem::Problem;
+use crate::ports::nodes::NodesView;
 use crate::texts::Language;
 
 macro_rules! files {
@@ -103,6 +104,7 @@ const FILES: &[(&str, &[u8])] = files![
     "rounds.js",
     "signin.css",
     "signin.html",
+    "standby.html",
     "state.js",
     "storage.js",
     "story.js",
@@ -221,8 +223,10 @@ impl Page {
             files.push(styles);
             files.extend((!later.bytes.is_empty()).then_some(later));
         }
-        for language in Language::ALL {
-            files.push(File::new(format!("signin.{}.html", language.code()), html("signin.html", language, &[]).into_bytes()));
+        for (page, language) in ["signin", "standby"].into_iter().flat_map(|page| Language::ALL.map(|language| (page, language)))
+        {
+            let file = html(&format!("{page}.html"), language, &[]);
+            files.push(File::new(format!("{page}.{}.html", language.code()), file.into_bytes()));
         }
         Self(files.into_iter().map(|file| (file.name.clone(), file)).collect())
     }
@@ -233,6 +237,29 @@ impl Page {
         let page = self.0.get(&format!("signin.{}.html", language(headers).code()));
         let page = page.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
+    }
+
+    /// The page of a node that stands by. It leads to the node that runs the channels, if there is one, and loads itself again.
+    fn standby(&self, nodes: &NodesView, headers: &HeaderMap) -> Response {
+        let language = language(headers);
+        let page = self.0.get(&format!("standby.{}.html", language.code()));
+        let page = page.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
+        let of_owner = nodes.owned().map(|partition| (partition.owner.as_deref().unwrap_or_default(), &partition.address));
+        // Names and addresses are those of the settings of other nodes.
+        let line = match of_owner {
+            Some((owner, Some(address))) => {
+                let (owner, address) = (escaped(owner), escaped(address));
+                format!(
+                    "{}<p><a class=\"button\" href=\"{address}\">{address}</a></p>",
+                    page_line(language, "standby.owner", &owner)
+                )
+            }
+            Some((owner, None)) => page_line(language, "standby.owner", &escaped(owner)),
+            None => page_line(language, "standby.nobody", ""),
+        };
+        let html = page.replace("<!--owner-->", &line).replace("<!--this-->", &escaped(&nodes.this));
+        let headers = [(CONTENT_TYPE, media_type("standby.html")), (CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+        (StatusCode::SERVICE_UNAVAILABLE, headers, html).into_response()
     }
 
     /// A page in the language of the browser: `index`, `guest`, `join` or `signin`.
@@ -270,12 +297,25 @@ impl Page {
     }
 }
 
-/// `GET /`: guests have a page of their own.
+/// A paragraph of a page, with a name that is escaped already.
+fn page_line(language: Language, key: &str, name: &str) -> String {
+    format!("<p>{}</p>", language.fill(&format!("{{{key}}}")).replace("{name}", name))
+}
+
+/// A text as it is written in HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// `GET /`: guests have a page of their own. A node that stands by leads to another.
 pub(super) async fn index(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if let Some(nodes) = console.stands_by() {
+        return Ok(console.page.standby(&nodes, &headers));
+    }
     console.page.html(if caller.is_operator() { "index" } else { "guest" }, &headers)
 }
 

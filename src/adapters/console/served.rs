@@ -8,14 +8,20 @@ use crate::ports::backend::keeping::{Readiness, ReadyPart};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::model_setup::ModelSetup;
+use crate::ports::nodes::{Nodes, NodesView};
 
 /// The time after which a client should try again while the store is closed.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
+/// The time after which a client should try again while no node runs the channels, or another one does.
+const TAKEN_OVER_AFTER: Duration = Duration::from_secs(2);
+
 /// What the console serves.
 pub enum Served {
     /// The core.
-    Core { backend: Backend, models: Arc<dyn ModelSetup>, companions: Arc<dyn CompanionSetup> },
+    Core { backend: Backend, models: Arc<dyn ModelSetup>, companions: Arc<dyn CompanionSetup>, nodes: Arc<dyn Nodes> },
+    /// Nothing: another node owns the store.
+    StandingBy(Arc<dyn Nodes>),
     /// Nothing: the store is closed. The function tells what happens to it, and how far that is.
     Closed(Box<dyn Fn() -> String + Send + Sync>),
 }
@@ -25,6 +31,7 @@ impl Common {
         match &self.served {
             Served::Core { backend, .. } => Ok(backend),
             Served::Closed(progress) => Err(closed(&progress())),
+            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
         }
     }
 
@@ -32,6 +39,7 @@ impl Common {
         match &self.served {
             Served::Core { models, .. } => Ok(&**models),
             Served::Closed(progress) => Err(closed(&progress())),
+            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
         }
     }
 
@@ -39,7 +47,21 @@ impl Common {
         match &self.served {
             Served::Core { companions, .. } => Ok(&**companions),
             Served::Closed(progress) => Err(closed(&progress())),
+            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
         }
+    }
+
+    /// The nodes that share the store. `None`: the store is closed.
+    pub(super) fn nodes(&self) -> Result<NodesView, Refused> {
+        match &self.served {
+            Served::Core { nodes, .. } | Served::StandingBy(nodes) => Ok(nodes.nodes()),
+            Served::Closed(progress) => Err(closed(&progress())),
+        }
+    }
+
+    /// The nodes, while another one owns the store.
+    pub(super) fn stands_by(&self) -> Option<NodesView> {
+        if let Served::StandingBy(nodes) = &self.served { Some(nodes.nodes()) } else { None }
     }
 
     pub(super) async fn readiness(&self) -> Readiness {
@@ -47,9 +69,31 @@ impl Common {
             Served::Core { backend, .. } => backend.maintenance.readiness().await,
             Served::Closed(progress) => {
                 let store = ReadyPart { part: "store".into(), ready: false, detail: progress(), ..ReadyPart::default() };
-                Readiness { ready: false, parts: vec![store], models: None }
+                Readiness { parts: vec![store], ..Readiness::default() }
+            }
+            Served::StandingBy(nodes) => {
+                let nodes = nodes.nodes();
+                let store = ReadyPart { part: "store".into(), ready: false, detail: who_owns(&nodes), ..ReadyPart::default() };
+                let active = nodes.owned().and_then(|partition| partition.address.clone());
+                Readiness { parts: vec![store], stands_by: true, active, ..Readiness::default() }
             }
         }
+    }
+}
+
+fn standing_by(nodes: &NodesView) -> Refused {
+    Refused::Unavailable { detail: format!("this node stands by: {}", who_owns(nodes)), retry_after: Some(TAKEN_OVER_AFTER) }
+}
+
+/// Who owns the store, in words.
+fn who_owns(nodes: &NodesView) -> String {
+    if let Some(problem) = &nodes.problem {
+        return format!("the database cannot be reached ({problem})");
+    }
+    match nodes.owned().map(|partition| (partition.owner.as_deref().unwrap_or_default(), partition.address.as_deref())) {
+        Some((owner, Some(address))) => format!("node {owner} runs the channels; go to {address}"),
+        Some((owner, None)) => format!("node {owner} runs the channels; it has no cluster.address"),
+        None => "no node runs the channels at the moment".to_owned(),
     }
 }
 

@@ -30,6 +30,7 @@ use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
+use crate::ports::nodes::NoNodes;
 use crate::samples::Draws;
 use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
@@ -51,6 +52,7 @@ fn served(backend: Arc<FakeBackend>) -> Served {
         backend: Backend::of(backend),
         models: Arc::<FakeModels>::default(),
         companions: Arc::<FakeCompanions>::default(),
+        nodes: Arc::new(NoNodes),
     }
 }
 

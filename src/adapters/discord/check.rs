@@ -20,6 +20,7 @@ use super::permissions;
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
 use crate::ports::clock::Clock;
+use crate::ports::lease::Unlimited;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 
@@ -56,7 +57,7 @@ pub async fn check(
     clock: Arc<dyn Clock>,
 ) -> Result<Report, Problem> {
     let clocks = Arc::new(Clocks::new(clock));
-    let rest = Rest::new(settings, token, Arc::clone(&clocks))?;
+    let rest = Rest::new(settings, token, Arc::clone(&clocks), Arc::new(Unlimited))?;
     let mut checking =
         Checking { rest, settings, clocks, report: Report::default(), took: Vec::new(), found_calls: BTreeSet::new() };
     if let Some(application) = checking.account().await {

@@ -29,6 +29,7 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::ports::clock::Clock;
+use crate::ports::lease::Lease;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -70,14 +71,14 @@ struct TypingRefusal {
 }
 
 impl Discord {
-    /// A client for one bot. It sends nothing yet.
+    /// A client for one bot, which sends only while the lease is held. It sends nothing yet.
     ///
     /// # Errors
     /// The address or the token cannot be used.
-    pub fn new(settings: &Settings, token: SecretString, clock: Arc<dyn Clock>) -> Result<Self, Problem> {
+    pub fn new(settings: &Settings, token: SecretString, clock: Arc<dyn Clock>, lease: Arc<dyn Lease>) -> Result<Self, Problem> {
         let clocks = Arc::new(Clocks::new(clock));
         Ok(Self {
-            rest: Rest::new(settings, token, Arc::clone(&clocks))?,
+            rest: Rest::new(settings, token, Arc::clone(&clocks), lease)?,
             webhooks: Webhooks::default(),
             cache: Cache::default(),
             delivery_errors: DeliveryErrors::default(),
@@ -322,12 +323,13 @@ impl fmt::Debug for Discord {
 mod tests {
     use super::*;
     use crate::adapters::system::SystemClock;
+    use crate::ports::lease::Unlimited;
 
     #[tokio::test(start_paused = true)]
     async fn refused_typing_indicators_are_retried_less_and_less_often() {
         let defaults = crate::settings::Settings::defaults().unwrap();
         let settings: Settings = defaults["discord"].clone().try_into().unwrap();
-        let discord = Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap();
+        let discord = Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock), Arc::new(Unlimited)).unwrap();
         let channel = Snowflake::new(1).unwrap();
         let mut tries = 0;
 

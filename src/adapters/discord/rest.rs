@@ -6,17 +6,21 @@ mod metrics;
 mod rate_limiter;
 mod request;
 
+use std::error::Error;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
+use tower::{Layer, Service};
 
 use self::metrics::Metrics;
 use self::rate_limiter::{Permit, RateLimiter};
@@ -26,6 +30,7 @@ use super::limits::{Answer, Limits, Scope};
 use super::refusals::{Refusal, wrong_fields};
 use crate::domain::text::{first, spaced};
 use crate::http_client::{self, reason};
+use crate::ports::lease::Lease;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -42,6 +47,10 @@ const MAX_ERROR_CHARS: usize = 200;
 const QUICK_FAILURE: Duration = Duration::from_secs(3);
 /// After such a quick server error, the request can still take effect for at most this long.
 const LATE_EFFECT: Duration = Duration::from_secs(5);
+/// What was sent under a lease and is not acknowledged by then is given up by the system.
+const SENT_WITHIN: Duration = Duration::from_secs(3);
+/// Why a request is not sent.
+const NOT_OURS: &str = "another node posts now";
 /// A connection is closed when a keep-alive ping is unanswered for this long.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
@@ -76,7 +85,10 @@ pub struct Rest {
     /// The header with the token.
     authorization: HeaderValue,
     timeout: Duration,
+    user_agent: String,
     clocks: Arc<Clocks>,
+    /// Without it nothing is sent.
+    lease: Arc<dyn Lease>,
     rate_limiter: RateLimiter,
     metrics: Metrics,
 }
@@ -108,20 +120,22 @@ impl Rest {
     ///
     /// # Errors
     /// The address or the token cannot be used.
-    pub fn new(settings: &Settings, token: SecretString, clocks: Arc<Clocks>) -> Result<Self, Problem> {
+    pub fn new(settings: &Settings, token: SecretString, clocks: Arc<Clocks>, lease: Arc<dyn Lease>) -> Result<Self, Problem> {
         let url = settings.api()?;
         let authorization = HeaderValue::from_str(&format!("Bot {}", token.expose_secret()));
         let mut authorization = authorization.map_err(|_| Problem::new("token", "holds characters that cannot be sent"))?;
         authorization.set_sensitive(true);
         let timeout = settings.request_timeout();
         Ok(Self {
-            client: client(&url, timeout, &settings.user_agent())
+            client: client(&url, timeout, &settings.user_agent(), &lease)
                 .map_err(|error| Problem::new("api_url", format!("cannot be used: {}", reason(&error))))?,
             base: format!("{}/{VERSION}", url.as_str().trim_end_matches('/')),
             token,
             authorization,
             timeout,
+            user_agent: settings.user_agent(),
             clocks,
+            lease,
             rate_limiter: RateLimiter::new(Limits::default()),
             metrics: Metrics::default(),
         })
@@ -211,6 +225,12 @@ impl Rest {
         if let Some(body) = &request.body {
             sent = sent.json(body);
         }
+        if let Some(holder) = self.lease.holder() {
+            sent = sent.header(USER_AGENT, format!("{} ({holder})", self.user_agent));
+        }
+        if !self.lease.is_held() {
+            return Err(Failed::NotNow { after: None, detail: NOT_OURS.to_owned() });
+        }
         let began = Instant::now();
         let response =
             sent.send().await.map_err(|error| connection_failure(error, self.timeout.saturating_sub(began.elapsed())))?;
@@ -254,14 +274,60 @@ impl fmt::Debug for Rest {
     }
 }
 
-fn client(url: &Url, timeout: Duration, user_agent: &str) -> reqwest::Result<Client> {
-    http_client::builder(url, &[])
+fn client(url: &Url, timeout: Duration, user_agent: &str, lease: &Arc<dyn Lease>) -> reqwest::Result<Client> {
+    let builder = http_client::builder(url, &[]);
+    // Connecting takes a while, after which the lease may have run out. What was sent is given up by the system soon.
+    let builder = if lease.holder().is_some() {
+        builder.tcp_user_timeout(SENT_WITHIN).connector_layer(OnlyWhileHeld(lease.clone()))
+    } else {
+        builder
+    };
+    builder
         .user_agent(user_agent)
         // Shorter than the request's timeout, so that a failed connect is known to have sent nothing.
         .connect_timeout(CONNECT_TIMEOUT.min(timeout / 2))
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(KEEP_ALIVE)
         .build()
+}
+
+/// Lets no connection be made without a lease.
+#[derive(Clone)]
+struct OnlyWhileHeld(Arc<dyn Lease>);
+
+#[derive(Clone)]
+struct Held<S>(S, Arc<dyn Lease>);
+
+impl<S> Layer<S> for OnlyWhileHeld {
+    type Service = Held<S>;
+
+    fn layer(&self, connector: S) -> Held<S> {
+        Held(connector, self.0.clone())
+    }
+}
+
+type Connected<T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send>>;
+
+impl<S, T> Service<T> for Held<S>
+where
+    S: Service<T, Error = Box<dyn Error + Send + Sync>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Connected<S::Response>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, to: T) -> Self::Future {
+        let (connecting, lease) = (self.0.call(to), self.1.clone());
+        Box::pin(async move {
+            let connected = connecting.await?;
+            if lease.is_held() { Ok(connected) } else { Err(NOT_OURS.into()) }
+        })
+    }
 }
 
 /// The failure of a connection. After one that broke, the request may still arrive `within` this time. The URL is left out, because a

@@ -1,34 +1,41 @@
 //! The store in a PostgreSQL database, for more than one machine. It needs PostgreSQL 15 or newer.
 //!
-//! One task writes, on a connection of its own. It groups what waits, because a transaction for each batch is four times as slow. Others read. All
-//! of them run on threads of the store, so that a caller that goes away cancels nothing.
+//! One task writes, on a connection of its own. It groups what waits, because a transaction for each batch is four times as slow. One keeps the
+//! ownership of the store, without which nothing is written. Others read. All of them run on threads of the store, so that a caller that goes away
+//! cancels nothing.
 
 mod committer;
 mod connection;
+mod ownership;
 mod schema;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::SecretString;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
 
-use super::OpenError;
 use super::sled::{FolderLock, OpenOptions};
+use super::{Identity, OpenError};
 use crate::domain::id::Ward;
+use crate::ports::lease::Lease;
+use crate::ports::nodes::{Nodes, NodesView};
 use crate::ports::store::key::Key;
 use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, TemporaryCopy};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use committer::{Committer, Request};
 use connection::{Database, PATIENCE, Session, reason};
+use ownership::{Keeper, Order, Standing, State};
 
 /// The number of connections that read.
 const READERS: usize = 4;
@@ -39,15 +46,20 @@ const GET: &str = "select key, value from record where key = $1";
 const ASCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key limit $3";
 const DESCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key desc limit $3";
 
+/// How long a command waits for the store before it says which node owns it. A node that lives is recognised sooner.
+const WAIT_FOR_OWNER: Duration = Duration::from_secs(7);
+
 /// The store in a database.
 ///
-/// The partition's term grows when the first ward is taken, and each time that a ward is taken again. Who only reads takes nothing.
+/// The partition's term grows when the store is owned, and each time that a ward is taken again. Who only reads owns nothing.
 pub struct PostgresStore {
     runtime: Option<Runtime>,
     readers: Arc<Readers>,
+    standing: Arc<Standing>,
+    orders: Option<UnboundedSender<Order>>,
     requests: Option<UnboundedSender<Request>>,
-    // Locked because a receiver belongs to one thread.
-    ended: parking_lot::Mutex<mpsc::Receiver<()>>,
+    /// Gets the task of the owner once all requests are done. Locked because a receiver belongs to one thread.
+    ended: parking_lot::Mutex<mpsc::Receiver<JoinHandle<()>>>,
     // Held while the store is open, so that commands find the server of this machine.
     _lock: FolderLock,
 }
@@ -63,7 +75,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// [`OpenError`]. It never contains the URL.
-    pub fn open(data: &Path, url: &SecretString, options: &OpenOptions) -> Result<Self, OpenError> {
+    pub fn open(data: &Path, url: &SecretString, options: &OpenOptions, node: &Identity) -> Result<Self, OpenError> {
         let lock = options.lock(data)?;
         let database = Database::at(url).ok_or_else(|| OpenError::Database("storage.url is not a URL".into()))?;
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("store-postgres").enable_all().build();
@@ -72,34 +84,77 @@ impl PostgresStore {
         let (begun, ready) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         let (requests, inbox) = unbounded_channel();
-        let writing = database.clone();
+        let (orders, ordered) = unbounded_channel();
+        let standing = Arc::new(Standing::new(&node.name));
+        let (writing, identity, shared) = (database.clone(), node.clone(), standing.clone());
         runtime.spawn(async move {
             let opened = async {
                 let connected = writing.connect_until(Instant::now() + PATIENCE).await;
                 let session =
                     connected.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
                 schema::prepare(&session.client, &id).await?;
-                Ok(session)
+                let keeping = writing.connect_until(Instant::now() + PATIENCE).await;
+                let keeping =
+                    keeping.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
+                Ok((session, keeping))
             };
-            let session = match opened.await {
-                Ok(session) => session,
+            let (session, keeping) = match opened.await {
+                Ok(sessions) => sessions,
                 Err(error) => return drop(begun.send(Err(error))),
             };
             // The opener waits for it.
             let _ = begun.send(Ok(()));
-            Committer::new(writing, session, id, instruments).run(inbox).await;
-            let _ = end.send(());
+            let keeper = Keeper::new(writing.clone(), keeping, id, identity, shared.clone(), instruments.clone());
+            let keeping = tokio::spawn(keeper.run(ordered));
+            Committer::new(writing, session, shared, instruments).run(inbox).await;
+            let _ = end.send(keeping);
         });
         let readers = Readers { database, sessions: Default::default(), next: AtomicUsize::new(0) };
         let store = Self {
             runtime: Some(runtime),
             readers: Arc::new(readers),
+            standing,
+            orders: Some(orders),
             requests: Some(requests),
             ended: parking_lot::Mutex::new(ended),
             _lock: lock,
         };
         ready.recv().unwrap_or_else(|_| Err(OpenError::Database("opening it panicked".into())))?;
         Ok(store)
+    }
+
+    /// Owns the store, once no other node does. `None`: however long that takes.
+    ///
+    /// # Errors
+    /// Another node owns it.
+    pub async fn own(&self, patience: Option<Duration>) -> Result<(), StoreError> {
+        if matches!(*self.standing.state().borrow(), State::Owner { .. }) {
+            return Ok(());
+        }
+        let (answer, owned) = oneshot::channel();
+        let sent = self.orders.as_ref().and_then(|orders| orders.send(Order::Own { patience, answer }).ok());
+        sent.ok_or_else(|| StoreError::Failed("the store is closed".into()))?;
+        let owned = owned.await.unwrap_or_else(|_| Err("the task that owns the store has ended".into()));
+        owned.map_err(StoreError::Failed)
+    }
+
+    /// Gives the store up, because it cannot be written to.
+    pub fn give_up(&self) {
+        self.standing.give_up();
+        if let Some(orders) = &self.orders {
+            // A keeper that has ended keeps nothing.
+            let _ = orders.send(Order::GiveUp);
+        }
+    }
+
+    /// Waits until the store is not owned any more, and says why.
+    pub async fn lost(&self) -> Arc<str> {
+        self.standing.lost().await
+    }
+
+    /// The right to act that comes with owning the store.
+    pub fn lease(&self) -> Arc<dyn Lease> {
+        self.standing.clone()
     }
 
     async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request) -> Result<T, StoreError> {
@@ -171,6 +226,9 @@ fn pair(row: &Row) -> Result<(Key, Value), Error> {
 #[async_trait]
 impl Store for PostgresStore {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+        if matches!(*self.standing.state().borrow(), State::StandingBy) {
+            self.own(Some(WAIT_FOR_OWNER)).await?;
+        }
         self.request(|answer| Request::Take(ward, answer)).await
     }
 
@@ -198,6 +256,12 @@ pub const NO_COMPACTION: &str =
 const NO_BACKUPS: &str =
     "the store is in PostgreSQL (storage.engine), whose own tools make backups: use pg_dump, or pg_basebackup with archived WAL";
 
+impl Nodes for PostgresStore {
+    fn nodes(&self) -> NodesView {
+        self.standing.view()
+    }
+}
+
 #[async_trait]
 impl StoreMaintenance for PostgresStore {
     async fn backup(self: Arc<Self>, _: &Path) -> Result<u64, MaintenanceError> {
@@ -214,8 +278,11 @@ impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.requests = None;
         // An opening that failed has no task to wait for.
-        let _ = self.ended.get_mut().recv();
+        let keeping = self.ended.get_mut().recv();
+        self.orders = None;
         if let Some(runtime) = self.runtime.take() {
+            // A store may be dropped on any thread, also on one that must not block on a runtime.
+            let _ = std::thread::scope(|scope| scope.spawn(|| keeping.map(|keeping| runtime.block_on(keeping))).join());
             runtime.shutdown_background();
         }
     }

@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::records;
+use crate::adapters::store::Identity;
 use crate::adapters::store::sled::{self, OpenOptions};
 use crate::adapters::store::transfer;
 use crate::cli::access;
@@ -50,7 +51,7 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
     let held = Some(sled::lock(data).map_err(|error| Failure::Store(error.to_string()))?);
     let open = |engine: EngineName| {
         let options = OpenOptions { held: held.clone(), ..open_options() };
-        open_engine(engine.into(), storage, &options).map(|opened| opened.store())
+        open_engine(engine.into(), storage, &options, &Identity::command()).map(|opened| opened.store())
     };
     let (source, target) = (open(from)?, open(to)?);
     let copied = block_on(async {
@@ -81,7 +82,7 @@ mod tests {
     use crate::settings::{Sources, load};
 
     fn opened(loaded: &Loaded, engine: Engine) -> Arc<dyn Store> {
-        open_engine(engine, &loaded.settings.storage, &open_options()).unwrap().store()
+        open_engine(engine, &loaded.settings.storage, &open_options(), &Identity::command()).unwrap().store()
     }
 
     #[test]

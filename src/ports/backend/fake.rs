@@ -827,6 +827,6 @@ impl MaintenanceService for FakeBackend {
             ..ReadyPart::default()
         };
         let models = self.probe().models_fail.then_some(models);
-        Readiness { ready, parts: [store].into_iter().chain(models).collect(), models: None }
+        Readiness { ready, parts: [store].into_iter().chain(models).collect(), ..Readiness::default() }
     }
 }

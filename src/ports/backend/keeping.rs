@@ -159,6 +159,12 @@ pub struct Readiness {
     pub parts: Vec<ReadyPart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<ReadyModels>,
+    /// Whether another node runs the channels, and this one would take over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stands_by: bool,
+    /// The address of the node that runs the channels, for one that stands by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active: Option<Arc<str>>,
 }
 
 /// The models in use, by role.

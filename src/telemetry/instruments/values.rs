@@ -107,6 +107,12 @@ pub(super) const MESSAGE_FATES: &[&str] =
     &["taken", "known", "ours", "not_taken", "no_talk", "not_for_all", "empty", "elsewhere", "broken"];
 pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused", "nothing_shown", "unreachable"];
 pub(super) const BACKUPS: &[&str] = &["made", "skipped", "failed"];
+pub(super) const ENGINES: &[&str] = &["sled", "postgres"];
+/// So far all guilds are one part.
+pub(super) const PARTITIONS: &[&str] = &["0"];
+pub(super) const BEATS: &[&str] = &["ok", "failed"];
+pub(super) const TAKEOVERS: &[&str] = &["first", "given_back", "silent"];
+pub(super) const LOSSES: &[&str] = &["late", "taken", "unwritable"];
 pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = names!(Stance::ALL);

@@ -48,7 +48,8 @@ pub fn section_at(api_url: &str) -> Section {
 
 /// The real adapter.
 pub fn adapter(section: &Section, token: &str) -> Discord {
-    Discord::new(section, token.into(), Arc::new(SystemClock)).expect("the settings are valid")
+    Discord::new(section, token.into(), Arc::new(SystemClock), Arc::new(tertulia::ports::lease::Unlimited))
+        .expect("the settings are valid")
 }
 
 /// A statement by Mira in a channel of a guild, in one part.

@@ -4,7 +4,9 @@
 //! row under the same owner settles it: it waits for the lock that the commit holds, and once it is committed, so is everything before it. After
 //! that the same changes are committed again. They say what each key holds, and nobody else writes meanwhile, so twice is the same as once.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use futures_util::try_join;
@@ -16,18 +18,18 @@ use tokio_postgres::error::Severity;
 use tokio_postgres::types::Type;
 
 use super::connection::{Database, PATIENCE, RETRY_PAUSE, Session, reason};
+use super::ownership::{Standing, State};
 use crate::adapters::store::batch::{changes, refusal};
 use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};
-use crate::telemetry::instruments::{Instruments, NONE};
+use crate::telemetry::instruments::Instruments;
 
 /// Requests that arrive during a commit are committed together afterwards, at most this many at once.
 const REQUESTS_PER_COMMIT: usize = 256;
 
 /// All wards are in one partition.
 const FENCE: &str = "select 1 from partition where id = 0 and term = $1 for share";
-const TAKE: &str = "update partition set owner = $1, term = term + 1, beat = beat + 1 where id = 0 returning term";
 const TAKE_AGAIN: &str = "update partition set term = term + 1, beat = beat + 1 where id = 0 and owner = $1 returning term";
 const SETTLE: &str = "update partition set beat = beat + 1 where id = 0 and owner = $1 returning term";
 const READ: &str = "select key, value from record where key = any($1)";
@@ -47,9 +49,10 @@ pub(super) enum Request {
 pub(super) struct Committer {
     database: Database,
     session: Option<Session>,
-    /// The id of this opening, in the partition's row while it owns it.
-    owner: String,
-    /// The partition's term. `None`: it was not taken yet.
+    standing: Arc<Standing>,
+    /// The id of the ownership under which wards were taken.
+    owner: Arc<str>,
+    /// The partition's term. `None`: no ward was taken yet.
     term: Option<Term>,
     /// The term that wards get which are taken for the first time.
     opening_term: Term,
@@ -79,9 +82,9 @@ impl From<Error> for Trouble {
 }
 
 impl Committer {
-    pub(super) fn new(database: Database, session: Session, owner: String, instruments: Instruments) -> Self {
+    pub(super) fn new(database: Database, session: Session, standing: Arc<Standing>, instruments: Instruments) -> Self {
         let (session, held) = (Some(session), BTreeMap::new());
-        Self { database, session, owner, term: None, opening_term: Term::default(), held, instruments }
+        Self { database, session, standing, owner: "".into(), term: None, opening_term: Term::default(), held, instruments }
     }
 
     /// Handles requests until all senders are gone.
@@ -117,7 +120,7 @@ impl Committer {
         }
         let committed = self.commit_batches(batches).await;
         if committed.is_ok() {
-            self.instruments.commit_duration.record(began.elapsed().as_secs_f64(), NONE);
+            self.instruments.commit_duration.record(began.elapsed().as_secs_f64(), ["postgres"]);
         }
         let mut outcomes = committed.map(Vec::into_iter);
         for (count, answer) in answers {
@@ -131,9 +134,17 @@ impl Committer {
             return Ok(self.refuse(&batches, Term::default()));
         }
         let (mut plan, mut is_unknown) = (None, false);
-        let deadline = Instant::now() + PATIENCE;
+        let (deadline, standing) = (Instant::now() + PATIENCE, self.standing.clone());
         loop {
-            let attempt = timeout_at(deadline, self.try_commit(&batches, &mut plan, &mut is_unknown)).await;
+            // What was sent goes on in the database. Nobody waits for it any more once the store is lost.
+            let attempt = tokio::select! {
+                biased;
+                why = standing.lost() => {
+                    self.session = None;
+                    return Err(if is_unknown { StoreError::Unknown(why.to_string()) } else { StoreError::Failed(why.to_string()) });
+                }
+                attempt = timeout_at(deadline, self.try_commit(&batches, &mut plan, &mut is_unknown)) => attempt,
+            };
             let trouble = attempt.unwrap_or_else(|_| Err(Trouble::Passing(no_answer())));
             match trouble {
                 Ok(()) => return Ok(plan.map_or_else(Vec::new, |plan| plan.outcomes)),
@@ -214,7 +225,7 @@ impl Committer {
         }
         let session = self.database.connect().await?;
         if self.term.is_some() {
-            let owner = [(&self.owner as _, Type::TEXT)];
+            let owner = [(&&*self.owner as _, Type::TEXT)];
             let row = session.client.query_typed_opt(SETTLE, &owner).await?.ok_or(Trouble::Lost)?;
             if session.has_warned() {
                 return Err(Trouble::Passing("the database warned when it settled a commit".into()));
@@ -256,14 +267,24 @@ impl Committer {
     }
 
     async fn take(&mut self, ward: Ward) -> Result<Term, StoreError> {
-        let is_first = self.term.is_none();
-        if !is_first && !self.held.contains_key(&ward) {
-            self.held.insert(ward, self.opening_term);
-            return Ok(self.opening_term);
+        let State::Owner { id, term } = self.standing.state().borrow().clone() else {
+            return Err(StoreError::Failed(self.standing.lost().await.to_string()));
+        };
+        if self.owner != id {
+            // Everything of an ownership before is over.
+            (self.owner, self.term, self.opening_term, self.session) = (id, Some(term), term, None);
+            self.held.clear();
         }
-        let deadline = Instant::now() + PATIENCE;
+        if let Entry::Vacant(unheld) = self.held.entry(ward) {
+            return Ok(*unheld.insert(self.opening_term));
+        }
+        let (deadline, standing) = (Instant::now() + PATIENCE, self.standing.clone());
         let term = loop {
-            let attempt = timeout_at(deadline, self.try_take(is_first)).await;
+            let attempt = tokio::select! {
+                biased;
+                why = standing.lost() => return Err(StoreError::Failed(why.to_string())),
+                attempt = timeout_at(deadline, self.try_take()) => attempt,
+            };
             match attempt.unwrap_or_else(|_| Err(Trouble::Passing(no_answer()))) {
                 Ok(term) => break term,
                 Err(Trouble::Lost) => return Err(StoreError::Failed(lost())),
@@ -277,19 +298,16 @@ impl Committer {
             }
         };
         self.term = Some(term);
-        if is_first {
-            self.opening_term = term;
-        }
         self.held.insert(ward, term);
         Ok(term)
     }
 
-    async fn try_take(&mut self, is_first: bool) -> Result<Term, Trouble> {
+    async fn try_take(&mut self) -> Result<Term, Trouble> {
         self.connect().await?;
         let Some(session) = &self.session else { return Err(Trouble::Lost) };
         session.has_warned();
-        let owner = [(&self.owner as _, Type::TEXT)];
-        let taken = session.client.query_typed_opt(if is_first { TAKE } else { TAKE_AGAIN }, &owner).await?;
+        let owner = [(&&*self.owner as _, Type::TEXT)];
+        let taken = session.client.query_typed_opt(TAKE_AGAIN, &owner).await?;
         let row = taken.ok_or(Trouble::Lost)?;
         if session.has_warned() {
             return Err(Trouble::Passing("the database warned when it stored a term".into()));
@@ -330,5 +348,5 @@ fn no_answer() -> String {
 }
 
 fn lost() -> String {
-    "another server has taken the store; only one may run on a database".to_owned()
+    "another node has taken the store".to_owned()
 }

@@ -28,9 +28,10 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// The time limit for connecting to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// No limit may end a commit, and a commit is on disk, and on the standbys that the server waits for, before it is acknowledged.
+/// No limit may end a commit, and a commit is on disk, and on the standbys that the server waits for, before it is acknowledged. A transaction whose
+/// node was cut off before it could commit ends soon, because the next owner waits for its lock.
 const SESSION: &str = "\
-    set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0; \
+    set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 3000; \
     set default_transaction_isolation = 'read committed'; \
     select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') in ('off', 'local')";
 

@@ -14,6 +14,8 @@ use super::connection::reason;
 /// Locked while tables are made, so that servers that start together do not make them twice.
 const LOCK: i64 = 0x7465_7274_756c_6961;
 
+const TABLES: &str = "select coalesce(max(version), 0) from migration";
+
 /// Each makes the tables of a version from those of the version before it. They are never changed.
 ///
 /// Heads and pending marks are written all the time in a table that may be large, so it is vacuumed by the number of old rows, not by their share.
@@ -21,8 +23,12 @@ const MIGRATIONS: [&str; 1] = ["\
     create table record (key bytea primary key, value bytea not null) \
         with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000); \
     create table store (id text primary key, format bigint not null, partitions integer not null); \
-    create table partition (id integer primary key, owner text not null, address text not null, term bigint not null, beat bigint not null); \
-    insert into partition values (0, '', '', 0, 0);"];
+    create table partition (id integer primary key, owner text not null, name text not null, address text not null, term bigint not null, \
+        beat bigint not null) with (fillfactor = 10); \
+    insert into partition values (0, '', '', '', 0, 0); \
+    create table node (id text primary key, name text not null, address text not null, version text not null, beat bigint not null) \
+        with (fillfactor = 10); \
+    create table kept (name text primary key, value bytea not null);"];
 
 /// Brings the tables to this version. `id` is for a store that is made now. Nothing is changed if it fails.
 pub(super) async fn prepare(client: &Client, id: &str) -> Result<(), OpenError> {
@@ -41,8 +47,8 @@ async fn migrate(client: &Client, id: &str) -> Result<(), OpenError> {
     {
         run("create table migration (version bigint primary key)").await?;
     }
-    let found = number(client, "select coalesce(max(version), 0) from migration").await?;
-    check("tables", found, MIGRATIONS.len() as u64)?;
+    let found = number(client, TABLES).await?;
+    known("tables", found, MIGRATIONS.len() as u64)?;
     for (version, migration) in (1..).zip(MIGRATIONS).skip(found as usize) {
         run(migration).await?;
         run(&format!("insert into migration values ({version})")).await?;
@@ -51,12 +57,17 @@ async fn migrate(client: &Client, id: &str) -> Result<(), OpenError> {
         let (insert, format) = ("insert into store values ($1, $2, 1)", FORMAT as i64);
         client.execute_typed(insert, &[(&id, Type::TEXT), (&format, Type::INT8)]).await.map_err(|error| failed(&error))?;
     }
-    check("records", number(client, "select max(format) from store").await?, FORMAT)?;
-    check("partitions", number(client, "select max(partitions)::bigint from store").await?, 1)
+    check(client).await
 }
 
-/// Fails if a newer version wrote this.
-fn check(what: &'static str, found: u64, known: u64) -> Result<(), OpenError> {
+/// Fails if a newer version wrote the tables or the records.
+pub(super) async fn check(client: &Client) -> Result<(), OpenError> {
+    known("tables", number(client, TABLES).await?, MIGRATIONS.len() as u64)?;
+    known("records", number(client, "select max(format) from store").await?, FORMAT)?;
+    known("partitions", number(client, "select max(partitions)::bigint from store").await?, 1)
+}
+
+fn known(what: &'static str, found: u64, known: u64) -> Result<(), OpenError> {
     if found > known { Err(OpenError::NewerDatabase { what, found, known }) } else { Ok(()) }
 }
 

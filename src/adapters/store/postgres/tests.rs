@@ -64,7 +64,12 @@ fn opened(folder: &TempDir, url: &SecretString) -> Result<PostgresStore, OpenErr
         instruments: Instruments::noop(),
         held: None,
     };
-    PostgresStore::open(folder.path(), url, &options)
+    PostgresStore::open(
+        folder.path(),
+        url,
+        &options,
+        &Identity { name: folder.path().display().to_string(), address: String::new() },
+    )
 }
 
 #[tokio::test]

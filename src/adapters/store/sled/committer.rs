@@ -23,7 +23,7 @@ use crate::adapters::store::manifest::{self, Counts, Manifest};
 use crate::domain::id::{Seq, Ward};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};
-use crate::telemetry::instruments::{Instruments, NONE};
+use crate::telemetry::instruments::Instruments;
 
 // Requests that arrive during a flush are flushed together afterwards, at most this many at once.
 const REQUESTS_PER_FLUSH: usize = 256;
@@ -172,7 +172,7 @@ impl Committer {
         match outcome {
             Ok(()) => {
                 if has_commits {
-                    self.instruments.commit_duration.record(began.elapsed().as_secs_f64(), NONE);
+                    self.instruments.commit_duration.record(began.elapsed().as_secs_f64(), ["sled"]);
                 }
                 answers.into_iter().for_each(|answer| answer(Ok(())));
             }

@@ -255,7 +255,9 @@ impl World {
         let defaults = Settings::defaults().unwrap();
         let mut settings: crate::settings::discord::Discord = defaults["discord"].clone().try_into().unwrap();
         settings.api_url = UNREACHABLE.to_owned();
-        let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
+        let discord = Arc::new(
+            Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock), Arc::new(crate::ports::lease::Unlimited)).unwrap(),
+        );
         let (core, pad, measured) = (Arc::<Core>::default(), Arc::<Pad>::default(), SpanMemory::new());
         let shared = SharedIntake::new(Dependencies {
             discord: Arc::clone(&discord),

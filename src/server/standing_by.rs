@@ -1,0 +1,61 @@
+//! A node that stands by: it watches the store, and shows who owns it, until it owns the store itself.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::time::timeout;
+
+use super::compacting::runtime;
+use super::signals::Signals;
+use super::{Ended, address, announce, cannot_serve};
+use crate::adapters::console::{Console, Served};
+use crate::adapters::store::postgres::PostgresStore;
+use crate::adapters::system::{SystemClock, SystemRng};
+use crate::settings::server::Server;
+use crate::telemetry::Telemetry;
+
+/// Within this time a store that nobody owns is taken, and then nobody is told of standing by.
+const AT_ONCE: Duration = Duration::from_millis(1_500);
+
+/// Waits until this node owns the store. False: a stop signal came first.
+///
+/// # Errors
+/// The console cannot be served.
+pub(super) fn own(
+    store: &Arc<PostgresStore>,
+    settings: &Server,
+    data: &Path,
+    telemetry: &Telemetry,
+    signals: &Signals,
+) -> Result<bool, Ended> {
+    let mut stop = signals.stop();
+    runtime()?.block_on(async {
+        let mut owned = Box::pin(store.own(None));
+        let is_owned = tokio::select! {
+            outcome = timeout(AT_ONCE, &mut owned) => outcome.is_ok_and(|owned| owned.is_ok()),
+            _ = stop.wait_for(|stopped| *stopped) => return Ok(false),
+        };
+        if is_owned {
+            return Ok(true);
+        }
+        let served = Served::StandingBy(store.clone());
+        let (rng, clock) = (Arc::new(SystemRng), Arc::new(SystemClock));
+        let console = Console::bind(settings, served, rng, clock, telemetry.metrics()).await.map_err(cannot_serve)?;
+        let address = console.address();
+        let _note =
+            address::write(data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
+        announce("standing by", address);
+        tracing::info!(%address, "standing by for the node that owns the store");
+        let mut is_owner = false;
+        let until_owned = async {
+            is_owner = tokio::select! {
+                owned = owned => owned.is_ok(),
+                _ = stop.wait_for(|stopped| *stopped) => false,
+            };
+        };
+        console.serve(until_owned).await;
+        Ok(is_owner)
+    })
+}

@@ -1,0 +1,64 @@
+//! Section `cluster`: this server among those that share a store in PostgreSQL.
+
+use std::path::PathBuf;
+
+use reqwest::Url;
+
+use super::Problem;
+
+/// The longest name of a node, in characters.
+const MAX_NAME: usize = 64;
+
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// The name of this node, different on each. `None`: the name of the machine.
+    pub name: Option<String>,
+    /// The URL at which people and balancers reach this node.
+    pub address: Option<String>,
+    /// A file with the secret that all nodes share. It encrypts API keys in the database.
+    pub secret_file: Option<PathBuf>,
+}
+
+impl Cluster {
+    /// The name of this node.
+    pub fn name(&self) -> String {
+        let of_machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        self.name.clone().unwrap_or_else(of_machine)
+    }
+
+    pub fn check(&self) -> Result<(), Problem> {
+        let is_plain = |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || ".-_".contains(char));
+        if let Some(name) = &self.name
+            && !((1..=MAX_NAME).contains(&name.len()) && is_plain(name))
+        {
+            return Err(Problem::new("name", format!("must have 1 to {MAX_NAME} letters, digits, dots, hyphens or underscores")));
+        }
+        let Some(address) = &self.address else { return Ok(()) };
+        let is_plain =
+            |url: &Url| matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
+        if Url::parse(address).is_ok_and(|url| is_plain(&url)) {
+            return Ok(());
+        }
+        Err(Problem::new("address", format!("{address:?} is not a URL such as https://a.example.org, without name and password")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_a_plain_name_and_a_web_address() {
+        let with =
+            |name: &str, address: &str| Cluster { name: Some(name.into()), address: Some(address.into()), secret_file: None };
+
+        assert!(with("node-a.1", "https://a.example.org:8443/").check().is_ok());
+        assert_eq!(with("", "https://a").check().unwrap_err().key, "name");
+        assert_eq!(with("two words", "https://a").check().unwrap_err().key, "name");
+        for address in ["a.example.org", "ftp://a", "https://me:hidden@a"] {
+            assert_eq!(with("a", address).check().unwrap_err().key, "address");
+        }
+        assert!(!Cluster::default().name().is_empty());
+    }
+}
