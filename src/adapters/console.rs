@@ -129,7 +129,7 @@ struct Common {
     large_bodies: Arc<Semaphore>,
     metrics: Metrics,
     instruments: Instruments,
-    page: Page,
+    page: &'static Page,
     /// Turns true at shutdown, which waits until all receivers are dropped.
     closing: watch::Sender<bool>,
 }
@@ -172,7 +172,7 @@ impl Console {
             large_bodies: Arc::new(Semaphore::new(body::MAX_LARGE_BODIES)),
             instruments: metrics.instruments(),
             metrics,
-            page: Page::new(),
+            page: Page::embedded(),
             closing: watch::Sender::new(false),
             settings: settings.clone(),
         });

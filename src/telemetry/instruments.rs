@@ -269,9 +269,9 @@ instruments! {
         "Time from handing events to the writer to their being committed: what a channel made at once, or one event from outside.";
     commit_duration: Histogram(OWN_SECONDS), "tertulia.journal.commit.duration", "s", [Label { name: name::ENGINE, values: values::ENGINES }],
         "Time that one group took to be written and synced, by what holds the store.";
-    partition_owned: Gauge, "tertulia.partition.owned", "1", [PARTITION],
-        "Whether this node runs the channels of a partition: 1 or 0; without a shared database it always is 0.";
-    partition_term: Gauge, "tertulia.partition.term", "1", [PARTITION],
+    partition_owned: Gauge, "tertulia.partition.owned", "{node}", [PARTITION],
+        "Whether this node runs the channels of a partition: 1 or 0; with a store on disk always 1.";
+    partition_term: Gauge, "tertulia.partition.term", "{term}", [PARTITION],
         "The newest term of a partition that this node has seen; it grows when the owner changes.";
     partition_takeovers: Counter, "tertulia.partition.takeovers", "{takeover}", [Label { name: name::TAKEOVER_REASON, values: values::TAKEOVERS }],
         "Times that this node took a partition: at the first start, because its owner had given it back, or because its owner was silent.";

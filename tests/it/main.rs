@@ -17,6 +17,9 @@ mod harness;
 mod kills;
 mod load;
 mod operating;
+#[path = "../../src/adapters/store/postgres/test_server.rs"]
+#[expect(dead_code, reason = "the library's own tests use more of it")]
+mod postgres_server;
 mod processes;
 mod second;
 mod speech;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Write as _;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -197,7 +197,13 @@ fn html(name: &str, language: Language, bundled: &[&File]) -> String {
 }
 
 impl Page {
-    pub(super) fn new() -> Self {
+    /// The page of this program. It is put together once.
+    pub(super) fn embedded() -> &'static Self {
+        static PAGE: LazyLock<Page> = LazyLock::new(Page::new);
+        &PAGE
+    }
+
+    fn new() -> Self {
         let mut files: Vec<_> =
             FILES.iter().filter(|(name, _)| !name.ends_with(".html")).map(|&(name, bytes)| File::new(name, bytes)).collect();
         for (page, bundle) in BUNDLED {

@@ -35,7 +35,7 @@ use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, Tempo
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use committer::{Committer, Request};
 use connection::{Database, PATIENCE, Session, reason};
-use ownership::{Keeper, Order, Standing, State};
+use ownership::{Keeper, Order, Standing, State, Times};
 
 /// The number of connections that read.
 const READERS: usize = 4;
@@ -76,6 +76,16 @@ impl PostgresStore {
     /// # Errors
     /// [`OpenError`]. It never contains the URL.
     pub fn open(data: &Path, url: &SecretString, options: &OpenOptions, node: &Identity) -> Result<Self, OpenError> {
+        Self::open_timed(data, url, options, node, Times::default())
+    }
+
+    fn open_timed(
+        data: &Path,
+        url: &SecretString,
+        options: &OpenOptions,
+        node: &Identity,
+        times: Times,
+    ) -> Result<Self, OpenError> {
         let lock = options.lock(data)?;
         let database = Database::at(url).ok_or_else(|| OpenError::Database("storage.url is not a URL".into()))?;
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("store-postgres").enable_all().build();
@@ -104,7 +114,7 @@ impl PostgresStore {
             };
             // The opener waits for it.
             let _ = begun.send(Ok(()));
-            let keeper = Keeper::new(writing.clone(), keeping, id, identity, shared.clone(), instruments.clone());
+            let keeper = Keeper::new(writing.clone(), keeping, id, identity, shared.clone(), times, instruments.clone());
             let keeping = tokio::spawn(keeper.run(ordered));
             Committer::new(writing, session, shared, instruments).run(inbox).await;
             let _ = end.send(keeping);

@@ -5,6 +5,7 @@ mod downtime;
 mod hanging;
 mod hostile_texts;
 mod nemesis;
+mod nodes;
 mod secrets;
 mod town;
 

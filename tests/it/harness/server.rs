@@ -32,6 +32,16 @@ impl Server {
         }
     }
 
+    /// Starts a server that will serve at this URL, perhaps only after it has stood by.
+    pub fn beginning(mut command: Command, url: String) -> Self {
+        let mut child = command.spawn().expect("the program can be started");
+        let log = Lines::of(child.stderr.take().expect("piped"));
+        // Its output is read, so that it never waits.
+        Lines::of(child.stdout.take().expect("piped"));
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        Self { url, child, log, http, _folder: None }
+    }
+
     /// Starts a server by this command. An error if it ends before it is ready.
     pub async fn attempt(mut command: Command) -> Result<Self, Ran> {
         let mut child = command.spawn().expect("the program can be started");

@@ -1,7 +1,7 @@
 //! Who owns the store: one node at a time, by a row that the owner changes every second.
 //!
 //! No clock of the wall is compared. A node that wants the store watches the row's `beat` by its own clock. Once the beat has stood still for
-//! [`SILENT_FOR`], it takes the store under the next term. The owner stops by itself [`LEASE`] after it sent the last beat that succeeded, which is
+//! [`Times::silent_for`], it takes the store under the next term. The owner stops by itself [`Times::lease`] after it sent the last beat that succeeded, which is
 //! a second before anybody else can begin.
 
 use std::collections::BTreeMap;
@@ -25,16 +25,33 @@ use crate::ports::nodes::{Node, NodesView, Partition};
 use crate::ports::store::Term;
 use crate::telemetry::instruments::Instruments;
 
-/// How often the owner shows that it lives.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// How long the owner may act after it sent its last beat.
-pub(super) const LEASE: Duration = Duration::from_millis(3_500);
-/// After so long without a beat, another node takes the store.
-const SILENT_FOR: Duration = Duration::from_millis(4_500);
-/// How often a node that stands by looks.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The time limit for a beat and for a look.
-const ATTEMPT: Duration = Duration::from_secs(1);
+/// How often and how long things are done. Everything except tests uses the default.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// How often the owner shows that it lives.
+    pub(super) beat_every: Duration,
+    /// How long the owner may act after it sent its last beat.
+    pub(super) lease: Duration,
+    /// After so long without a beat, another node takes the store.
+    pub(super) silent_for: Duration,
+    /// How often a node that stands by looks.
+    pub(super) look_every: Duration,
+    /// The time limit for a beat and for a look.
+    pub(super) attempt: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            beat_every: Duration::from_secs(1),
+            lease: Duration::from_millis(3_500),
+            silent_for: Duration::from_millis(4_500),
+            look_every: Duration::from_millis(500),
+            attempt: Duration::from_secs(1),
+        }
+    }
+}
+
 /// The time limit for taking. It waits for the commits of the owner before.
 const TAKING: Duration = Duration::from_secs(10);
 /// The rows of nodes that were silent for so long are removed.
@@ -96,6 +113,7 @@ pub(super) struct Keeper {
     owner: String,
     ownerships: u64,
     standing: Arc<Standing>,
+    times: Times,
     watched: BTreeMap<String, Watched>,
     instruments: Instruments,
 }
@@ -209,10 +227,11 @@ impl Keeper {
         node: String,
         identity: Identity,
         standing: Arc<Standing>,
+        times: Times,
         instruments: Instruments,
     ) -> Self {
         let (session, watched, owner) = (Some(session), BTreeMap::new(), String::new());
-        Self { database, session, identity, node, owner, ownerships: 0, standing, watched, instruments }
+        Self { database, session, identity, node, owner, ownerships: 0, standing, times, watched, instruments }
     }
 
     /// Carries out orders until the store closes. Then what it owns is given back.
@@ -240,7 +259,7 @@ impl Keeper {
                         self.lose(Loss::Unwritable);
                         self.give_back().await;
                         // Others have the first try.
-                        sleep(SILENT_FOR).await;
+                        sleep(self.times.silent_for).await;
                         break;
                     }
                     None => break,
@@ -260,8 +279,9 @@ impl Keeper {
         let began = now();
         let mut first_beat = None;
         loop {
-            let looked =
-                timeout(ATTEMPT, self.look()).await.unwrap_or_else(|_| Err(Trouble::Passing("it does not answer".into())));
+            let looked = timeout(self.times.attempt, self.look())
+                .await
+                .unwrap_or_else(|_| Err(Trouble::Passing("it does not answer".into())));
             let mut is_alive = false;
             let mut why = match looked {
                 Ok(found) if found.owner == self.owner => String::new(),
@@ -274,7 +294,7 @@ impl Keeper {
                     let takes = match () {
                         () if found.owner.is_empty() && found.term == 0 => Some("first"),
                         () if found.owner.is_empty() => Some("given_back"),
-                        () if silent >= SILENT_FOR => Some("silent"),
+                        () if silent >= self.times.silent_for => Some("silent"),
                         () => None,
                     };
                     match takes {
@@ -307,7 +327,7 @@ impl Keeper {
             if patience.is_some_and(|patience| is_alive || now() - began >= patience) {
                 return Err(why);
             }
-            sleep(LOOK_EVERY).await;
+            sleep(self.times.look_every).await;
         }
     }
 
@@ -346,16 +366,16 @@ impl Keeper {
 
     /// Beats until the store is lost, and says why it is.
     async fn keep(&mut self) -> Loss {
-        let mut pause = BEAT_EVERY;
+        let mut pause = self.times.beat_every;
         loop {
             let left = self.left();
             sleep(pause.min(left)).await;
-            let attempt = ATTEMPT.min(self.left());
+            let attempt = self.times.attempt.min(self.left());
             let beat = timeout(attempt, self.beat()).await;
             match beat.unwrap_or_else(|_| Err(Trouble::Passing("it does not answer".into()))) {
                 Ok(_) => {
                     self.instruments.beats.add(1, ["ok"]);
-                    pause = BEAT_EVERY;
+                    pause = self.times.beat_every;
                 }
                 Err(Trouble::Taken) => return Loss::Taken,
                 Err(Trouble::Passing(detail)) => {
@@ -393,7 +413,7 @@ impl Keeper {
             return Err(Trouble::Passing("the database warned when it stored a beat".into()));
         }
         let term = Term(found.term);
-        self.standing.extend(sent + LEASE)?;
+        self.standing.extend(sent + self.times.lease)?;
         self.publish(&found, &nodes)?;
         self.remove_forgotten().await?;
         Ok(term)
@@ -481,6 +501,7 @@ impl Keeper {
     async fn give_back(&mut self) {
         self.standing.lease_end.store(0, Ordering::SeqCst);
         self.instruments.partition_owned.set(0, ["0"]);
+        let at_most = self.times.attempt;
         let give_back = async {
             self.connect().await?;
             let Some(session) = &self.session else { return Ok(()) };
@@ -489,7 +510,7 @@ impl Keeper {
             session.client.execute_typed(SIGN_OFF, &[(&own, Type::TEXT_ARRAY)]).await?;
             Ok::<_, Trouble>(())
         };
-        if !matches!(timeout(ATTEMPT, give_back).await, Ok(Ok(()))) {
+        if !matches!(timeout(at_most, give_back).await, Ok(Ok(()))) {
             tracing::warn!("the store could not be given back; another node takes it when this one has been silent for a while");
         }
     }
@@ -548,7 +569,7 @@ mod tests {
         let standing = Standing::new("a");
         assert!(!standing.is_held());
 
-        standing.lease_end.store((now() + LEASE).as_micros() as u64, Ordering::SeqCst);
+        standing.lease_end.store((now() + Duration::from_secs(3)).as_micros() as u64, Ordering::SeqCst);
         let held = standing.is_held();
         standing.lease_end.store(now().as_micros() as u64, Ordering::SeqCst);
 

@@ -3,14 +3,12 @@
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use tempfile::TempDir;
-
-use super::connection::{Database, Session};
 
 const PACKAGES: &str = "/usr/lib/postgresql";
 /// The number of the user `nobody`: the server refuses to run as root.
@@ -20,7 +18,7 @@ const NOBODY: u32 = 65534;
 pub(crate) struct TestServer {
     folder: TempDir,
     programs: PathBuf,
-    schemas: AtomicU32,
+    pub(super) schemas: AtomicU32,
 }
 
 impl TestServer {
@@ -63,22 +61,15 @@ impl TestServer {
         self.run("pg_ctl", &["--wait", "--mode=immediate", "stop"]);
     }
 
-    /// The URL of an empty schema.
-    pub(crate) async fn empty(&self) -> SecretString {
-        let schema = format!("s{}", self.schemas.fetch_add(1, Ordering::Relaxed));
-        self.admin().await.client.batch_execute(&format!("create schema {schema}")).await.unwrap();
-        self.url(&format!("postgres?options=-csearch_path%3D{schema}"))
+    /// Where its socket is.
+    pub(crate) fn socket_folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The URL of this database.
     pub(crate) fn url(&self, database: &str) -> SecretString {
-        let socket = self.folder.path().display().to_string().replace('/', "%2F");
+        let socket = self.socket_folder().display().to_string().replace('/', "%2F");
         format!("postgresql://postgres:hidden@{socket}/{database}").into()
-    }
-
-    /// A connection of its administrator.
-    pub(super) async fn admin(&self) -> Session {
-        Database::at(&self.url("postgres?application_name=admin")).unwrap().connect().await.unwrap()
     }
 
     #[track_caller]

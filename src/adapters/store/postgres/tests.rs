@@ -11,6 +11,20 @@ use crate::telemetry::instruments::Instruments;
 
 conformance!(found: OnServer::new().await);
 
+impl TestServer {
+    /// The URL of an empty schema.
+    pub(crate) async fn empty(&self) -> SecretString {
+        let schema = format!("s{}", self.schemas.fetch_add(1, Ordering::Relaxed));
+        self.admin().await.client.batch_execute(&format!("create schema {schema}")).await.unwrap();
+        self.url(&format!("postgres?options=-csearch_path%3D{schema}"))
+    }
+
+    /// A connection of its administrator.
+    async fn admin(&self) -> Session {
+        Database::at(&self.url("postgres?application_name=admin")).unwrap().connect().await.unwrap()
+    }
+}
+
 /// A store in a schema of its own.
 struct OnServer {
     store: Option<PostgresStore>,
@@ -36,9 +50,9 @@ impl OnServer {
         session.client.batch_execute(statement).await.unwrap();
     }
 
-    /// The processes of the server that wait for a standby.
+    /// The processes of the server in which a commit waits for a standby, or what settles one.
     async fn waiting_for_standby(&self) -> Vec<i32> {
-        let waiting = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
+        let waiting = "select pid from pg_stat_activity where wait_event = 'SyncRep' and (query = 'commit' or query like '%owner = $1 returning term')";
         let rows = self.server.admin().await.client.query(waiting, &[]).await.unwrap();
         rows.iter().map(|row| row.get(0)).collect()
     }
@@ -55,7 +69,13 @@ impl Subject for OnServer {
     }
 }
 
+/// Nobody loses this store, however busy the machine is.
 fn opened(folder: &TempDir, url: &SecretString) -> Result<PostgresStore, OpenError> {
+    let minutes = std::time::Duration::from_secs(600);
+    node("a", folder, url, Times { lease: minutes, silent_for: minutes, ..Times::default() })
+}
+
+fn node(name: &str, folder: &TempDir, url: &SecretString, times: Times) -> Result<PostgresStore, OpenError> {
     let options = OpenOptions {
         accept_loss: false,
         deadline: std::time::Duration::from_secs(60),
@@ -64,31 +84,104 @@ fn opened(folder: &TempDir, url: &SecretString) -> Result<PostgresStore, OpenErr
         instruments: Instruments::noop(),
         held: None,
     };
-    PostgresStore::open(
-        folder.path(),
-        url,
-        &options,
-        &Identity { name: folder.path().display().to_string(), address: String::new() },
-    )
+    let identity = Identity { name: name.to_owned(), address: format!("https://{name}.example.org") };
+    PostgresStore::open_timed(folder.path(), url, &options, &identity, times)
+}
+
+/// Another node on the same database.
+fn other(name: &str, url: &SecretString, times: Times) -> (PostgresStore, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (node(name, &folder, url, times).unwrap(), folder)
+}
+
+/// Owners live long, and who watches them has little patience: it takes a store that is owned, as after a long pause of its owner.
+const IMPATIENT: Times = Times {
+    beat_every: Duration::from_secs(600),
+    lease: Duration::from_secs(600),
+    silent_for: Duration::from_millis(300),
+    look_every: Duration::from_millis(50),
+    attempt: Duration::from_secs(10),
+};
+
+#[tokio::test]
+async fn a_node_that_wakes_after_a_takeover_changes_nothing() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    subject.store = None;
+    subject.store = Some(node("a", &subject.folder, &subject.url, IMPATIENT).unwrap());
+    let store = subject.store();
+    let old = taken(store).await;
+    store.commit(vec![append(old, 0, ["before"])]).await.unwrap();
+
+    let (next, _folder) = other("b", &subject.url, IMPATIENT);
+    next.own(None).await.unwrap();
+    let refused = store.commit(vec![append(old, 1, ["late"])]).await.unwrap();
+    let taken_again = store.take(WARD).await;
+    let new = taken(&next).await;
+    next.commit(vec![append(new, 1, ["after"])]).await.unwrap();
+
+    assert_eq!(refused, [Err(Refusal::OldTerm { ward: WARD, named: old, current: new })]);
+    assert!(matches!(taken_again, Err(StoreError::Failed(detail)) if detail.contains("another node")));
+    assert_eq!(journal(&next).await, ["before", "after"]);
 }
 
 #[tokio::test]
-async fn another_server_ends_the_first() {
-    let Some(subject) = OnServer::new().await else { return };
-    let store = subject.store();
-    let old = taken(store).await;
-    let second = tempfile::tempdir().unwrap();
-    let other = opened(&second, &subject.url).unwrap();
-    store.commit(vec![append(old, 0, ["before"])]).await.unwrap();
+async fn a_store_that_is_given_back_is_taken_by_the_node_that_stands_by() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    let old = taken(subject.store()).await;
+    subject.store().commit(vec![append(old, 0, ["before"])]).await.unwrap();
+    let (next, _folder) = other("b", &subject.url, Times { silent_for: Duration::from_secs(600), ..Times::default() });
+    let standing_by = next.own(Some(Duration::ZERO)).await;
 
-    let new = taken(&other).await;
-    let refused = store.commit(vec![append(old, 1, ["late"])]).await.unwrap();
-    let taken_again = store.take(WARD).await;
-    other.commit(vec![append(new, 1, ["after"])]).await.unwrap();
+    let waiting = next.own(None);
+    subject.store = None;
+    waiting.await.unwrap();
+    let new = taken(&next).await;
+    next.commit(vec![append(new, 1, ["after"])]).await.unwrap();
 
-    assert_eq!(refused, [Err(Refusal::OldTerm { ward: WARD, named: old, current: new })]);
-    assert!(matches!(taken_again, Err(StoreError::Failed(detail)) if detail.contains("another server")));
-    assert_eq!(journal(&other).await, ["before", "after"]);
+    assert!(matches!(standing_by, Err(StoreError::Failed(detail)) if detail.contains("node a (https://a.example.org) owns")));
+    assert!(new > old);
+    assert_eq!(journal(&next).await, ["before", "after"]);
+    let view = next.nodes();
+    let owner = view.owned().unwrap();
+    assert_eq!((owner.owner.as_deref(), owner.term, next.lease().is_held()), (Some("b"), new.0, true));
+    assert_eq!(view.nodes.iter().map(|node| (&*node.name, node.is_owner)).collect::<Vec<_>>(), [("b", true)]);
+}
+
+#[tokio::test]
+async fn an_owner_stops_when_the_database_is_away_and_owns_the_store_again_later() {
+    let Some(server) = TestServer::new() else { return };
+    let (server, folder) = (Arc::new(server), tempfile::tempdir().unwrap());
+    let url = server.empty().await;
+    let brief = Times { beat_every: Duration::from_millis(100), lease: Duration::from_millis(600), ..Times::default() };
+    let store = node("a", &folder, &url, Times { silent_for: Duration::from_millis(800), ..brief }).unwrap();
+    store.own(None).await.unwrap();
+    let lease = store.lease();
+
+    let old = taken(&store).await;
+    let stopping = server.clone();
+    tokio::task::spawn_blocking(move || stopping.crash()).await.unwrap();
+    let (why, outcome) = tokio::join!(store.lost(), store.commit(vec![append(old, 0, ["word"])]));
+    let held = lease.is_held();
+    let starting = server.clone();
+    let started = tokio::task::spawn_blocking(move || starting.start());
+    store.own(None).await.unwrap();
+    started.await.unwrap();
+    let new = taken(&store).await;
+
+    assert!(why.contains("in time") && outcome.is_err() && !held, "{why} {outcome:?}");
+    assert!(new > old && lease.is_held());
+    assert_eq!(store.commit(vec![append(new, 0, ["word"])]).await.unwrap(), [Ok(())]);
+}
+
+#[tokio::test]
+async fn of_nodes_that_want_the_store_one_gets_it() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    subject.store = None;
+    let nodes = ["a", "b", "c", "d"].map(|name| other(name, &subject.url, Times::default()));
+
+    let outcomes = futures_util::future::join_all(nodes.iter().map(|(node, _)| node.own(Some(Duration::ZERO)))).await;
+
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
 }
 
 #[tokio::test]

@@ -67,6 +67,8 @@ pub struct Post {
     pub content: String,
     pub mentions: Mentions,
     pub nonce: Option<Value>,
+    /// The `User-Agent` of the request.
+    pub agent: String,
 }
 
 /// A first answer to an interaction.

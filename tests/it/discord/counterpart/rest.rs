@@ -163,8 +163,10 @@ impl State {
         if let Err(exceeded) = taken {
             return Answer::exceeded(&exceeded, Some(&bucket));
         }
-        let handle = found.route.handle;
+        let (handle, posts) = (found.route.handle, self.journal.posts.len());
         let reply = json_body(headers, body).and_then(|body| handle(self, &Call { found, query: query(uri), body }));
+        let agent = headers.get("user-agent").and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        self.journal.posts[posts..].iter_mut().for_each(|post| agent.clone_into(&mut post.agent));
         match reply {
             Ok((status, body)) => Answer::of(status, body, &bucket),
             Err(refusal) => Answer::refused(&refusal, Some(&bucket)),

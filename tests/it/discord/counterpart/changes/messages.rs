@@ -22,6 +22,7 @@ impl State {
                 content: message.content.clone(),
                 mentions: message.mentions.clone(),
                 nonce: message.nonce.clone(),
+                agent: String::new(),
             });
         }
         self.enter_thread(&message);
