@@ -9,6 +9,7 @@ mod discord;
 #[cfg(test)]
 pub(crate) mod fuzz;
 pub mod growing;
+mod kept_files;
 pub mod model_setup;
 pub mod offline;
 mod open_store;
@@ -47,6 +48,7 @@ use crate::adapters::store::{Identity, OpenError};
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::backend;
 use crate::backend::loading::{LoadRoomsError, load_rooms};
+use crate::backend::notes::StoredNotes;
 use crate::domain::id::ModelName;
 use crate::journal::record::NEWEST_VERSION;
 use crate::ports::backend::keeping::FailedReload;
@@ -63,6 +65,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
 use self::backups::Backups;
+use self::kept_files::KeptFiles;
 use self::model_setup::Setup;
 use self::open_store::open;
 use self::reload::Reloading;
@@ -257,6 +260,15 @@ async fn serve(
     let data = loaded.settings.storage.path.clone();
     let dialects = Dialects::default();
     let configured = loaded.settings.models.clone();
+    let kept_files = match store.shared() {
+        Some(shared) => {
+            let files = KeptFiles::new(&data, &loaded.settings.cluster);
+            let files = files.map_err(|problem| Ended::Failed(anyhow::anyhow!("cluster.{problem}")))?;
+            files.restore(&**shared).await;
+            Some(files)
+        }
+        None => None,
+    };
     let connection = Connection::read(&data).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
     if let Some(connection) = &connection {
         loaded.settings.models = connection.applied_to(&configured);
@@ -269,8 +281,13 @@ async fn serve(
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     let left_out: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
     let mut context = context(loaded, models, telemetry.recorder(), store.store(), failed, compaction_failed)?;
-    if let Some(shared) = store.shared() {
-        context.lease = shared.lease();
+    match store.shared() {
+        Some(shared) => context.lease = shared.lease(),
+        None => {
+            let instruments = context.recorder.instruments();
+            instruments.partition_owned.set(1, ["0"]);
+            instruments.partition_term.set(1, ["0"]);
+        }
     }
     *context.failed_reload.lock() =
         (!left_out.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: left_out });
@@ -300,6 +317,10 @@ async fn serve(
         let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
         Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments())
     });
+    if let Some(files) = kept_files {
+        let (notes, rng) = (StoredNotes::new(context.clone()), context.rng.clone());
+        tokio::spawn(async move { files.keep(&notes, &*rng).await });
+    }
     let backend = backend::backend(context.clone(), maintenance);
     let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
     let files = CompanionFiles::new(sources.companions());

@@ -18,7 +18,8 @@ use crate::settings::{Loaded, Sources};
 /// A server that takes longer to answer counts as not ready.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Requests the server's `/readyz`. The exit code is 0 for ready and 1 for not ready, with the reason on standard error.
+/// Requests the server's `/readyz`. The exit code is 0 for ready, or standing by for another node, and 1 for not ready, with the
+/// reason on standard error.
 pub fn run(sources: &Sources, server: Option<&str>, json: bool) -> ExitCode {
     run_with_settings(sources, |loaded| show(&check(&loaded, server)?, json))
 }
@@ -94,6 +95,9 @@ async fn read(client: &Client, outcome: reqwest::Result<Response>) -> Health {
     if ready && status.is_success() {
         return Health { object, problem: None };
     }
+    if object["stands_by"] == true {
+        return Health { object, problem: None };
+    }
     let parts = failing_parts(&object);
     let because = if parts.is_empty() { String::new() } else { format!(": {parts}") };
     let problem = format!("the server at {url} is not ready{because}");
@@ -148,6 +152,11 @@ fn no_server(loaded: &Loaded) -> String {
 
 fn show(health: &Health, json: bool) -> Result<(), Failure> {
     match &health.problem {
+        None if health.object["stands_by"] == true => {
+            let url = health.object["server"].as_str().unwrap_or_default();
+            let active = health.object["active"].as_str().map(|active| format!(" for the node at {active}")).unwrap_or_default();
+            report(json, &health.object, &spaced(&format!("{url} stands by{active}")))
+        }
         None => {
             let url = health.object["server"].as_str().unwrap_or_default();
             let parts = failing_parts(&health.object);
@@ -178,6 +187,15 @@ mod tests {
 
         assert_eq!(health.problem, Some(format!("the server at {url} did not answer within 5 seconds")));
         assert_eq!(health.object["ready"], false);
+    }
+
+    #[tokio::test]
+    async fn a_node_that_stands_by_is_well() {
+        let answer = axum::http::Response::builder().status(503).body(r#"{"ready":false,"stands_by":true,"active":"http://a"}"#);
+
+        let health = read(&Client::new("http://b".parse().unwrap(), None, false).unwrap(), Ok(answer.unwrap().into())).await;
+
+        assert!(health.problem.is_none() && health.object["active"] == "http://a");
     }
 
     #[test]

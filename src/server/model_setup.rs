@@ -29,6 +29,7 @@ use crate::ports::model_setup::{
 use crate::settings::companion::{Companion, ModelChoice};
 use crate::settings::connection::{ConnectedModel, Connection};
 use crate::settings::models::{Endpoint, Models};
+use crate::settings::storage::Engine;
 use crate::settings::{Problem, Settings};
 
 /// The longest base URL and the longest name of a model, in bytes.
@@ -141,6 +142,12 @@ impl Setup {
     }
 
     async fn use_models(&self, connection: Option<Connection>) -> Result<ModelsView, Refused> {
+        let Settings { cluster, storage, .. } = &*self.context.settings;
+        let has_key = connection.as_ref().is_some_and(|connection| connection.api_key.is_some());
+        if has_key && storage.engine == Engine::Postgres && cluster.secret_file.is_none() {
+            let detail = "cannot be shared with the nodes that stand by: set cluster.secret_file on all of them, or set the model in the settings";
+            return Err(invalid("api_key", detail));
+        }
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
         let models = super::models(&settings, &self.dialects).map_err(refused)?;

@@ -6,6 +6,8 @@ use reqwest::Url;
 
 use super::Problem;
 
+/// The shortest secret, in bytes.
+const MIN_SECRET: usize = 16;
 /// The longest name of a node, in characters.
 const MAX_NAME: usize = 64;
 
@@ -25,6 +27,21 @@ impl Cluster {
     pub fn name(&self) -> String {
         let of_machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         self.name.clone().unwrap_or_else(of_machine)
+    }
+
+    /// The secret that all nodes share.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or the secret is too short. The message never contains it.
+    pub fn secret(&self) -> Result<Option<String>, Problem> {
+        let Some(path) = &self.secret_file else { return Ok(None) };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Problem::new("secret_file", format!("{} cannot be read: {error}", path.display())))?;
+        let secret = text.trim();
+        if secret.len() < MIN_SECRET {
+            return Err(Problem::new("secret_file", format!("{} must hold at least {MIN_SECRET} characters", path.display())));
+        }
+        Ok(Some(secret.to_owned()))
     }
 
     pub fn check(&self) -> Result<(), Problem> {

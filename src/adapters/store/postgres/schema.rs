@@ -27,8 +27,7 @@ const MIGRATIONS: [&str; 1] = ["\
         beat bigint not null) with (fillfactor = 10); \
     insert into partition values (0, '', '', '', 0, 0); \
     create table node (id text primary key, name text not null, address text not null, version text not null, beat bigint not null) \
-        with (fillfactor = 10); \
-    create table kept (name text primary key, value bytea not null);"];
+        with (fillfactor = 10);"];
 
 /// Brings the tables to this version. `id` is for a store that is made now. Nothing is changed if it fails.
 pub(super) async fn prepare(client: &Client, id: &str) -> Result<(), OpenError> {

@@ -9,7 +9,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use reqwest::Method;
 use serde_json::json;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
@@ -244,9 +243,9 @@ impl Writer {
     }
 
     /// The messages that were accepted, by their numbers.
-    async fn end(self) -> BTreeMap<u64, String> {
+    async fn end(&mut self) -> BTreeMap<u64, String> {
         self.stop.send_replace(true);
-        self.task.await.expect("it ends");
+        (&mut self.task).await.expect("it ends");
         std::mem::take(&mut *self.accepted.lock())
     }
 }

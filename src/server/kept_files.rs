@@ -1,0 +1,180 @@
+//! The files beside the store that the next owner of a shared store needs: the model that was connected on the page, and the sessions of browsers.
+//!
+//! They stay files of each node. The owner of the store keeps copies in it, encrypted if `cluster.secret_file` is set, and a node that takes over
+//! replaces its files with them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest::{SHA256, digest};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::journal::key;
+use crate::journal::record::decode_bytes;
+use crate::ports::notes::Notes;
+use crate::ports::rng::Rng;
+use crate::ports::store::Store;
+use crate::settings::cluster::Cluster;
+use crate::settings::{Problem, private_file};
+
+/// Each file, and whether its copy may be in plain text: of sessions only hashes are kept.
+const FILES: [(&str, bool); 2] = [("connection.json", false), ("sessions.json", true)];
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How copies begin that are in plain text, and those that are encrypted.
+const PLAIN: u8 = 0;
+const SEALED: u8 = 1;
+
+/// Encrypts and reads the copies.
+pub(super) struct KeptFiles {
+    data: PathBuf,
+    /// Made of the cluster's secret.
+    key: Option<LessSafeKey>,
+}
+
+impl KeptFiles {
+    /// # Errors
+    /// The secret cannot be read, or is too short.
+    pub(super) fn new(data: &Path, settings: &Cluster) -> Result<Self, Problem> {
+        let key = settings.secret()?.and_then(|secret| {
+            let hash = digest(&SHA256, secret.as_bytes());
+            UnboundKey::new(&AES_256_GCM, hash.as_ref()).ok().map(LessSafeKey::new)
+        });
+        Ok(Self { data: data.into(), key })
+    }
+
+    /// Replaces the files with the copies in the store. Files without a copy stay.
+    pub(super) async fn restore(&self, store: &dyn Store) {
+        for (file, _) in FILES {
+            if let Err(error) = self.restore_file(store, file).await {
+                tracing::error!(file, error, "the copy of a file in the store cannot be used; the file of this node stays");
+            }
+        }
+    }
+
+    async fn restore_file(&self, store: &dyn Store, file: &str) -> Result<(), String> {
+        let key = key::note(None, &note(file));
+        let Some(stored) = store.get(key.clone()).await.map_err(|error| error.to_string())? else { return Ok(()) };
+        let copy = decode_bytes(&key, &stored).map_err(|error| error.to_string())?;
+        let path = self.data.join(file);
+        match self.opened(file, &copy)? {
+            // Its removal is kept too.
+            None => match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+                _ => Ok(()),
+            },
+            Some(bytes) => private_file::write(&path, &bytes).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Copies files that have changed, as long as it is polled.
+    pub(super) async fn keep(&self, notes: &dyn Notes, rng: &dyn Rng) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut known: [Option<Option<Vec<u8>>>; FILES.len()] = [None, None];
+        loop {
+            ticks.tick().await;
+            for ((file, is_public), known) in FILES.into_iter().zip(&mut known) {
+                let now = match tokio::fs::read(self.data.join(file)).await {
+                    Ok(bytes) => Some(bytes),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    Err(_) => continue,
+                };
+                let is_new = known.as_ref() != Some(&now);
+                // What never was there needs no copy.
+                let is_nothing = known.is_none() && now.is_none();
+                if is_new && !is_nothing && (is_public || self.key.is_some() || !has_secret(now.as_deref())) {
+                    let copy = self.closed(file, now.as_deref(), rng);
+                    if let Err(error) = notes.write(None, vec![(note(file), Some(copy))]).await {
+                        tracing::warn!(file, %error, "a file could not be copied into the store; this is tried again");
+                        continue;
+                    }
+                }
+                *known = Some(now);
+            }
+        }
+    }
+
+    fn closed(&self, file: &str, contents: Option<&[u8]>, rng: &dyn Rng) -> Vec<u8> {
+        let (Some(contents), Some(key)) = (contents, &self.key) else {
+            return contents.map_or_else(Vec::new, |contents| [&[PLAIN], contents].concat());
+        };
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&rng.id().to_be_bytes()[..NONCE_LEN]);
+        let mut sealed = contents.to_vec();
+        // It fails for more than 64 GiB only.
+        let _ = key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(file), &mut sealed);
+        [&[SEALED][..], &nonce, &sealed].concat()
+    }
+
+    fn opened(&self, file: &str, copy: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        match copy.split_first() {
+            None => Ok(None),
+            Some((&PLAIN, contents)) => Ok(Some(contents.to_vec())),
+            Some((&SEALED, sealed)) => {
+                let key = self.key.as_ref().ok_or("it is encrypted, and cluster.secret_file is not set here")?;
+                let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>().ok_or("it is cut off")?;
+                let mut contents = sealed.to_vec();
+                let opened = key.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(file), &mut contents);
+                let opened = opened.map_err(|_| "cluster.secret_file has another secret here than on the node that wrote it")?;
+                Ok(Some(opened.to_vec()))
+            }
+            Some(_) => Err("it is of a newer version".to_owned()),
+        }
+    }
+}
+
+/// Whether a connection has an API key.
+fn has_secret(connection: Option<&[u8]>) -> bool {
+    let json = connection.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok());
+    json.is_some_and(|json| json.get("api_key").is_some())
+}
+
+fn note(file: &str) -> String {
+    format!("file/{file}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::system::SystemRng;
+
+    fn files(secret: Option<&str>) -> (KeptFiles, tempfile::TempDir) {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().join("secret");
+        let secret_file = secret.map(|secret| std::fs::write(&path, secret).map(|()| path.clone()).unwrap());
+        let settings = Cluster { secret_file, ..Cluster::default() };
+        (KeptFiles::new(data.path(), &settings).unwrap(), data)
+    }
+
+    #[test]
+    fn a_copy_is_read_with_the_same_secret_only() {
+        let (one, _one) = files(Some("a secret of all nodes"));
+        let (other, _other) = files(Some("another secret of theirs"));
+        let (none, _none) = files(None);
+
+        let copy = one.closed("connection.json", Some(b"{\"api_key\":\"hidden\"}"), &SystemRng);
+
+        assert!(!String::from_utf8_lossy(&copy).contains("hidden"));
+        assert_eq!(one.opened("connection.json", &copy).unwrap().unwrap(), b"{\"api_key\":\"hidden\"}");
+        assert!(one.opened("sessions.json", &copy).is_err());
+        assert!(other.opened("connection.json", &copy).unwrap_err().contains("another secret"));
+        assert!(none.opened("connection.json", &copy).unwrap_err().contains("is not set"));
+        assert_eq!(one.opened("connection.json", &one.closed("connection.json", None, &SystemRng)).unwrap(), None);
+        assert!(has_secret(Some(b"{\"api_key\":\"hidden\"}")) && !has_secret(Some(b"{}")) && !has_secret(None));
+    }
+
+    #[test]
+    fn a_short_secret_is_refused() {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().join("secret");
+        std::fs::write(&path, "too short\n").unwrap();
+
+        let problem = KeptFiles::new(data.path(), &Cluster { secret_file: Some(path), ..Cluster::default() }).err().unwrap();
+
+        assert!(problem.key == "secret_file" && !problem.message.contains("too short\n"), "{problem}");
+    }
+}
