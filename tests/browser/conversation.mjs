@@ -24,11 +24,14 @@ test('a message may begin with a character that is a key outside of the field', 
 
 test('outside of a field, ? shows the keys and / finds', async t => {
   const page = await it.open(t, await it.server.room({ externals: ['zed'] }));
+  // Whoever enters a room leaves the search.
+  await page.locator('#connection[data-state=live]').waitFor();
   await page.locator('#log').focus();
 
   await page.keyboard.press('?');
   await page.locator('dialog[open]').waitFor();
   await page.keyboard.press('Escape');
+  await page.locator('dialog').waitFor({ state: 'detached' });
   await page.locator('#log').focus();
   await page.keyboard.press('/');
 

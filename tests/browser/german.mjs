@@ -61,6 +61,7 @@ test('a German browser gets the page in German, and in English once that is chos
 
 test('on a phone the language is in the menu, with its name', async t => {
   const page = await it.open(t, 'lobby', { locale: 'de-DE', viewport: PHONE, hasTouch: true, isMobile: true });
+  await page.locator('#connection[data-state=live]').waitFor();
   await page.getByRole('button', { name: 'Mehr', exact: true }).tap();
 
   await page.locator('#room-menu').getByText('Sprache', { exact: true }).waitFor();

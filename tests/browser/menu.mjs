@@ -38,6 +38,7 @@ test('a name that cannot be is refused, and the field is named', async t => {
 
 test('a button opens the search', async t => {
   const page = await it.open(t, await it.server.room({ externals: ['zed'] }));
+  await page.locator('#connection[data-state=live]').waitFor();
 
   await page.getByRole('button', { name: 'Find in messages' }).click();
 

@@ -126,6 +126,8 @@ test('what a person said is counted, and forgotten after a question', async t =>
   await it.server.say(room, 'one', 'Zoe');
   await it.server.say(room, 'two', 'Zoe');
   const page = await it.open(t, room);
+  // Before, the page does not know in which guild to look.
+  await page.locator('#connection[data-state=live]').waitFor();
   await page.locator('#me').fill('Zoe');
   await page.locator('#me').press('Enter');
 

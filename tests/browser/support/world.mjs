@@ -40,51 +40,88 @@ async function serveFromDisk(context, url) {
   );
 }
 
+// A page without scripts, which keeps the process of its origin alive while other pages come and go.
+async function openBlank(context, url) {
+  const page = await context.newPage();
+  await page.goto(`${url}/page/icon.svg`);
+  return page;
+}
+
 // Call it once in a file. `server` and `browser` of the answer are there once the first test runs.
 export function world(settings = {}) {
+  // People's browsers that no test uses, by their options. Starting one takes more time than most tests.
+  const idle = new Map();
+  let listener = null;
+
+  // A browser of somebody's own, and a blank page in it.
+  async function start(options) {
+    const context = await it.browser.newContext({ reducedMotion: 'reduce', ...options });
+    context.setDefaultTimeout(TIMEOUT_MS);
+    if (FOLDER) await serveFromDisk(context, it.server.url);
+    return { context, blank: await openBlank(context, it.server.url) };
+  }
+
+  // One that was used before, or a new one. Another test gets it without windows, cookies and what was stored.
+  async function borrow(t, options) {
+    const kind = JSON.stringify(options);
+    if (!idle.has(kind)) idle.set(kind, []);
+    const { context, blank } = idle.get(kind).pop() ?? (await start(options));
+    t.after(async () => {
+      for (const page of context.pages()) if (page !== blank) await page.close();
+      await context.clearCookies();
+      await blank.evaluate(() => localStorage.clear());
+      idle.get(kind).push({ context, blank });
+    });
+    return context;
+  }
+
+  // A page that listens to rooms for all tests, and who hears its events.
+  async function listen() {
+    const page = await openBlank(await it.browser.newContext(), it.server.url);
+    const takers = new Map();
+    await page.exposeFunction('told', (id, event) => takers.get(id)?.(event));
+    return { page, takers };
+  }
+
   const it = {
     server: null,
     browser: null,
     // Opens the page in a window of its own, as the operator, or a link as somebody who is not signed in. It fails the test if the page has an error.
     async open(t, room, { link = null, viewport = WIDE, colorScheme = 'light', storage = {}, prepare = async () => {}, ...options } = {}) {
-      const context = await it.browser.newContext({ viewport, colorScheme, reducedMotion: 'reduce', ...options });
-      context.setDefaultTimeout(TIMEOUT_MS);
-      if (FOLDER) await serveFromDisk(context, it.server.url);
+      const context = await borrow(t, { viewport, colorScheme, ...options });
+      const errors = [];
+      t.after(() => assert.deepEqual(errors, [], 'errors of the page'));
+      const page = await context.newPage();
+      page.on('pageerror', error => errors.push(error.stack));
       // Most tests are about details.
       const remembered = Object.fromEntries(Object.entries({ decisions: 'shown', ...storage }).filter(([, value]) => value !== undefined));
-      await context.addInitScript(stored => Object.entries(stored).forEach(([key, value]) => localStorage.setItem(`tertulia.${key}`, JSON.stringify(value))), remembered);
+      await page.addInitScript(stored => Object.entries(stored).forEach(([key, value]) => localStorage.setItem(`tertulia.${key}`, JSON.stringify(value))), remembered);
       if (it.server.token && !link) await context.request.post(`${it.server.url}/signin`, { data: { token: it.server.token } });
-      return it.window(t, context, room, prepare, link);
-    },
-    // Opens another window of the same browser.
-    async window(t, context, room, prepare = async () => {}, link = null) {
-      const page = await context.newPage();
-      const errors = [];
-      page.on('pageerror', error => errors.push(error.stack));
-      t.after(async () => {
-        await context.close();
-        assert.deepEqual(errors, [], 'errors of the page');
-      });
       await prepare(page);
       await page.goto(link ?? (room ? `${it.server.url}/#/${room}` : it.server.url));
       return page;
     },
     // The live view of a room, as a program sees it.
     async watch(t, room) {
-      const context = await it.browser.newContext();
-      t.after(() => context.close());
-      const page = await context.newPage();
-      await page.goto(`${it.server.url}/page/icon.svg`);
+      listener ??= await listen();
+      const { page, takers } = listener;
+      const id = crypto.randomUUID();
       const events = [];
       const waiting = [];
-      await page.exposeFunction('told', event => {
+      takers.set(id, event => {
         events.push(event);
         for (const one of waiting.splice(0)) one();
       });
-      await page.evaluate(id => {
-        const socket = new WebSocket(`ws://${location.host}/api/live?room=${id}&after=0`);
-        socket.onmessage = ({ data }) => window.told(JSON.parse(data));
-      }, room);
+      t.after(() => takers.delete(id));
+      const socket = await page.evaluateHandle(
+        ([of, watched]) => {
+          const opened = new WebSocket(`ws://${location.host}/api/live?room=${watched}&after=0`);
+          opened.onmessage = ({ data }) => window.told(of, JSON.parse(data));
+          return opened;
+        },
+        [id, room],
+      );
+      t.after(() => socket.evaluate(one => one.close()));
       // The first event that matches, which may have come before.
       async function event(matches) {
         for (let at = 0; ; at += 1) {
@@ -111,7 +148,9 @@ export function world(settings = {}) {
   };
   before(async () => {
     it.server = await startServer(settings);
-    it.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', chromiumSandbox: process.getuid?.() !== 0, args: ['--disable-gpu', '--disable-dev-shm-usage'] });
+    // With one process for all windows of a person, most windows need not wait for a new one.
+    const args = ['--disable-gpu', '--disable-dev-shm-usage', '--process-per-site'];
+    it.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', chromiumSandbox: process.getuid?.() !== 0, args });
   });
   after(async () => {
     await it.browser?.close();
