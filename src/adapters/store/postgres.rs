@@ -102,19 +102,16 @@ impl PostgresStore {
                 let connected = writing.connect_until(Instant::now() + PATIENCE).await;
                 let session =
                     connected.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
-                schema::prepare(&session.client, &id).await?;
-                let keeping = writing.connect_until(Instant::now() + PATIENCE).await;
-                let keeping =
-                    keeping.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
-                Ok((session, keeping))
+                schema::prepare(&session.client, &id, false).await?;
+                Ok(session)
             };
-            let (session, keeping) = match opened.await {
-                Ok(sessions) => sessions,
+            let session = match opened.await {
+                Ok(session) => session,
                 Err(error) => return drop(begun.send(Err(error))),
             };
             // The opener waits for it.
             let _ = begun.send(Ok(()));
-            let keeper = Keeper::new(writing.clone(), keeping, id, identity, shared.clone(), times, instruments.clone());
+            let keeper = Keeper::new(writing.clone(), id, identity, shared.clone(), times, instruments.clone());
             let keeping = tokio::spawn(keeper.run(ordered));
             Committer::new(writing, session, shared, instruments).run(inbox).await;
             let _ = end.send(keeping);

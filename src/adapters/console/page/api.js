@@ -165,6 +165,8 @@ export const disconnectModels = () => call('DELETE', '/api/models');
 export const quarantine = () => first('/api/quarantine');
 const entryPath = (id, what) => `/api/quarantine/${encodeURIComponent(id)}/${what}`;
 export const release = entry => call('POST', entryPath(entry, 'release'), {});
+// A server that stands by shows a page of its own, which leads to the one that runs the conversations.
+export const leaveStandby = () => call('GET', '/readyz').then(answer => answer.stands_by && location.reload(), () => {});
 export const retry = entry => call('POST', entryPath(entry, 'retry'), {});
 export const drop = entry => call('POST', entryPath(entry, 'drop'), {});
 

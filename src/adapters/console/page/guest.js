@@ -176,7 +176,10 @@ function open(id) {
       },
       connection: (state, at) => isShown() && connection.show(state, at),
       // The connection ends when the visit does.
-      cut: () => opened === current && look(),
+      cut: () => {
+        api.leaveStandby();
+        if (opened === current) look();
+      },
       problem: problem => opened === current && (problem.status === 404 || problem.status === 403 ? look() : showProblem(problem)),
     },
     { isGuest: true },

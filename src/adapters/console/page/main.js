@@ -341,7 +341,7 @@ function open(id, reload = false) {
     },
     connection: (state, at) => (opened === null || opened === current) && connection.show(state, at),
     // Without a session, the API call goes to the sign-in page. A deleted room is noticed.
-    cut: wasOpen => wasOpen || api.roomState(id).catch(problem => problem.status === 404 && opened === current && readRooms().catch(() => {})),
+    cut: wasOpen => wasOpen || api.roomState(id).catch(problem => (problem.status === 503 ? api.leaveStandby() : problem.status === 404 && opened === current && readRooms().catch(() => {}))),
     problem(problem) {
       if (opened !== current) return;
       if (problem.status !== 404) return showProblem(problem);

@@ -72,15 +72,15 @@ fn describe(forgotten: &Forgotten, scope: &str) -> String {
     }
 }
 
-/// How long the words stay in the store's file and in backups.
+/// How long the words stay in the store and in backups.
 fn file_notice(until: Option<Stamp>) -> String {
     let until = match until {
         Some(Stamp(until)) => format!("until <t:{}:D> at the latest", until.as_micros() / 1_000_000),
-        None => "until they compact it".to_owned(),
+        None => "until they have cleaned it up".to_owned(),
     };
     format!(
-        "No companion and no page shows them any more. The operators of this bot could still find the words in its database file, {until}; in the backups \
-         that it makes by itself, for up to a day; and in older backups that they made."
+        "No companion and no page shows them any more. The operators of this bot could still find the words in its database, {until}; in the backups \
+         that are made of it; and in older backups that they made."
     )
 }
 
@@ -90,14 +90,14 @@ mod tests {
     use crate::domain::moment::Moment;
 
     #[test]
-    fn the_answer_says_how_long_forgotten_words_stay_in_the_database_file() {
+    fn the_answer_says_how_long_forgotten_words_stay_in_the_database() {
         let forgotten = |until: Option<u64>| {
             let in_file_until = until.map(|secs| Stamp(Moment::from_micros(secs * 1_000_000)));
             describe(&Forgotten { messages: 2, in_file_until, ..Forgotten::default() }, "on this server")
         };
 
-        assert!(forgotten(Some(1_777_636_800)).contains("in its database file, until <t:1777636800:D> at the latest"));
-        assert!(forgotten(None).contains("in its database file, until they compact it"));
-        assert!(!describe(&Forgotten::default(), "on this server").contains("file"));
+        assert!(forgotten(Some(1_777_636_800)).contains("in its database, until <t:1777636800:D> at the latest"));
+        assert!(forgotten(None).contains("in its database, until they have cleaned it up"));
+        assert!(!describe(&Forgotten::default(), "on this server").contains("database"));
     }
 }

@@ -64,6 +64,8 @@ const BEAT: &str = "update partition set beat = beat + 1 where id = 0 and owner 
 const GIVE_BACK: &str = "update partition set owner = '', name = '', address = '', beat = beat + 1 where id = 0 and owner = $1";
 const SIGN: &str = "insert into node values ($1, $2, $3, $4, 0) on conflict (id) do update set beat = node.beat + 1";
 const SIGN_OFF: &str = "delete from node where id = any($1)";
+/// A node that is started again has another id.
+const REPLACE: &str = "delete from node where name = $1 and id <> $2";
 const NODES: &str = "select id, name, address, version, beat from node order by name, id";
 
 /// What this node has to do with the store.
@@ -223,15 +225,14 @@ impl Watched {
 impl Keeper {
     pub(super) fn new(
         database: Database,
-        session: Session,
         node: String,
         identity: Identity,
         standing: Arc<Standing>,
         times: Times,
         instruments: Instruments,
     ) -> Self {
-        let (session, watched, owner) = (Some(session), BTreeMap::new(), String::new());
-        Self { database, session, identity, node, owner, ownerships: 0, standing, times, watched, instruments }
+        let (watched, owner) = (BTreeMap::new(), String::new());
+        Self { database, session: None, identity, node, owner, ownerships: 0, standing, times, watched, instruments }
     }
 
     /// Carries out orders until the store closes. Then what it owns is given back.
@@ -334,7 +335,9 @@ impl Keeper {
     /// Takes the store from the state found, and says why it could not. Commits of the owner before are waited for.
     async fn take(&mut self, found: &Found, cause: &'static str) -> String {
         let Some(session) = &self.session else { return "the connection is lost".to_owned() };
-        if let Err(error) = schema::check(&session.client).await {
+        // Its owner before needs the tables no more.
+        if let Err(error) = schema::prepare(&session.client, &self.node, true).await {
+            self.session = None;
             return error.to_string();
         }
         let Identity { name, address } = &self.identity;
@@ -442,7 +445,10 @@ impl Keeper {
 
     async fn connect(&mut self) -> Result<(), Trouble> {
         if self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
-            self.session = Some(self.database.connect().await?);
+            let session = self.database.connect().await?;
+            let (name, node) = (&self.identity.name, &self.node);
+            session.client.execute_typed(REPLACE, &[(name, Type::TEXT), (node, Type::TEXT)]).await?;
+            self.session = Some(session);
         }
         Ok(())
     }
@@ -472,7 +478,7 @@ impl Keeper {
             let beat = (0, row.try_get(4)?);
             let watched = self.watched.entry(id.to_owned()).or_insert(Watched { beat, since: time });
             let silent_secs = watched.stood_still(beat, time).as_secs();
-            let is_owner = !found.owner.is_empty() && (name, address) == (&*found.name, &*found.address);
+            let is_owner = found.owner.split(' ').next() == Some(id);
             seen.push(Node { name: name.into(), address: known(address), version: version.into(), is_owner, silent_secs });
         }
         self.instruments.partition_term.set(found.term, ["0"]);

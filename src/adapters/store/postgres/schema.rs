@@ -29,14 +29,15 @@ const MIGRATIONS: [&str; 1] = ["\
     create table node (id text primary key, name text not null, address text not null, version text not null, beat bigint not null) \
         with (fillfactor = 10);"];
 
-/// Brings the tables to this version. `id` is for a store that is made now. Nothing is changed if it fails.
-pub(super) async fn prepare(client: &Client, id: &str) -> Result<(), OpenError> {
+/// Makes the tables, if there are none. Those of an older version are brought to this one only if `upgrades`: the node that owns the store may need them
+/// as they are. `id` is for a store that is made now. Nothing is changed if it fails.
+pub(super) async fn prepare(client: &Client, id: &str, upgrades: bool) -> Result<(), OpenError> {
     client.batch_execute("begin").await.map_err(|error| failed(&error))?;
-    migrate(client, id).await?;
+    migrate(client, id, upgrades).await?;
     client.batch_execute("commit").await.map_err(|error| failed(&error))
 }
 
-async fn migrate(client: &Client, id: &str) -> Result<(), OpenError> {
+async fn migrate(client: &Client, id: &str, upgrades: bool) -> Result<(), OpenError> {
     let run = async |sql: &str| client.batch_execute(sql).await.map_err(|error| failed(&error));
     run(&format!("select pg_advisory_xact_lock({LOCK})")).await?;
     // Asked for first, because `if not exists` needs the right to create tables all the same.
@@ -48,7 +49,8 @@ async fn migrate(client: &Client, id: &str) -> Result<(), OpenError> {
     }
     let found = number(client, TABLES).await?;
     known("tables", found, MIGRATIONS.len() as u64)?;
-    for (version, migration) in (1..).zip(MIGRATIONS).skip(found as usize) {
+    let missing = (1..).zip(MIGRATIONS).skip(found as usize).filter(|_| upgrades || found == 0);
+    for (version, migration) in missing {
         run(migration).await?;
         run(&format!("insert into migration values ({version})")).await?;
     }

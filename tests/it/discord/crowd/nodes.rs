@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
+use super::super::counterpart::journal::Post;
 use super::audit::Audit;
 use super::number;
 use super::town::{Size, Town};
@@ -297,13 +298,13 @@ impl Cluster {
         let mut talking = Talking::begin(&mut self.town).await;
         let end = self.nodes.len();
         let until = |duration: u64| began + Duration::from_secs(duration);
-        let mut back: Option<Instant> = None;
+        let (mut back, mut stopping) = (None, None);
         match fault {
             Fault::Kill => drop(self.nodes[active].server.take().expect("it runs").kill().await),
             Fault::Drain => {
                 let server = self.nodes[active].server.take().expect("it runs");
                 server.signal("TERM").await;
-                tokio::spawn(server.ended());
+                stopping = Some(tokio::spawn(server.ended()));
             }
             Fault::KillStandby if end > 1 => {
                 let standby = (active + 1) % end;
@@ -325,13 +326,19 @@ impl Cluster {
             }
         }
         let injected = Instant::now();
+        // After a fault of its node, the next word is one of another.
+        let was = self.town.discord.posts().last().map_or(0, |post| term(&post.agent));
+        let is_next = |post: &Post| match fault {
+            Fault::Kill | Fault::Drain => term(&post.agent) > was,
+            _ => post.at > injected,
+        };
         let word = loop {
             talking.tick(&mut self.town).await;
             if back.is_some_and(|back| Instant::now() >= back) {
                 back = None;
                 self.lift(fault, active).await;
             }
-            let next = self.town.discord.posts().into_iter().skip(posted).find(|post| post.at > injected);
+            let next = self.town.discord.posts().into_iter().skip(posted).find(|post| is_next(post));
             if let Some(post) = next
                 && back.is_none()
             {
@@ -339,6 +346,10 @@ impl Cluster {
             }
             assert!(began.elapsed() < ROUND, "{fault:?}: nobody talked again: {}", self.logs());
         };
+        if let Some(stopping) = stopping {
+            let (status, log) = stopping.await.expect("it ends");
+            assert!(status.success(), "{status}: {log}");
+        }
         for node in self.nodes.iter_mut().filter(|node| node.server.is_none()) {
             node.start();
         }
