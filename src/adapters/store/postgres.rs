@@ -7,6 +7,7 @@
 mod committer;
 mod connection;
 mod ownership;
+mod rows;
 mod schema;
 
 use std::path::Path;
@@ -36,6 +37,7 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use committer::{Committer, Request};
 use connection::{Database, PATIENCE, Session, reason};
 use ownership::{Keeper, Order, Standing, State, Times};
+use rows::DatabaseRows;
 
 /// The number of connections that read.
 const READERS: usize = 4;
@@ -111,7 +113,13 @@ impl PostgresStore {
             };
             // The opener waits for it.
             let _ = begun.send(Ok(()));
-            let keeper = Keeper::new(writing.clone(), id, identity, shared.clone(), times, instruments.clone());
+            let keeper = Keeper::new(
+                DatabaseRows::new(writing.clone(), identity, id.clone()),
+                id,
+                shared.clone(),
+                times,
+                instruments.clone(),
+            );
             let keeping = tokio::spawn(keeper.run(ordered));
             Committer::new(writing, session, shared, instruments).run(inbox).await;
             let _ = end.send(keeping);

@@ -9,17 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::try_join;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
-use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
 
-use super::connection::{Database, RETRY_PAUSE, Session, reason};
-use super::schema;
-use crate::adapters::store::Identity;
+use super::connection::RETRY_PAUSE;
 use crate::ports::lease::Lease;
 use crate::ports::nodes::{Node, NodesView, Partition};
 use crate::ports::store::Term;
@@ -57,17 +52,6 @@ const TAKING: Duration = Duration::from_secs(10);
 /// The rows of nodes that were silent for so long are removed.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-const LOOK: &str = "select owner, name, address, term, beat from partition where id = 0";
-const TAKE: &str = "update partition set owner = $1, name = $2, address = $3, term = term + 1, beat = beat + 1 \
-                    where id = 0 and term = $4 and beat = $5";
-const BEAT: &str = "update partition set beat = beat + 1 where id = 0 and owner = $1 returning owner, name, address, term, beat";
-const GIVE_BACK: &str = "update partition set owner = '', name = '', address = '', beat = beat + 1 where id = 0 and owner = $1";
-const SIGN: &str = "insert into node values ($1, $2, $3, $4, 0) on conflict (id) do update set beat = node.beat + 1";
-const SIGN_OFF: &str = "delete from node where id = any($1)";
-/// A node that is started again has another id.
-const REPLACE: &str = "delete from node where name = $1 and id <> $2";
-const NODES: &str = "select id, name, address, version, beat from node order by name, id";
-
 /// What this node has to do with the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -88,7 +72,8 @@ pub(super) enum State {
 pub(super) struct Standing {
     state: watch::Sender<State>,
     view: watch::Sender<NodesView>,
-    /// The end of the lease by the machine's clock since its start, in microseconds. 0: none.
+    clock: fn() -> Duration,
+    /// The end of the lease by that clock, in microseconds. 0: none.
     lease_end: AtomicU64,
 }
 
@@ -104,11 +89,44 @@ pub(super) enum Order {
     GiveUp,
 }
 
+/// The rows of the partition and of the nodes. Each call also shows that this node is there.
+pub(super) trait Rows: Send {
+    fn look(&mut self) -> impl Future<Output = Result<Seen, Trouble>> + Send;
+
+    /// Takes the partition, if it is as it was found. Waits for the commits of the owner before.
+    fn take(&mut self, found: &Found, owner: &str) -> impl Future<Output = Result<bool, Trouble>> + Send;
+
+    /// Shows that the owner lives. `None`: another one owns the partition.
+    fn beat(&mut self, owner: &str) -> impl Future<Output = Result<Option<Seen>, Trouble>> + Send;
+
+    /// Leaves the partition without an owner, if this one owns it, and removes this node.
+    fn give_back(&mut self, owner: &str) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// Removes nodes.
+    fn forget(&mut self, nodes: &[String]) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// Drops the connection, with whatever waits for an answer on it.
+    fn disconnect(&mut self);
+}
+
+/// The partition and the nodes.
+pub(super) struct Seen {
+    pub(super) found: Found,
+    pub(super) nodes: Vec<SeenNode>,
+}
+
+/// The row of a node.
+pub(super) struct SeenNode {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) version: String,
+    pub(super) beat: i64,
+}
+
 /// The task that owns the store, or watches who does.
-pub(super) struct Keeper {
-    database: Database,
-    session: Option<Session>,
-    identity: Identity,
+pub(super) struct Keeper<R> {
+    rows: R,
     /// The id of this node's row.
     node: String,
     /// The id of the ownership that it seeks or has, and the number of it.
@@ -129,29 +147,24 @@ struct Watched {
 
 /// The partition's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
-    owner: String,
-    name: String,
-    address: String,
-    term: u64,
-    beat: i64,
+pub(super) struct Found {
+    /// The id of the ownership; empty: there is none.
+    pub(super) owner: String,
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) term: u64,
+    pub(super) beat: i64,
 }
 
-/// Why the store is not owned.
-enum Trouble {
-    /// Another node has taken it.
+/// Why a call failed.
+pub(super) enum Trouble {
+    /// Another node has taken the store.
     Taken,
     Passing(String),
 }
 
-impl From<tokio_postgres::Error> for Trouble {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Passing(reason(&error))
-    }
-}
-
 /// The time since the machine's start, its sleep included.
-fn now() -> Duration {
+fn since_start() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = ClockId::Boottime;
     #[cfg(not(target_os = "linux"))]
@@ -162,8 +175,13 @@ fn now() -> Duration {
 
 impl Standing {
     pub(super) fn new(this: &str) -> Self {
+        Self::timed(this, since_start)
+    }
+
+    fn timed(this: &str, clock: fn() -> Duration) -> Self {
         let view = NodesView { engine: "postgres".into(), this: this.into(), ..NodesView::default() };
-        Self { state: watch::Sender::new(State::StandingBy), view: watch::Sender::new(view), lease_end: AtomicU64::new(0) }
+        let (state, view) = (watch::Sender::new(State::StandingBy), watch::Sender::new(view));
+        Self { state, view, clock, lease_end: AtomicU64::new(0) }
     }
 
     pub(super) fn state(&self) -> watch::Receiver<State> {
@@ -191,6 +209,11 @@ impl Standing {
         Ok(())
     }
 
+    /// For how long this node may still act.
+    fn left(&self) -> Duration {
+        Duration::from_micros(self.lease_end.load(Ordering::SeqCst)).saturating_sub((self.clock)())
+    }
+
     /// Waits until the store is not owned, and says why.
     pub(super) async fn lost(&self) -> Arc<str> {
         let mut states = self.state();
@@ -203,12 +226,13 @@ impl Standing {
 
 impl Lease for Standing {
     fn is_held(&self) -> bool {
-        now().as_micros() < u128::from(self.lease_end.load(Ordering::SeqCst))
+        !self.left().is_zero()
     }
 
     fn holder(&self) -> Option<String> {
-        let term = self.view.borrow().partitions.first().map_or(0, |partition| partition.term);
-        Some(format!("{} {term}", self.view.borrow().this))
+        let view = self.view.borrow();
+        let term = view.partitions.first().map_or(0, |partition| partition.term);
+        Some(format!("{} {term}", view.this))
     }
 }
 
@@ -222,17 +246,14 @@ impl Watched {
     }
 }
 
-impl Keeper {
-    pub(super) fn new(
-        database: Database,
-        node: String,
-        identity: Identity,
-        standing: Arc<Standing>,
-        times: Times,
-        instruments: Instruments,
-    ) -> Self {
+impl<R: Rows> Keeper<R> {
+    pub(super) fn new(rows: R, node: String, standing: Arc<Standing>, times: Times, instruments: Instruments) -> Self {
         let (watched, owner) = (BTreeMap::new(), String::new());
-        Self { database, session: None, identity, node, owner, ownerships: 0, standing, times, watched, instruments }
+        Self { rows, node, owner, ownerships: 0, standing, times, watched, instruments }
+    }
+
+    fn now(&self) -> Duration {
+        (self.standing.clock)()
     }
 
     /// Carries out orders until the store closes. Then what it owns is given back.
@@ -277,19 +298,17 @@ impl Keeper {
         self.owner = format!("{} {}", self.node, self.ownerships);
         self.standing.state.send_replace(State::StandingBy);
         self.watched.remove("");
-        let began = now();
+        let began = self.now();
         let mut first_beat = None;
         loop {
-            let looked = timeout(self.times.attempt, self.look())
-                .await
-                .unwrap_or_else(|_| Err(Trouble::Passing("it does not answer".into())));
+            let looked = timeout(self.times.attempt, self.rows.look()).await.unwrap_or_else(|_| Err(no_answer()));
+            let looked = looked.map(|seen| self.publish(seen));
             let mut is_alive = false;
             let mut why = match looked {
                 Ok(found) if found.owner == self.owner => String::new(),
                 Ok(found) => {
-                    let watched = self.watched.entry(String::new()).or_insert(Watched { beat: (0, 0), since: now() });
-                    let beat = (found.term, found.beat);
-                    let silent = watched.stood_still(beat, now());
+                    let (beat, now) = ((found.term, found.beat), self.now());
+                    let silent = self.watched.entry(String::new()).or_insert(Watched { beat, since: now }).stood_still(beat, now);
                     // Who has patience for a while only need not wait for a node that lives.
                     is_alive = *first_beat.get_or_insert(beat) != beat;
                     let takes = match () {
@@ -305,7 +324,7 @@ impl Keeper {
                 }
                 Err(Trouble::Taken) => "it is being taken".to_owned(),
                 Err(Trouble::Passing(detail)) => {
-                    self.session = None;
+                    self.rows.disconnect();
                     self.publish_problem(&detail);
                     format!("the database cannot be reached: {detail}")
                 }
@@ -320,33 +339,22 @@ impl Keeper {
                     }
                     Err(Trouble::Taken) => "another node was quicker".clone_into(&mut why),
                     Err(Trouble::Passing(detail)) => {
-                        self.session = None;
+                        self.rows.disconnect();
                         why = detail;
                     }
                 }
             }
-            if patience.is_some_and(|patience| is_alive || now() - began >= patience) {
+            if patience.is_some_and(|patience| is_alive || self.now() - began >= patience) {
                 return Err(why);
             }
             sleep(self.times.look_every).await;
         }
     }
 
-    /// Takes the store from the state found, and says why it could not. Commits of the owner before are waited for.
+    /// Takes the store from the state found, and says why it could not.
     async fn take(&mut self, found: &Found, cause: &'static str) -> String {
-        let Some(session) = &self.session else { return "the connection is lost".to_owned() };
-        // Its owner before needs the tables no more.
-        if let Err(error) = schema::prepare(&session.client, &self.node, true).await {
-            self.session = None;
-            return error.to_string();
-        }
-        let Identity { name, address } = &self.identity;
-        let (term, beat) = (found.term as i64, found.beat);
-        let values: [(&(dyn ToSql + Sync), Type); 5] =
-            [(&self.owner, Type::TEXT), (name, Type::TEXT), (address, Type::TEXT), (&term, Type::INT8), (&beat, Type::INT8)];
-        match timeout(TAKING, session.client.execute_typed(TAKE, &values)).await {
-            Ok(Ok(0)) => "another node was quicker".to_owned(),
-            Ok(Ok(_)) => {
+        match timeout(TAKING, self.rows.take(found, &self.owner)).await.unwrap_or_else(|_| Err(no_answer())) {
+            Ok(true) => {
                 let before = described(&found.name, &found.address);
                 match cause {
                     "silent" => tracing::warn!(before, "the node that owned the store is silent; this one takes over"),
@@ -355,14 +363,11 @@ impl Keeper {
                 self.instruments.partition_takeovers.add(1, [cause]);
                 String::new()
             }
+            Ok(false) | Err(Trouble::Taken) => "another node was quicker".to_owned(),
             // The next look shows whether it was taken; a beat settles it.
-            Ok(Err(error)) => {
-                self.session = None;
-                reason(&error)
-            }
-            Err(_) => {
-                self.session = None;
-                "taking the store took too long".to_owned()
+            Err(Trouble::Passing(detail)) => {
+                self.rows.disconnect();
+                detail
             }
         }
     }
@@ -371,11 +376,9 @@ impl Keeper {
     async fn keep(&mut self) -> Loss {
         let mut pause = self.times.beat_every;
         loop {
-            let left = self.left();
-            sleep(pause.min(left)).await;
-            let attempt = self.times.attempt.min(self.left());
-            let beat = timeout(attempt, self.beat()).await;
-            match beat.unwrap_or_else(|_| Err(Trouble::Passing("it does not answer".into()))) {
+            sleep(pause.min(self.standing.left())).await;
+            let attempt = self.times.attempt.min(self.standing.left());
+            match timeout(attempt, self.beat()).await.unwrap_or_else(|_| Err(no_answer())) {
                 Ok(_) => {
                     self.instruments.beats.add(1, ["ok"]);
                     pause = self.times.beat_every;
@@ -383,110 +386,50 @@ impl Keeper {
                 Err(Trouble::Taken) => return Loss::Taken,
                 Err(Trouble::Passing(detail)) => {
                     self.instruments.beats.add(1, ["failed"]);
-                    self.session = None;
+                    self.rows.disconnect();
                     self.publish_problem(&detail);
                     pause = RETRY_PAUSE;
                 }
             }
-            if self.left().is_zero() {
+            if self.standing.left().is_zero() {
                 return Loss::Late;
             }
         }
     }
 
-    fn left(&self) -> Duration {
-        Duration::from_micros(self.standing.lease_end.load(Ordering::SeqCst)).saturating_sub(now())
-    }
-
     /// Shows that the owner lives, which extends its lease.
     async fn beat(&mut self) -> Result<Term, Trouble> {
-        self.connect().await?;
-        let Some(session) = &self.session else { return Err(Trouble::Passing("the connection is lost".into())) };
-        session.has_warned();
-        let sent = now();
-        let owner: [(&(dyn ToSql + Sync), Type); 1] = [(&self.owner, Type::TEXT)];
-        let sign = self.sign();
-        let (row, _, nodes) = try_join!(
-            session.client.query_typed_opt(BEAT, &owner),
-            session.client.execute_typed(SIGN, &sign),
-            session.client.query_typed(NODES, &[])
-        )?;
-        let found = Found::of(&row.ok_or(Trouble::Taken)?)?;
-        if session.has_warned() {
-            return Err(Trouble::Passing("the database warned when it stored a beat".into()));
-        }
-        let term = Term(found.term);
+        let sent = self.now();
+        let seen = self.rows.beat(&self.owner).await?.ok_or(Trouble::Taken)?;
         self.standing.extend(sent + self.times.lease)?;
-        self.publish(&found, &nodes)?;
-        self.remove_forgotten().await?;
-        Ok(term)
-    }
-
-    /// Reads who owns the store, and shows that this node is there.
-    async fn look(&mut self) -> Result<Found, Trouble> {
-        self.connect().await?;
-        let Some(session) = &self.session else { return Err(Trouble::Passing("the connection is lost".into())) };
-        let sign = self.sign();
-        let (row, _, nodes) = try_join!(
-            session.client.query_typed_one(LOOK, &[]),
-            session.client.execute_typed(SIGN, &sign),
-            session.client.query_typed(NODES, &[])
-        )?;
-        let found = Found::of(&row)?;
-        self.publish(&found, &nodes)?;
-        Ok(found)
-    }
-
-    fn sign(&self) -> [(&(dyn ToSql + Sync), Type); 4] {
-        let version: &'static &'static str = &env!("CARGO_PKG_VERSION");
-        let Identity { name, address } = &self.identity;
-        [(&self.node, Type::TEXT), (name, Type::TEXT), (address, Type::TEXT), (version, Type::TEXT)]
-    }
-
-    async fn connect(&mut self) -> Result<(), Trouble> {
-        if self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
-            let session = self.database.connect().await?;
-            let (name, node) = (&self.identity.name, &self.node);
-            session.client.execute_typed(REPLACE, &[(name, Type::TEXT), (node, Type::TEXT)]).await?;
-            self.session = Some(session);
-        }
-        Ok(())
-    }
-
-    async fn remove_forgotten(&mut self) -> Result<(), Trouble> {
-        let time = now();
+        let found = self.publish(seen);
+        let now = self.now();
         let is_forgotten = |(id, watched): (&String, &Watched)| {
-            let silent = time.saturating_sub(watched.since);
-            (!id.is_empty() && silent >= FORGOTTEN_AFTER).then(|| id.clone())
+            (!id.is_empty() && now.saturating_sub(watched.since) >= FORGOTTEN_AFTER).then(|| id.clone())
         };
         let forgotten: Vec<String> = self.watched.iter().filter_map(is_forgotten).collect();
-        if let Some(session) = &self.session
-            && !forgotten.is_empty()
-        {
-            session.client.execute_typed(SIGN_OFF, &[(&forgotten, Type::TEXT_ARRAY)]).await?;
+        if !forgotten.is_empty() {
+            self.rows.forget(&forgotten).await?;
             self.watched.retain(|id, _| !forgotten.contains(id));
         }
-        Ok(())
+        Ok(Term(found.term))
     }
 
-    fn publish(&mut self, found: &Found, nodes: &[Row]) -> Result<(), Trouble> {
-        let time = now();
+    /// Shows what was seen, and returns the partition's row.
+    fn publish(&mut self, seen: Seen) -> Found {
+        let (Seen { found, nodes }, now) = (seen, self.now());
         let known = |text: &str| (!text.is_empty()).then(|| Arc::from(text));
-        let mut seen = Vec::new();
-        for row in nodes {
-            let [id, name, address, version] = [row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get::<_, &str>(3)?];
-            let beat = (0, row.try_get(4)?);
-            let watched = self.watched.entry(id.to_owned()).or_insert(Watched { beat, since: time });
-            let silent_secs = watched.stood_still(beat, time).as_secs();
-            let is_owner = found.owner.split(' ').next() == Some(id);
-            seen.push(Node { name: name.into(), address: known(address), version: version.into(), is_owner, silent_secs });
+        let mut view = Vec::new();
+        for SeenNode { id, name, address, version, beat } in nodes {
+            let is_owner = found.owner.split(' ').next() == Some(&*id);
+            let watched = self.watched.entry(id).or_insert(Watched { beat: (0, beat), since: now });
+            let silent_secs = watched.stood_still((0, beat), now).as_secs();
+            view.push(Node { name: name.into(), address: known(&address), version: version.into(), is_owner, silent_secs });
         }
         self.instruments.partition_term.set(found.term, ["0"]);
         let partition = Partition { id: 0, owner: known(&found.name), address: known(&found.address), term: found.term };
-        self.standing.view.send_modify(|view| {
-            (view.partitions, view.nodes, view.problem) = (vec![partition], seen, None);
-        });
-        Ok(())
+        self.standing.view.send_modify(|shown| (shown.partitions, shown.nodes, shown.problem) = (vec![partition], view, None));
+        found
     }
 
     fn publish_problem(&self, detail: &str) {
@@ -507,16 +450,7 @@ impl Keeper {
     async fn give_back(&mut self) {
         self.standing.lease_end.store(0, Ordering::SeqCst);
         self.instruments.partition_owned.set(0, ["0"]);
-        let at_most = self.times.attempt;
-        let give_back = async {
-            self.connect().await?;
-            let Some(session) = &self.session else { return Ok(()) };
-            let own = vec![self.node.clone()];
-            session.client.execute_typed(GIVE_BACK, &[(&self.owner, Type::TEXT)]).await?;
-            session.client.execute_typed(SIGN_OFF, &[(&own, Type::TEXT_ARRAY)]).await?;
-            Ok::<_, Trouble>(())
-        };
-        if !matches!(timeout(at_most, give_back).await, Ok(Ok(()))) {
+        if !matches!(timeout(self.times.attempt, self.rows.give_back(&self.owner)).await, Ok(Ok(()))) {
             tracing::warn!("the store could not be given back; another node takes it when this one has been silent for a while");
         }
     }
@@ -543,17 +477,17 @@ impl Loss {
     }
 }
 
-impl Found {
-    fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
-        let term = row.try_get::<_, i64>(3)?.unsigned_abs();
-        Ok(Self { owner: row.try_get(0)?, name: row.try_get(1)?, address: row.try_get(2)?, term, beat: row.try_get(4)? })
-    }
+fn no_answer() -> Trouble {
+    Trouble::Passing("it does not answer".into())
 }
 
 /// A node, for people.
 fn described(name: &str, address: &str) -> String {
     if address.is_empty() { format!("node {name}") } else { format!("node {name} ({address})") }
 }
+
+#[cfg(test)]
+mod simulation;
 
 #[cfg(test)]
 mod tests {
@@ -575,9 +509,9 @@ mod tests {
         let standing = Standing::new("a");
         assert!(!standing.is_held());
 
-        standing.lease_end.store((now() + Duration::from_secs(3)).as_micros() as u64, Ordering::SeqCst);
+        standing.lease_end.store((since_start() + Duration::from_secs(3)).as_micros() as u64, Ordering::SeqCst);
         let held = standing.is_held();
-        standing.lease_end.store(now().as_micros() as u64, Ordering::SeqCst);
+        standing.lease_end.store(since_start().as_micros() as u64, Ordering::SeqCst);
 
         assert!(held && !standing.is_held());
     }
