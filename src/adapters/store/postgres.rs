@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
 
@@ -35,7 +35,7 @@ use crate::ports::store::key::Key;
 use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, TemporaryCopy};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use committer::{Committer, Request};
-use connection::{Database, PATIENCE, Session, reason};
+use connection::{Database, PATIENCE, RETRY_PAUSE, Session, reason};
 use ownership::{Keeper, Order, Standing, State, Times};
 use rows::DatabaseRows;
 
@@ -101,11 +101,17 @@ impl PostgresStore {
         let (writing, identity, shared) = (database.clone(), node.clone(), standing.clone());
         runtime.spawn(async move {
             let opened = async {
-                let connected = writing.connect_until(Instant::now() + PATIENCE).await;
-                let session =
-                    connected.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
-                schema::prepare(&session.client, &id, false).await?;
-                Ok(session)
+                let deadline = Instant::now() + PATIENCE;
+                loop {
+                    let connected = writing.connect_until(deadline).await;
+                    let session =
+                        connected.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
+                    match schema::prepare(&session.client, &id, false).await {
+                        // A database that is stopping ends its connections.
+                        Err(_) if session.client.is_closed() && Instant::now() < deadline => sleep(RETRY_PAUSE).await,
+                        prepared => return prepared.map(|()| session),
+                    }
+                }
             };
             let session = match opened.await {
                 Ok(session) => session,
@@ -155,8 +161,9 @@ impl PostgresStore {
 
     /// Gives the store up, because it cannot be written to.
     pub fn give_up(&self) {
-        self.standing.give_up();
-        if let Some(orders) = &self.orders {
+        if self.standing.give_up()
+            && let Some(orders) = &self.orders
+        {
             // A keeper that has ended keeps nothing.
             let _ = orders.send(Order::GiveUp);
         }

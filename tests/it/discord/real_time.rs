@@ -10,6 +10,7 @@
 //! | [`signal`] | what a call does to audio, and a bad network |
 //! | [`killed`] | the voice gateway is killed, and messages about the group are garbled |
 //! | [`restarted`] | the server is restarted while a companion prepares an answer |
+//! | [`taken_over`] | the node of a call is killed, and another one takes over |
 //! | [`interruptions`] | people talk into what a companion says |
 //! | [`fifty`] | fifty people in one call |
 //! | [`ten_calls`] | ten calls, of which one is cut |
@@ -25,4 +26,5 @@ mod other_make;
 mod restarted;
 mod signal;
 mod story;
+mod taken_over;
 mod ten_calls;

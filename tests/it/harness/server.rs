@@ -250,6 +250,10 @@ impl Server {
         Duration::from_millis(fields.map(|ticks| 10 * ticks.parse::<u64>().expect("a number")).sum())
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("its status").is_some()
+    }
+
     /// Waits until the server has ended. Returns its status and its log.
     pub async fn ended(mut self) -> (ExitStatus, String) {
         let status = timeout(PATIENCE, self.child.wait()).await.expect("the server ends").expect("its status");

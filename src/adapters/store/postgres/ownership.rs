@@ -192,10 +192,19 @@ impl Standing {
         self.view.borrow().clone()
     }
 
-    /// Ends what this node may do, at once.
-    pub(super) fn give_up(&self) {
-        self.state.send_replace(State::Lost(Loss::Unwritable.to_string().into()));
-        self.lease_end.store(0, Ordering::SeqCst);
+    /// Ends what an owner may do, at once. False: it is no owner.
+    pub(super) fn give_up(&self) -> bool {
+        let is_owner = self.state.send_if_modified(|state| {
+            let is_owner = matches!(state, State::Owner { .. });
+            if is_owner {
+                *state = State::Lost(Loss::Unwritable.to_string().into());
+            }
+            is_owner
+        });
+        if is_owner {
+            self.lease_end.store(0, Ordering::SeqCst);
+        }
+        is_owner
     }
 
     /// Extends the lease of an owner that has not given up.

@@ -170,12 +170,12 @@ struct Process {
 }
 
 impl Process {
-    fn start(number: usize, seed: u64, world: &Arc<Mutex<World>>) -> Self {
+    fn start(number: usize, seed: u64, times: Times, world: &Arc<Mutex<World>>) -> Self {
         let name = format!("n{number}");
         let standing = Arc::new(Standing::timed(&name, clock));
         let rows = SimRows { world: world.clone(), chance: StdRng::seed_from_u64(seed), name };
         let (orders, ordered) = unbounded_channel();
-        let keeper = Keeper::new(rows, format!("{number}-{seed}"), standing.clone(), Times::default(), Instruments::noop());
+        let keeper = Keeper::new(rows, format!("{number}-{seed}"), standing.clone(), times, Instruments::noop());
         let pause = Arc::<Mutex<Pause>>::default();
         let mut process = Self { standing, pause, orders, tasks: Vec::new() };
         process.run(keeper.run(ordered));
@@ -229,11 +229,12 @@ impl Drop for Process {
 }
 
 /// Runs a seed. Returns how often the store was taken.
-async fn run(seed: u64) -> u64 {
+async fn run(seed: u64, times: Times) -> u64 {
     let mut chance = StdRng::seed_from_u64(seed);
     let world = Arc::<Mutex<World>>::default();
     let count = chance.random_range(2..=3);
-    let mut nodes: Vec<Process> = (0..count).map(|number| Process::start(number, seed * 1_000 + number as u64, &world)).collect();
+    let mut nodes: Vec<Process> =
+        (0..count).map(|number| Process::start(number, seed * 1_000 + number as u64, times, &world)).collect();
     let mut starts = 10;
     let end = clock() + Duration::from_secs(FAULTY_SECS);
     while clock() < end {
@@ -252,11 +253,12 @@ async fn run(seed: u64) -> u64 {
             2 => {
                 nodes[node].kill();
                 starts += 1;
-                nodes[node] = Process::start(node, seed * 1_000 + starts, &world);
+                nodes[node] = Process::start(node, seed * 1_000 + starts, times, &world);
             }
             3 => {
-                nodes[node].standing.give_up();
-                drop(nodes[node].orders.send(Order::GiveUp));
+                if nodes[node].standing.give_up() {
+                    drop(nodes[node].orders.send(Order::GiveUp));
+                }
             }
             _ => {}
         }
@@ -281,10 +283,22 @@ fn one_node_owns_the_store_at_a_time_whatever_pauses_and_is_late() {
     let runs = std::env::var("TERTULIA_SIM_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(60);
     let mut takeovers = 0;
     for seed in 1..=runs {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        // Each seed has a thread of its own, and with it a clock that begins anew.
-        takeovers += std::thread::spawn(move || runtime.block_on(run(seed))).join().unwrap();
+        takeovers += run_apart(seed, Times::default()).unwrap();
     }
     println!("{runs} seeds, {takeovers} takeovers");
     assert!(takeovers > runs * 2);
+}
+
+/// The oracle finds an owner that acts for longer than others wait.
+#[test]
+fn a_lease_that_is_too_long_is_found() {
+    let too_long = Times { lease: Duration::from_secs(6), ..Times::default() };
+
+    assert!((1..=20).any(|seed| run_apart(seed, too_long).is_err()));
+}
+
+/// Runs a seed on a thread of its own, on which the clock begins anew.
+fn run_apart(seed: u64, times: Times) -> std::thread::Result<u64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    std::thread::spawn(move || runtime.block_on(run(seed, times))).join()
 }
