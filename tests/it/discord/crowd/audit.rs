@@ -176,7 +176,7 @@ async fn history(server: &Server, room: &str) -> Vec<Recorded> {
     }
 }
 
-async fn export(server: &Server, room: &str) -> Vec<Value> {
+pub async fn export(server: &Server, room: &str) -> Vec<Value> {
     let export = server.get(&format!("/api/export?room={room}")).await;
     match export {
         Value::String(lines) => lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect(),
