@@ -180,7 +180,13 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
         // Unfinished work is on record. The store closes last, when nothing holds it any more.
         runtime.shutdown_timeout(STOP_DEADLINE);
         (is_reopened, must_compact) = match outcome? {
-            Outcome::Stopped => return Ok(()),
+            Outcome::Stopped => {
+                // Something may still hold the store, so it is not left to its end.
+                if let Some(shared) = store.shared() {
+                    shared.give_back();
+                }
+                return Ok(());
+            }
             Outcome::Compact(companions) => {
                 loaded.companions = companions;
                 (true, true)

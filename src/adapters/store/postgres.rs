@@ -159,6 +159,15 @@ impl PostgresStore {
         owned.map_err(StoreError::Failed)
     }
 
+    /// Leaves the store to the next node, because this one stops and does nothing with it any more. Blocks.
+    pub fn give_back(&self) {
+        let (answer, given_back) = oneshot::channel();
+        if self.orders.as_ref().is_some_and(|orders| orders.send(Order::GiveBack { answer }).is_ok()) {
+            // Who owns nothing gives nothing back, and drops the order.
+            let _ = given_back.blocking_recv();
+        }
+    }
+
     /// Gives the store up, because it cannot be written to.
     pub fn give_up(&self) {
         if self.standing.give_up()

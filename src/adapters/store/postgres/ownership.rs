@@ -87,6 +87,8 @@ pub(super) enum Order {
     },
     /// Leave the store to another node. This one may not act any more.
     GiveUp,
+    /// Leave the store to the next node, because this one stops.
+    GiveBack { answer: oneshot::Sender<()> },
 }
 
 /// The rows of the partition and of the nodes. Each call also shows that this node is there.
@@ -268,7 +270,11 @@ impl<R: Rows> Keeper<R> {
     /// Carries out orders until the store closes. Then what it owns is given back.
     pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         while let Some(order) = orders.recv().await {
-            let Order::Own { patience, mut answer } = order else { continue };
+            let (patience, mut answer) = match order {
+                Order::Own { patience, answer } => (patience, answer),
+                // It owns nothing.
+                Order::GiveUp | Order::GiveBack { .. } => continue,
+            };
             let owned = tokio::select! {
                 owned = self.own(patience) => owned,
                 () = answer.closed() => continue,
@@ -291,6 +297,13 @@ impl<R: Rows> Keeper<R> {
                         self.give_back().await;
                         // Others have the first try.
                         sleep(self.times.silent_for).await;
+                        break;
+                    }
+                    Some(Order::GiveBack { answer }) => {
+                        self.give_back().await;
+                        self.standing.state.send_replace(State::StandingBy);
+                        // The one who asked may be gone.
+                        let _ = answer.send(());
                         break;
                     }
                     None => break,
