@@ -65,7 +65,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
 use self::backups::Backups;
-use self::kept_files::KeptFiles;
+use self::kept_files::{Copies, KeptFiles};
 use self::model_setup::Setup;
 use self::open_store::open;
 use self::reload::Reloading;
@@ -134,6 +134,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     let compaction_failed = Arc::new(AtomicBool::new(false));
     // After a compaction, the companions are those that were in force.
     let mut is_reopened = false;
+    let mut is_first = true;
     let mut must_compact = match store.on_disk() {
         Some(store) => compacting::is_due_at_start(store, &loaded.settings.storage)?,
         None => false,
@@ -165,10 +166,11 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
             return Ok(());
         }
         if let Some(shared) = store.shared()
-            && !standing_by::own(shared, &loaded.settings.server, &data, telemetry, &signals)?
+            && !standing_by::own(shared, &loaded.settings.server, &data, telemetry, &signals, is_first)?
         {
             return Ok(());
         }
+        is_first = false;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -271,7 +273,7 @@ async fn serve(
             let files = KeptFiles::new(&data, &loaded.settings.cluster);
             let files = files.map_err(|problem| Ended::Failed(anyhow::anyhow!("cluster.{problem}")))?;
             files.restore(&**shared).await;
-            Some(files)
+            Some(Arc::new(files))
         }
         None => None,
     };
@@ -323,15 +325,15 @@ async fn serve(
         let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
         Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments())
     });
-    if let Some(files) = kept_files {
-        let (notes, rng) = (StoredNotes::new(context.clone()), context.rng.clone());
-        tokio::spawn(async move { files.keep(&notes, &*rng).await });
+    let copies = kept_files.map(|files| Copies::new(files, Arc::new(StoredNotes::new(context.clone())), context.rng.clone()));
+    if let Some(copies) = copies.clone() {
+        tokio::spawn(async move { copies.keep().await });
     }
     let backend = backend::backend(context.clone(), maintenance);
     let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
     let files = CompanionFiles::new(sources.companions());
     let companions = companion_setup::Setup::new(context.clone(), reloading.clone(), files, dialects.clone());
-    let setup = Arc::new(Setup::new(context.clone(), dialects, data.clone(), configured, connection));
+    let setup = Arc::new(Setup::new(context.clone(), dialects, data.clone(), configured, connection, copies.clone()));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
     let nodes: Arc<dyn Nodes> = match store.shared() {
@@ -394,6 +396,10 @@ async fn serve(
     if !matches!(outcome, Ok(Stop::Lost)) {
         shutdown::shut_down(&context).await;
         context.postings.close(POSTED_WITHIN).await;
+        if let Some(copies) = copies {
+            // What fails is logged.
+            let _ = copies.update().await;
+        }
     }
     root.stop(None);
     Ok(match outcome? {
@@ -436,7 +442,8 @@ async fn add_kept(loaded: &mut Loaded, sources: &Sources, store: &dyn Store) -> 
 
 /// The error of loading the rooms. It is an error of the store if records cannot be read: then only a repair of the store helps.
 fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
-    let is_unreadable = matches!(error, LoadRoomsError::Read(_));
+    // A database may only be away.
+    let is_unreadable = matches!(&error, LoadRoomsError::Read(error) if error.is_damage());
     let error = anyhow::Error::from(error).context(what);
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }

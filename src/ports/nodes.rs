@@ -48,9 +48,10 @@ pub struct Node {
 }
 
 impl NodesView {
-    /// The partition with an owner, if there is one.
-    pub fn owned(&self) -> Option<&Partition> {
-        self.partitions.iter().find(|partition| partition.owner.is_some())
+    /// The partition that another node owns, as far as is known now.
+    pub fn active(&self) -> Option<&Partition> {
+        let is_others = |partition: &&Partition| partition.owner.as_ref().is_some_and(|owner| *owner != self.this);
+        self.partitions.iter().find(is_others).filter(|_| self.problem.is_none())
     }
 }
 

@@ -5,15 +5,17 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA256, digest};
+use tokio::sync::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::journal::key;
 use crate::journal::record::decode_bytes;
-use crate::ports::notes::Notes;
+use crate::ports::notes::{NoteError, Notes};
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::settings::cluster::Cluster;
@@ -31,8 +33,18 @@ const SEALED: u8 = 1;
 /// Encrypts and reads the copies.
 pub(super) struct KeptFiles {
     data: PathBuf,
-    /// Made of the cluster's secret.
+    /// Made of the cluster's secret, which must be random.
     key: Option<LessSafeKey>,
+    /// The contents of each file of which the store has a copy, or needs none. `None`: unknown.
+    known: Mutex<[Option<Option<Vec<u8>>>; FILES.len()]>,
+}
+
+/// What copies the files into the store.
+#[derive(Clone)]
+pub(super) struct Copies {
+    files: Arc<KeptFiles>,
+    notes: Arc<dyn Notes>,
+    rng: Arc<dyn Rng>,
 }
 
 impl KeptFiles {
@@ -43,14 +55,17 @@ impl KeptFiles {
             let hash = digest(&SHA256, secret.as_bytes());
             UnboundKey::new(&AES_256_GCM, hash.as_ref()).ok().map(LessSafeKey::new)
         });
-        Ok(Self { data: data.into(), key })
+        Ok(Self { data: data.into(), key, known: Mutex::default() })
     }
 
     /// Replaces the files with the copies in the store. Files without a copy stay.
     pub(super) async fn restore(&self, store: &dyn Store) {
-        for (file, _) in FILES {
+        let mut known = self.known.lock().await;
+        for ((file, _), known) in FILES.into_iter().zip(&mut *known) {
             if let Err(error) = self.restore_file(store, file).await {
                 tracing::error!(file, error, "the copy of a file in the store cannot be used; the file of this node stays");
+                // The copy stays too, until this node's file changes.
+                *known = self.contents(file).await.ok();
             }
         }
     }
@@ -70,32 +85,34 @@ impl KeptFiles {
         }
     }
 
-    /// Copies files that have changed, as long as it is polled.
-    pub(super) async fn keep(&self, notes: &dyn Notes, rng: &dyn Rng) {
-        let mut ticks = interval(LOOK_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut known: [Option<Option<Vec<u8>>>; FILES.len()] = [None, None];
-        loop {
-            ticks.tick().await;
-            for ((file, is_public), known) in FILES.into_iter().zip(&mut known) {
-                let now = match tokio::fs::read(self.data.join(file)).await {
-                    Ok(bytes) => Some(bytes),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                    Err(_) => continue,
-                };
-                let is_new = known.as_ref() != Some(&now);
-                // What never was there needs no copy.
-                let is_nothing = known.is_none() && now.is_none();
-                if is_new && !is_nothing && (is_public || self.key.is_some() || !has_secret(now.as_deref())) {
-                    let copy = self.closed(file, now.as_deref(), rng);
-                    if let Err(error) = notes.write(None, vec![(note(file), Some(copy))]).await {
-                        tracing::warn!(file, %error, "a file could not be copied into the store; this is tried again");
-                        continue;
-                    }
-                }
-                *known = Some(now);
-            }
+    /// The contents of a file. `None`: there is no such file.
+    async fn contents(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
+        match tokio::fs::read(self.data.join(file)).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
+    }
+
+    async fn copy(&self, notes: &dyn Notes, rng: &dyn Rng) -> Result<(), NoteError> {
+        let mut all_known = self.known.lock().await;
+        for ((file, is_public), known) in FILES.into_iter().zip(&mut *all_known) {
+            let Ok(now) = self.contents(file).await else { continue };
+            // What never was there needs no copy.
+            if known.as_ref() == Some(&now) || known.is_none() && now.is_none() {
+                *known = Some(now);
+                continue;
+            }
+            if is_public || self.key.is_some() || !has_secret(now.as_deref()) {
+                notes.write(None, vec![(note(file), Some(self.closed(file, now.as_deref(), rng)))]).await?;
+            } else {
+                tracing::warn!(
+                    "the model that was connected on the page is not shared with other nodes, which will not have it: set cluster.secret_file"
+                );
+            }
+            *known = Some(now);
+        }
+        Ok(())
     }
 
     fn closed(&self, file: &str, contents: Option<&[u8]>, rng: &dyn Rng) -> Vec<u8> {
@@ -123,6 +140,32 @@ impl KeptFiles {
                 Ok(Some(opened.to_vec()))
             }
             Some(_) => Err("it is of a newer version".to_owned()),
+        }
+    }
+}
+
+impl Copies {
+    pub(super) fn new(files: Arc<KeptFiles>, notes: Arc<dyn Notes>, rng: Arc<dyn Rng>) -> Self {
+        Self { files, notes, rng }
+    }
+
+    /// Copies files that have changed, now.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub(super) async fn update(&self) -> Result<(), NoteError> {
+        self.files.copy(&*self.notes, &*self.rng).await
+    }
+
+    /// Copies files that have changed, as long as it is polled.
+    pub(super) async fn keep(&self) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.update().await {
+                tracing::warn!(%error, "a file could not be copied into the store; this is tried again");
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
+use super::kept_files::Copies;
 use crate::actors::companion::trial;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::runtime::context::ActorContext;
@@ -48,6 +49,8 @@ pub(super) struct Setup {
     /// The models of the settings.
     configured: Models,
     connection: Arc<Mutex<Option<Connection>>>,
+    /// With nodes that stand by: what copies the connection into the store.
+    copies: Option<Copies>,
     trials: Semaphore,
     lists: Semaphore,
 }
@@ -60,10 +63,11 @@ impl Setup {
         data: PathBuf,
         configured: Models,
         connection: Option<Connection>,
+        copies: Option<Copies>,
     ) -> Self {
         let connection = Arc::new(Mutex::new(connection));
         let [trials, lists] = [(); 2].map(|()| Semaphore::new(MOST_AT_A_TIME));
-        Self { context, dialects, data, configured, connection, trials, lists }
+        Self { context, dialects, data, configured, connection, copies, trials, lists }
     }
 
     /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
@@ -145,13 +149,14 @@ impl Setup {
         let Settings { cluster, storage, .. } = &*self.context.settings;
         let has_key = connection.as_ref().is_some_and(|connection| connection.api_key.is_some());
         if has_key && storage.engine == Engine::Postgres && cluster.secret_file.is_none() {
-            let detail = "cannot be shared with the nodes that stand by: set cluster.secret_file on all of them, or set the model in the settings";
+            let detail = "of a connected model cannot be shared with the nodes that stand by: set cluster.secret_file on all of them, or set the model in the settings";
             return Err(invalid("api_key", detail));
         }
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
         let models = super::models(&settings, &self.dialects).map_err(refused)?;
         let (data, current, context) = (self.data.clone(), self.connection.clone(), self.context.clone());
+        let copies = self.copies.clone();
         // All of it happens, or nothing, also if the client is gone meanwhile.
         let connecting = tokio::spawn(async move {
             let mut current = current.lock().await;
@@ -161,6 +166,9 @@ impl Setup {
                 None => Connection::remove(&data),
             });
             keeping.await.map_err(std::io::Error::other).flatten()?;
+            if let Some(copies) = copies {
+                copies.update().await.map_err(std::io::Error::other)?;
+            }
             *current = connection;
             replace_models(settings, models, &context);
             Ok(())

@@ -12,8 +12,8 @@ use crate::adapters::store::transfer;
 use crate::adapters::store::{Identity, OpenError};
 use crate::journal::inspection::Inspection;
 use crate::journal::upgrade;
-use crate::ports::store::Store;
 use crate::ports::store::maintenance::StoreMaintenance;
+use crate::ports::store::{Store, StoreError};
 use crate::settings::storage::{Engine, Storage};
 
 /// An open store.
@@ -60,7 +60,11 @@ pub(super) fn open(storage: &Storage, options: &OpenOptions, node: &Identity) ->
     let opened = open_engine(storage.engine, storage, options, node)?;
     let runtime = runtime()?;
     let is_unfinished = runtime.block_on(transfer::is_unfinished(&*opened.store()));
-    if is_unfinished.map_err(|error| Ended::Store(error.into()))? {
+    let unreadable = |error: StoreError| match error {
+        StoreError::Damaged(_) => Ended::Store(error.into()),
+        _ => Ended::Failed(error.into()),
+    };
+    if is_unfinished.map_err(unreadable)? {
         let message = "copying into the store was interrupted: do it again with `tertulia history copy`, or set storage.engine to the store that was copied";
         return Err(Ended::Store(anyhow::anyhow!(message)));
     }
@@ -77,7 +81,12 @@ pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, nod
         Engine::Postgres => {
             let url = storage.url().map_err(|problem| Ended::Store(anyhow::anyhow!("storage.{problem}")))?;
             let opened = PostgresStore::open(&storage.path, &url, options, node);
-            opened.map(|store| OpenStore::Postgres(Arc::new(store))).map_err(|error| Ended::Store(error.into()))
+            let opened = opened.map_err(|error| match error {
+                // Whoever restarts the server should try again.
+                OpenError::Unreachable(_) => Ended::Failed(error.into()),
+                _ => Ended::Store(error.into()),
+            });
+            opened.map(|store| OpenStore::Postgres(Arc::new(store)))
         }
     }
 }

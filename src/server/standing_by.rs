@@ -13,10 +13,11 @@ use super::{Ended, address, announce, cannot_serve};
 use crate::adapters::console::{Console, Served};
 use crate::adapters::store::postgres::PostgresStore;
 use crate::adapters::system::{SystemClock, SystemRng};
+use crate::ports::store::StoreError;
 use crate::settings::server::Server;
 use crate::telemetry::Telemetry;
 
-/// Within this time a store that nobody owns is taken, and then nobody is told of standing by.
+/// At a start, a store that nobody owns is taken within this time, and then nobody is told of standing by.
 const AT_ONCE: Duration = Duration::from_millis(1_500);
 
 /// Waits until this node owns the store. False: a stop signal came first.
@@ -29,16 +30,19 @@ pub(super) fn own(
     data: &Path,
     telemetry: &Telemetry,
     signals: &Signals,
+    is_first: bool,
 ) -> Result<bool, Ended> {
     let mut stop = signals.stop();
     runtime()?.block_on(async {
         let mut owned = Box::pin(store.own(None));
-        let is_owned = tokio::select! {
-            outcome = timeout(AT_ONCE, &mut owned) => outcome.is_ok_and(|owned| owned.is_ok()),
-            _ = stop.wait_for(|stopped| *stopped) => return Ok(false),
-        };
-        if is_owned {
-            return Ok(true);
+        let failed = |error: StoreError| Ended::Failed(error.into());
+        if is_first {
+            tokio::select! {
+                outcome = timeout(AT_ONCE, &mut owned) => if let Ok(owned) = outcome {
+                    return owned.map(|()| true).map_err(failed);
+                },
+                _ = stop.wait_for(|stopped| *stopped) => return Ok(false),
+            }
         }
         let served = Served::StandingBy(store.clone());
         let (rng, clock) = (Arc::new(SystemRng), Arc::new(SystemClock));
@@ -48,14 +52,14 @@ pub(super) fn own(
             address::write(data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
         announce("standing by", address);
         tracing::info!(%address, "standing by for the node that owns the store");
-        let mut is_owner = false;
+        let mut outcome = Ok(false);
         let until_owned = async {
-            is_owner = tokio::select! {
-                owned = owned => owned.is_ok(),
-                _ = stop.wait_for(|stopped| *stopped) => false,
+            outcome = tokio::select! {
+                owned = owned => owned.map(|()| true).map_err(failed),
+                _ = stop.wait_for(|stopped| *stopped) => Ok(false),
             };
         };
         console.serve(until_owned).await;
-        Ok(is_owner)
+        outcome
     })
 }

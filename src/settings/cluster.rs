@@ -51,6 +51,7 @@ impl Cluster {
         {
             return Err(Problem::new("name", format!("must have 1 to {MAX_NAME} letters, digits, dots, hyphens or underscores")));
         }
+        self.secret()?;
         let Some(address) = &self.address else { return Ok(()) };
         let is_plain =
             |url: &Url| matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();

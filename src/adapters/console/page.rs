@@ -250,7 +250,7 @@ impl Page {
         let language = language(headers);
         let page = self.0.get(&format!("standby.{}.html", language.code()));
         let page = page.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
-        let of_owner = nodes.owned().map(|partition| (partition.owner.as_deref().unwrap_or_default(), &partition.address));
+        let of_owner = nodes.active().map(|partition| (partition.owner.as_deref().unwrap_or_default(), &partition.address));
         // Names and addresses are those of the settings of other nodes.
         let line = match of_owner {
             Some((owner, Some(address))) => {

@@ -74,8 +74,8 @@ impl Common {
             Served::StandingBy(nodes) => {
                 let nodes = nodes.nodes();
                 let store = ReadyPart { part: "store".into(), ready: false, detail: who_owns(&nodes), ..ReadyPart::default() };
-                let active = nodes.owned().and_then(|partition| partition.address.clone());
-                Readiness { parts: vec![store], stands_by: true, active, ..Readiness::default() }
+                let active = nodes.active().and_then(|partition| partition.address.clone());
+                Readiness { parts: vec![store], stands_by: nodes.active().is_some(), active, ..Readiness::default() }
             }
         }
     }
@@ -90,8 +90,10 @@ fn who_owns(nodes: &NodesView) -> String {
     if let Some(problem) = &nodes.problem {
         return format!("the database cannot be reached ({problem})");
     }
-    match nodes.owned().map(|partition| (partition.owner.as_deref().unwrap_or_default(), partition.address.as_deref())) {
-        Some((owner, Some(address))) => format!("node {owner} runs the channels; go to {address}"),
+    match nodes.active().map(|partition| (partition.owner.as_deref().unwrap_or_default(), partition.address.as_deref())) {
+        Some((owner, Some(address))) => {
+            format!("node {owner} runs the channels; go to {address}, with commands by --server {address}")
+        }
         Some((owner, None)) => format!("node {owner} runs the channels; it has no cluster.address"),
         None => "no node runs the channels at the moment".to_owned(),
     }

@@ -208,6 +208,12 @@ impl Port for Gateway {
 }
 
 impl Shared {
+    /// Why this server may not be connected now, if another node is.
+    fn forbidden(&self) -> Option<Disconnected> {
+        let detail = || "another node is connected to Discord".to_owned();
+        (!self.parts.discord.rest().is_permitted()).then(|| Disconnected::Later { after: None, detail: detail() })
+    }
+
     /// Requests which application this is, if that is unknown.
     async fn load_application(&self) -> Result<(), Failed> {
         self.intents.load_application(&self.parts.discord).await

@@ -146,6 +146,11 @@ impl Rest {
         Self { metrics: Metrics(instruments), ..self }
     }
 
+    /// Whether this server may act on Discord now.
+    pub fn is_permitted(&self) -> bool {
+        self.lease.is_held()
+    }
+
     /// How long a request may take. A request that was sent longer ago has arrived, or never will.
     pub const fn timeout(&self) -> Duration {
         self.timeout

@@ -49,6 +49,9 @@ pub enum OpenError {
     /// The database opens, but holds less than the manifest says.
     #[error("the store in {} has lost data: it had {manifest} and has {found} now; {WAYS_OUT}", .folder.display())]
     Lost { folder: PathBuf, manifest: Counts, found: Counts },
+    /// The database does not answer, or nothing is there. It may come back.
+    #[error("the database of storage.url or storage.url_file cannot be reached: {0}")]
+    Unreachable(String),
     /// Stored data cannot be read.
     #[error("{0}")]
     Damaged(String),

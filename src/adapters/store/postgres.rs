@@ -35,7 +35,7 @@ use crate::ports::store::key::Key;
 use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, TemporaryCopy};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use committer::{Committer, Request};
-use connection::{Database, PATIENCE, RETRY_PAUSE, Session, reason};
+use connection::{Database, PATIENCE, RETRY_PAUSE, Session, is_passing, is_refused, reason};
 use ownership::{Keeper, Order, Standing, State, Times};
 use rows::DatabaseRows;
 
@@ -103,9 +103,7 @@ impl PostgresStore {
             let opened = async {
                 let deadline = Instant::now() + PATIENCE;
                 loop {
-                    let connected = writing.connect_until(deadline).await;
-                    let session =
-                        connected.map_err(|error| OpenError::Database(format!("it cannot be reached: {}", reason(&error))))?;
+                    let session = writing.connect_until(deadline).await.map_err(|error| unreachable(&error))?;
                     match schema::prepare(&session.client, &id, false).await {
                         // A database that is stopping ends its connections.
                         Err(_) if session.client.is_closed() && Instant::now() < deadline => sleep(RETRY_PAUSE).await,
@@ -206,6 +204,14 @@ impl PostgresStore {
     }
 }
 
+/// The error for a database that refuses a connection, or that cannot be connected to.
+fn unreachable(error: &Error) -> OpenError {
+    match is_passing(error) {
+        true => OpenError::Unreachable(reason(error)),
+        false => OpenError::Database(format!("it refuses the connection: {}", reason(error))),
+    }
+}
+
 /// What to read.
 enum Query {
     Get(Key),
@@ -222,8 +228,11 @@ impl Readers {
             let outcome = timeout_at(deadline, run(&session, query)).await;
             match outcome.map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))? {
                 Ok(rows) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
-                Err(_) if session.client.is_closed() && Instant::now() < deadline => {}
-                Err(error) => return Err(failed(reason(&error))),
+                // The query itself is wrong, or what it reads.
+                Err(error) if is_refused(&error) => return Err(failed(reason(&error))),
+                Err(error) if Instant::now() + RETRY_PAUSE >= deadline => return Err(failed(reason(&error))),
+                // The connection has ended, or is about to: a server that stops says so first.
+                Err(_) => sleep(RETRY_PAUSE).await,
             }
         }
     }

@@ -141,6 +141,10 @@ impl<'a> Connection<'a> {
                         Received::Zombie => return End::Zombie,
                         Received::Garbled => return End::InvalidData,
                     };
+                    // A session that another node has resumed must not be taken from it.
+                    if let Some(why) = self.shared.forbidden() {
+                        return End::NotPermitted(why);
+                    }
                     if let Some(end) = self.handle_frame(&text, &mut socket, forwarder, &mut entries).await {
                         return end;
                     }
@@ -157,7 +161,7 @@ impl<'a> Connection<'a> {
                 }
                 granted = async { match &mut permit { Some(permit) => permit.await, None => pending().await } } => {
                     permit = None;
-                    if let Err(why) = granted {
+                    if let Some(why) = granted.err().or_else(|| self.shared.forbidden()) {
                         return End::NotPermitted(why);
                     }
                     // The next shard waits only for the interval between two identifies.

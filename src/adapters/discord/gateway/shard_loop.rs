@@ -111,6 +111,9 @@ impl<'a> ShardLoop<'a> {
 
     /// Decides how the next connection begins.
     async fn plan(&mut self) -> Result<Plan<'a>, Disconnected> {
+        if let Some(why) = self.shared.forbidden() {
+            return Err(why);
+        }
         let requested = &self.shared.intents;
         if let Some(session) = self.session.clone().filter(|session| self.can_resume(session)) {
             let own = session.resume_url.clone().filter(|_| self.own_url_attempts < MOST_OWN_URL_ATTEMPTS);

@@ -14,10 +14,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::Error;
-use tokio_postgres::error::Severity;
 use tokio_postgres::types::Type;
 
-use super::connection::{Database, PATIENCE, RETRY_PAUSE, Session, reason};
+use super::connection::{Database, PATIENCE, RETRY_PAUSE, Session, is_refused, reason};
 use super::ownership::{Standing, State};
 use crate::adapters::store::batch::{changes, refusal};
 use crate::domain::id::Ward;
@@ -329,11 +328,6 @@ impl Committer {
         };
         read.await.map_or_else(|| Term(self.term.unwrap_or_default().0 + 1), |term| Term(term.unsigned_abs()))
     }
-}
-
-/// Whether the database answered a statement with an error. Those that end the connection can come while a commit waits.
-fn is_refused(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|error| error.parsed_severity() == Some(Severity::Error))
 }
 
 /// The keys whose values decide whether batches are refused.

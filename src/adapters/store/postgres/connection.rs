@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::config::TargetSessionAttrs;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Error};
 
@@ -104,9 +104,14 @@ impl Session {
 }
 
 /// Whether the same may succeed a moment later: the connection failed, or the server is starting or stopping.
-fn is_passing(error: &Error) -> bool {
+pub(super) fn is_passing(error: &Error) -> bool {
     let passing = [&SqlState::CANNOT_CONNECT_NOW, &SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN];
     http_client::tls_error(error).is_none() && error.code().is_none_or(|code| passing.contains(&code))
+}
+
+/// Whether the database answered a statement with an error. Those that end the connection can come while a commit waits.
+pub(super) fn is_refused(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|error| error.parsed_severity() == Some(Severity::Error))
 }
 
 /// What went wrong, without anything of the URL's password or of stored data.

@@ -90,8 +90,11 @@ enum Fault {
 }
 
 impl Fault {
+    /// One that the seed chooses, or the one that `FAULT` names.
     fn any(chance: &mut StdRng) -> Self {
-        match chance.random_range(0..6) {
+        const NAMES: [&str; 6] = ["kill", "standby", "pause", "cut", "database", "drain"];
+        let named = std::env::var("FAULT").ok().and_then(|named| NAMES.iter().position(|name| *name == named));
+        match named.unwrap_or_else(|| chance.random_range(0..NAMES.len())) {
             0 => Self::Kill,
             1 => Self::KillStandby,
             2 => Self::Pause(chance.random_range(1..=20)),
@@ -425,6 +428,9 @@ impl Cluster {
             took.sort_unstable();
             let at = |share: usize| took[(took.len() * share).div_ceil(100) - 1].as_secs_f64();
             println!("{kind}: {} times, next word after p50 {:.1} s, p99 {:.1} s", took.len(), at(50), at(99));
+        }
+        if audit.has_faults() {
+            println!("{}\n---\n{}", server.log_lines_with("").join("\n"), self.logs());
         }
         assert!(lost.is_empty() && doubled == 0 && late == 0 && gaps == 0, "{lost:?}");
         assert!(!accepted.is_empty() && distinct(&terms) > 1);
