@@ -282,7 +282,10 @@ impl<R: Rows> Keeper<R> {
             let is_owner = owned.is_ok();
             // The one who asked may be gone.
             let _ = answer.send(owned);
-            while is_owner {
+            if !is_owner {
+                continue;
+            }
+            loop {
                 let order = tokio::select! {
                     loss = self.keep() => {
                         self.lose(loss);

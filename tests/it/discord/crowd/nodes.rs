@@ -134,6 +134,8 @@ struct Cluster {
     nodes: Vec<Node>,
     writer: Writer,
     took: BTreeMap<&'static str, Vec<Duration>>,
+    /// The logs of servers that have ended, each with the fault.
+    ended: Vec<String>,
 }
 
 impl Link {
@@ -267,7 +269,7 @@ impl Cluster {
             made.push(Node::new(name, &database, premises).await);
         }
         let writer = Writer::begin(made.iter().map(|node| node.url.clone()).collect());
-        let mut cluster = Self { database, town, nodes: made, writer, took: BTreeMap::new() };
+        let mut cluster = Self { database, town, nodes: made, writer, took: BTreeMap::new(), ended: Vec::new() };
         cluster.nodes[0].start();
         cluster.active().await;
         cluster.town.load_rooms().await;
@@ -305,7 +307,7 @@ impl Cluster {
         let until = |duration: u64| began + Duration::from_secs(duration);
         let (mut back, mut stopping) = (None, None);
         match fault {
-            Fault::Kill => drop(self.nodes[active].server.take().expect("it runs").kill().await),
+            Fault::Kill => self.ended.push(self.nodes[active].server.take().expect("it runs").kill().await),
             Fault::Drain => {
                 let server = self.nodes[active].server.take().expect("it runs");
                 server.signal("TERM").await;
@@ -313,7 +315,7 @@ impl Cluster {
             }
             Fault::KillStandby if end > 1 => {
                 let standby = (active + 1) % end;
-                drop(self.nodes[standby].server.take().expect("it runs").kill().await);
+                self.ended.push(self.nodes[standby].server.take().expect("it runs").kill().await);
             }
             Fault::KillStandby => {}
             Fault::Pause(secs) => {
@@ -358,10 +360,12 @@ impl Cluster {
         if let Some(stopping) = stopping {
             let (status, log) = stopping.await.expect("it ends");
             assert!(status.success(), "{status}: {log}");
+            self.ended.push(log);
         }
         // A node that was started while the database was away has ended, and its supervisor starts it again.
         for node in &mut self.nodes {
             if node.server.as_mut().is_none_or(Server::has_ended) {
+                self.ended.extend(node.server.as_ref().map(|server| server.log_lines_with("").join("\n")));
                 node.start();
             }
         }
@@ -430,7 +434,7 @@ impl Cluster {
             println!("{kind}: {} times, next word after p50 {:.1} s, p99 {:.1} s", took.len(), at(50), at(99));
         }
         if audit.has_faults() {
-            println!("{}\n---\n{}", server.log_lines_with("").join("\n"), self.logs());
+            println!("{}\n---\n{}\n---\n{}", server.log_lines_with("").join("\n"), self.logs(), self.ended.join("\n---\n"));
         }
         assert!(lost.is_empty() && doubled == 0 && late == 0 && gaps == 0, "{lost:?}");
         assert!(!accepted.is_empty() && distinct(&terms) > 1);

@@ -255,11 +255,7 @@ async fn run(seed: u64, times: Times) -> u64 {
                 starts += 1;
                 nodes[node] = Process::start(node, seed * 1_000 + starts, times, &world);
             }
-            3 => {
-                if nodes[node].standing.give_up() {
-                    drop(nodes[node].orders.send(Order::GiveUp));
-                }
-            }
+            3 if nodes[node].standing.give_up() => drop(nodes[node].orders.send(Order::GiveUp)),
             _ => {}
         }
         let held = nodes.iter().filter(|node| node.standing.is_held()).count();
