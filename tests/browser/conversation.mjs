@@ -70,7 +70,12 @@ test('deleted messages of earlier pages have their marks, and those next to each
   await Promise.all(Array.from({ length: 210 }, (_, at) => it.server.say(room, `line ${at}`)));
   for (const seq of gone) await it.server.call('DELETE', `/api/rooms/${room}/messages/${seq}`);
   const page = await it.open(t, room);
-  await page.locator('.chat-message').first().waitFor();
+  await page.locator('#connection[data-state=live]').waitFor();
+  // The newest messages are shown first. From there somebody scrolls up.
+  await page.waitForFunction(() => {
+    const log = document.getElementById('log');
+    return log.scrollTop > 0 && log.scrollTop + log.clientHeight > log.scrollHeight - 5;
+  });
 
   await page.locator('#log').evaluate(log => {
     const scroll = () => {
