@@ -17,7 +17,7 @@ use crate::ports::store::StoreError;
 use crate::settings::server::Server;
 use crate::telemetry::Telemetry;
 
-/// At a start, a store that nobody owns is taken within this time, and then nobody is told of standing by.
+/// At a start, a store without an owner is taken within this time, so that the console need not first say that the node stands by.
 const AT_ONCE: Duration = Duration::from_millis(1_500);
 
 /// Waits until this node owns the store. False: a stop signal came first.

@@ -210,8 +210,9 @@ impl Port for Gateway {
 impl Shared {
     /// Why this server may not be connected now, if another node is.
     fn forbidden(&self) -> Option<Disconnected> {
-        let detail = || "another node is connected to Discord".to_owned();
-        (!self.parts.discord.rest().is_permitted()).then(|| Disconnected::Later { after: None, detail: detail() })
+        let is_permitted = self.parts.discord.rest().is_permitted();
+        let later = || Disconnected::Later { after: None, detail: "another node is connected to Discord".to_owned() };
+        (!is_permitted).then(later)
     }
 
     /// Requests which application this is, if that is unknown.

@@ -293,7 +293,7 @@ fn a_lease_that_is_too_long_is_found() {
     assert!((1..=20).any(|seed| run_apart(seed, too_long).is_err()));
 }
 
-/// Runs a seed on a thread of its own, on which the clock begins anew.
+/// Runs a seed on a thread of its own, because each thread has its own clock.
 fn run_apart(seed: u64, times: Times) -> std::thread::Result<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     std::thread::spawn(move || runtime.block_on(run(seed, times))).join()
