@@ -65,6 +65,11 @@ impl Snowflake {
         Self(self.0.saturating_add(1))
     }
 
+    /// The id before this one. The first one is 1.
+    pub fn previous(self) -> Self {
+        Self(NonZeroU64::new(self.0.get() - 1).unwrap_or(self.0))
+    }
+
     /// The shard that receives the events of the guild with this id: `(guild_id >> 22) mod shards`.
     ///
     /// Direct messages are sent only to shard 0.

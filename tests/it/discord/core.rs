@@ -22,8 +22,8 @@ use crate::harness::PATIENCE;
 pub struct Core {
     record: Mutex<Record>,
     changed: Notify,
-    /// The channels whose messages wait until the test releases them.
-    held: Mutex<BTreeSet<ChannelId>>,
+    /// The channels whose messages wait until the test releases them, once so many are on record.
+    held: Mutex<BTreeMap<ChannelId, usize>>,
     /// How far channels were received without being recorded.
     pub notes: Arc<Notepad>,
 }
@@ -106,7 +106,12 @@ impl Core {
 
     /// Lets messages of a channel wait until [`Core::release`].
     pub fn hold(&self, id: Id) {
-        self.held.lock().insert(channel(id));
+        self.hold_after(id, 0);
+    }
+
+    /// Lets messages of a channel wait until [`Core::release`], once so many are on record.
+    pub fn hold_after(&self, id: Id, count: usize) {
+        self.held.lock().insert(channel(id), count);
     }
 
     pub fn release(&self, id: Id) {
@@ -131,7 +136,8 @@ impl Core {
     async fn until_released(&self, id: &ChannelId) {
         loop {
             let changed = self.changed.notified();
-            if !self.held.lock().contains(id) {
+            let recorded = self.record.lock().messages.iter().filter(|(channel_ref, _)| channel_ref.channel == *id).count();
+            if self.held.lock().get(id).is_none_or(|count| recorded < *count) {
                 return;
             }
             changed.await;

@@ -1,4 +1,4 @@
-//! Catches up with a channel: reads the missed messages, hands them over, and records the gap that is not read.
+//! Catches up with a channel: reads the missed messages, records the gap that is not read, and hands the messages over.
 
 use std::time::Duration;
 
@@ -30,7 +30,6 @@ impl SharedIntake {
         let Some((filled, permit)) = self.reader.read(reading).await else { return false };
         self.hand_over(&channel_ref, guild, filled).await;
         drop(permit);
-        // The gap is on record, so it is not read again.
         self.marks.mark(&channel_ref.guild, channel, reading.newest);
         true
     }
@@ -82,14 +81,21 @@ impl SharedIntake {
         Ok(Some(self.reader.newest_by_now()))
     }
 
-    /// Hands over the messages, the oldest first, and then reports the catch-up with its gap.
+    /// Records the gap and hands over the messages, the oldest first. The gap comes first: it is older than the messages, so that a catch-up that
+    /// is interrupted goes on behind it.
     async fn hand_over(&self, channel_ref: &ChannelRef, guild: Option<Snowflake>, filled: Filled<reader::RawMessage>) {
         let Filled { channel, messages, gap } = filled;
-        let outcome = gap.map_or("whole", |gap| code(gap.why));
-        self.instruments.discord_backfills.add(1, [outcome]);
+        let missed = gap.map_or("nothing", |gap| code(gap.why));
+        self.instruments.discord_backfills.add(1, [gap.map_or("whole", |gap| code(gap.why))]);
         self.instruments.discord_backfilled.add(messages.len() as u64, NONE);
         if messages.is_empty() && gap.is_none() {
             return;
+        }
+        if let Some(gap) = gap {
+            let missed =
+                Missed { after: gap.after.to_string().into(), before: gap.before.to_string().into(), why: code(gap.why) };
+            until_accepted(self, channel, || self.inbound_events.caught_up(channel_ref, 0, Some(missed.clone()))).await;
+            self.marks.mark(&channel_ref.guild, channel, gap.before.previous());
         }
         let mut read = 0;
         for (message, data) in messages {
@@ -97,13 +103,10 @@ impl SharedIntake {
             read += u32::from(self.message(&received).await);
             self.discord.cache().message_seen(channel, message);
         }
-        let missed = gap.map(|gap| Missed {
-            after: gap.after.to_string().into(),
-            before: gap.before.to_string().into(),
-            why: code(gap.why),
-        });
-        tracing::info!(%channel, read, missed = missed.as_ref().map_or("nothing", |missed| missed.why), "read missed messages");
-        until_accepted(self, channel, || self.inbound_events.caught_up(channel_ref, read, missed.clone())).await;
+        tracing::info!(%channel, read, missed, "read missed messages");
+        if read > 0 {
+            until_accepted(self, channel, || self.inbound_events.caught_up(channel_ref, read, None)).await;
+        }
     }
 }
 

@@ -96,7 +96,24 @@ async fn messages_over_the_backfill_limit_become_a_gap() {
     process.stop().await;
     // The gap is on record, so it is not looked for again.
     Process::start(&discord, &core).await;
-    assert_eq!(core.catch_ups(general).len(), 1);
+    assert_eq!(core.catch_ups(general), [(0, Some("too_many")), (120, None)]);
+}
+
+#[tokio::test]
+async fn the_gap_of_a_catch_up_that_is_interrupted_is_on_record() {
+    let (Home { discord, general, ana, .. }, core) = home().await;
+    let ids: Vec<_> = (0..150).map(|number| discord.say(ana, general, &number.to_string())).collect();
+    core.hold_after(general, 50);
+    let interrupted = Process::connect(&discord, &core, |settings| settings.backfill_messages = 120).await;
+    core.until("some messages", |core| core.texts(general).len() == 50).await;
+    interrupted.stop().await;
+    core.release(general);
+
+    Process::start(&discord, &core).await;
+
+    let gaps: Vec<_> = core.gaps(general).into_iter().map(|gap| (gap.before, gap.why)).collect();
+    assert_eq!(gaps, [(ids[30].to_string().into(), "too_many")]);
+    assert_eq!(core.texts(general), (30..150).map(|number| format!("Ana: {number}")).collect::<Vec<_>>());
 }
 
 #[tokio::test]
