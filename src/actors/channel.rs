@@ -699,9 +699,14 @@ impl State {
 fn statement_recorded(accepted: Accepted) -> Result<(), ActorProcessingErr> {
     match accepted.is_new {
         true => Ok(()),
-        false => Err("a statement was posted under the id of another message on record".into()),
+        false => Err(Inconsistent("a statement was posted under the id of another message on record").into()),
     }
 }
+
+/// What a channel holds in memory may differ from its record, so it restarts from there.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Inconsistent(&'static str);
 
 fn contains_vote_of(output: &Output, from: &CompanionId) -> bool {
     let Output::Made(made) = output else { return false };

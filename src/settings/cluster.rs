@@ -14,7 +14,7 @@ const MAX_NAME: usize = 64;
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
-    /// The name of this node, different on each. `None`: the name of the machine.
+    /// The name of this node, different on each. `None`: the name of the machine, without characters that a name here cannot have.
     pub name: Option<String>,
     /// The URL at which people and balancers reach this node.
     pub address: Option<String>,
@@ -25,7 +25,11 @@ pub struct Cluster {
 impl Cluster {
     /// The name of this node.
     pub fn name(&self) -> String {
-        let of_machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let of_machine = || {
+            let name = rustix::system::uname();
+            let plain: String = name.nodename().to_string_lossy().chars().filter(|char| is_plain(*char)).take(MAX_NAME).collect();
+            if plain.is_empty() { "unnamed".to_owned() } else { plain }
+        };
         self.name.clone().unwrap_or_else(of_machine)
     }
 
@@ -45,9 +49,8 @@ impl Cluster {
     }
 
     pub fn check(&self) -> Result<(), Problem> {
-        let is_plain = |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || ".-_".contains(char));
         if let Some(name) = &self.name
-            && !((1..=MAX_NAME).contains(&name.len()) && is_plain(name))
+            && !((1..=MAX_NAME).contains(&name.len()) && name.chars().all(is_plain))
         {
             return Err(Problem::new("name", format!("must have 1 to {MAX_NAME} letters, digits, dots, hyphens or underscores")));
         }
@@ -60,6 +63,10 @@ impl Cluster {
         }
         Err(Problem::new("address", format!("{address:?} is not a URL such as https://a.example.org, without name and password")))
     }
+}
+
+const fn is_plain(char: char) -> bool {
+    char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_')
 }
 
 #[cfg(test)]

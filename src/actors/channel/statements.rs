@@ -5,11 +5,11 @@ use std::sync::Arc;
 use ractor::{ActorId, ActorProcessingErr};
 use tokio::time::Instant;
 
-use super::State;
 use super::channel_context::ChannelContext;
 use super::deliveries::{Order, RunningDelivery};
 use super::external_companions::{StatementWaiter, is_external};
 use super::replies::Written;
+use super::{Inconsistent, State};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
@@ -215,7 +215,7 @@ impl State {
     /// A delivery's actor has stopped. If it did not report, nobody knows what it sent, so the channel restarts from its record.
     pub(super) fn delivery_stopped(&mut self, actor: ActorId) -> Result<(), ActorProcessingErr> {
         match self.deliveries.remove_stopped(actor) {
-            true => Err("a delivery died before it reported".into()),
+            true => Err(Inconsistent("a delivery died before it reported").into()),
             false => Ok(()),
         }
     }

@@ -80,10 +80,10 @@ pub enum OpenError {
         known: u64,
     },
     /// The database cannot be used. The text has nothing of its URL.
-    #[error("the database in storage.url cannot be used: {0}")]
+    #[error("the database of storage.url or storage.url_file cannot be used: {0}")]
     Database(String),
     #[error(
-        "the {what} of the database in storage.url have version {found}, this version of tertulia knows up to {known}: start the version that wrote it; nothing was changed"
+        "the {what} of the database of storage.url or storage.url_file have version {found}, this version of tertulia knows up to {known}: start the version that wrote it; nothing was changed"
     )]
     NewerDatabase {
         /// What has a newer version.

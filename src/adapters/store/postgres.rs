@@ -23,6 +23,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
 
@@ -89,7 +90,9 @@ impl PostgresStore {
         times: Times,
     ) -> Result<Self, OpenError> {
         let lock = options.lock(data)?;
-        let database = Database::at(url).ok_or_else(|| OpenError::Database("storage.url is not a URL".into()))?;
+        let database = Database::at(url).ok_or_else(|| {
+            OpenError::Database(format!("it is not a URL such as postgresql://name:password@host/database; {PASSWORDS}"))
+        })?;
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("store-postgres").enable_all().build();
         let runtime = runtime.map_err(|error| OpenError::of(data, error))?;
         let (id, instruments) = (format!("{:032x}", options.new_id), options.instruments.clone());
@@ -204,10 +207,16 @@ impl PostgresStore {
     }
 }
 
+/// What people get wrong.
+const PASSWORDS: &str = "in the password of a URL, @ / # and : are written %40 %2F %23 and %3A";
+
 /// The error for a database that refuses a connection, or that cannot be connected to.
 fn unreachable(error: &Error) -> OpenError {
     match is_passing(error) {
         true => OpenError::Unreachable(reason(error)),
+        false if error.code() == Some(&SqlState::INVALID_PASSWORD) => {
+            OpenError::Database(format!("it refuses the connection: {}; {PASSWORDS}", reason(error)))
+        }
         false => OpenError::Database(format!("it refuses the connection: {}", reason(error))),
     }
 }
@@ -224,9 +233,12 @@ impl Readers {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let failed = |detail: String| StoreError::Failed(format!("the database cannot be read: {detail}"));
-            let session = self.session(deadline).await.map_err(|error| failed(reason(&error)))?;
-            let outcome = timeout_at(deadline, run(&session, query)).await;
-            match outcome.map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))? {
+            // Others may be connecting already.
+            let attempt = async { run(&*self.session(deadline).await?, query).await };
+            match timeout_at(deadline, attempt)
+                .await
+                .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
+            {
                 Ok(rows) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
                 // The query itself is wrong, or what it reads.
                 Err(error) if is_refused(&error) => return Err(failed(reason(&error))),

@@ -22,10 +22,20 @@ pub struct Sum {
     pub sha256: String,
 }
 
+/// A part of copying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The source is counted.
+    Counting,
+    Copying,
+    /// The copy is read again.
+    Checking,
+}
+
 /// Why a store was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    #[error("the target has records already: copy into an empty one")]
+    #[error("the target has records already: copy into an empty one; nothing was changed")]
     NotEmpty,
     #[error(
         "the copy is not what was copied: {} records with the hash {} became {} with {}; do it again, and keep the source",
@@ -40,16 +50,15 @@ pub enum TransferError {
     Refused(#[from] Refusal),
 }
 
-/// Copies everything except what a store says about itself. `copied` and `checked` get the number of records done. An interrupted copy leaves a mark,
-/// by which the next one begins anew.
+/// Copies everything except what a store says about itself. `progress` gets the number of records done, and of all of them once they are counted. An
+/// interrupted copy leaves a mark, by which the next one begins anew.
 ///
 /// # Errors
 /// [`TransferError`]. The source is never changed.
 pub async fn copy(
     from: &dyn Store,
     to: &dyn Store,
-    mut copied: impl FnMut(u64),
-    mut checked: impl FnMut(u64),
+    mut progress: impl FnMut(Step, u64, Option<u64>),
 ) -> Result<Sum, TransferError> {
     let mut target = Target { store: to, terms: BTreeMap::new() };
     let is_begun = is_unfinished(to).await.map_err(TransferError::Target)?;
@@ -61,14 +70,15 @@ pub async fn copy(
         target.write(page.into_iter().map(|(key, _)| Write::Remove(key))).await?;
     }
     target.write([Write::Put(mark_key(), Vec::new())]).await?;
+    let source = sum(from, |done| progress(Step::Counting, done, None)).await.map_err(TransferError::Source)?;
+    let all = Some(source.records);
     let (mut records, mut pages) = (0, Pages::of(from));
     while let Some(page) = pages.next().await.map_err(TransferError::Source)? {
         records += page.len() as u64;
         target.write(page.into_iter().map(|(key, value)| Write::Put(key, value))).await?;
-        copied(records);
+        progress(Step::Copying, records, all);
     }
-    let source = sum(from, |_| {}).await.map_err(TransferError::Source)?;
-    let copy = sum(to, &mut checked).await.map_err(TransferError::Target)?;
+    let copy = sum(to, |done| progress(Step::Checking, done, all)).await.map_err(TransferError::Target)?;
     if source != copy {
         return Err(TransferError::Different { from: source.into(), to: copy.into() });
     }
@@ -197,12 +207,15 @@ mod tests {
     #[tokio::test]
     async fn a_copy_holds_every_record_but_what_a_store_says_about_itself() {
         let (from, to) = (filled().await, MemoryStore::new());
-        let (mut copied, mut checked) = (0, 0);
+        let mut steps = Vec::new();
 
-        let sum = copy(&from, &to, |records| copied = records, |records| checked = records).await.unwrap();
+        let sum = copy(&from, &to, |step, done, all| steps.push((step, done, all))).await.unwrap();
 
         // Two events and where they end, one setting, the pictures.
-        assert_eq!((sum.records, copied, checked), (4 + 4 * PAGE as u64, sum.records, sum.records));
+        assert_eq!(sum.records, 4 + 4 * PAGE as u64);
+        for (step, all) in [(Step::Counting, None), (Step::Copying, Some(sum.records)), (Step::Checking, Some(sum.records))] {
+            assert_eq!(steps.iter().rfind(|(of, ..)| *of == step), Some(&(step, sum.records, all)));
+        }
         assert_eq!(journal(&to).await, ["one", "two"]);
         assert_eq!(value(&to, "a").await.as_deref(), Some("1"));
         assert!(!to.has(|key| *key == identity_key() || *key == mark_key()));
@@ -214,7 +227,7 @@ mod tests {
         let term = taken(&to).await;
         to.commit(vec![writes(term, [put("mine", "1")])]).await.unwrap();
 
-        let error = copy(&from, &to, |_| {}, |_| {}).await.unwrap_err();
+        let error = copy(&from, &to, |_, _, _| {}).await.unwrap_err();
 
         assert!(matches!(error, TransferError::NotEmpty), "{error}");
         assert_eq!(value(&to, "mine").await.as_deref(), Some("1"));
@@ -223,14 +236,19 @@ mod tests {
     #[tokio::test]
     async fn an_interrupted_copy_is_marked_and_begins_anew() {
         let (from, to) = (filled().await, MemoryStore::new());
-        let failing = copy(&from, &to, |_| to.fail_next(Fault::Failed), |_| {}).await;
+        let failing = copy(&from, &to, |step, _, _| {
+            if step == Step::Copying {
+                to.fail_next(Fault::Failed);
+            }
+        })
+        .await;
         assert!(matches!(failing, Err(TransferError::Target(_))), "{failing:?}");
         to.reopen();
         assert!(is_unfinished(&to).await.unwrap());
         let term = taken(&to).await;
         to.commit(vec![writes(term, [put("left over", "1")])]).await.unwrap();
 
-        copy(&from, &to, |_| {}, |_| {}).await.unwrap();
+        copy(&from, &to, |_, _, _| {}).await.unwrap();
 
         assert!(!is_unfinished(&to).await.unwrap());
         assert_eq!(value(&to, "left over").await, None);

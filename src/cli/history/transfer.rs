@@ -1,12 +1,13 @@
 //! `tertulia history copy`: moves the store to another engine.
 
 use clap::ValueEnum;
+use indicatif::ProgressStyle;
 use serde_json::json;
 
-use super::records;
+use super::progress;
 use crate::adapters::store::Identity;
 use crate::adapters::store::sled::{self, OpenOptions};
-use crate::adapters::store::transfer;
+use crate::adapters::store::transfer::{self, Step, TransferError};
 use crate::cli::access;
 use crate::cli::client::block_on;
 use crate::cli::command_io::report;
@@ -55,8 +56,14 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
     };
     let (source, target) = (open(from)?, open(to)?);
     let copied = block_on(async {
-        let copied = transfer::copy(&*source, &*target, records("copying"), records("checking")).await;
-        copied.map_err(|error| Failure::Store(error.to_string()))
+        let copied = transfer::copy(&*source, &*target, shown()).await;
+        copied.map_err(|error| match error {
+            TransferError::NotEmpty if to == EngineName::Sled => {
+                Failure::Store(format!("the store in {}: {error}", data.display()))
+            }
+            TransferError::NotEmpty => Failure::Store(format!("the database of storage.url or storage.url_file: {error}")),
+            error => Failure::Store(error.to_string()),
+        })
     })?;
     let name = match to {
         EngineName::Sled => "sled",
@@ -68,6 +75,27 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
         copied.records, copied.bytes, copied.sha256
     );
     report(json, &object, &sentence)
+}
+
+/// Shows what is done, and how much of it.
+fn shown() -> impl FnMut(Step, u64, Option<u64>) {
+    let bar = progress("counting");
+    move |step, done, all| {
+        if let Some(all) = all
+            && bar.length() != Some(all)
+            && let Ok(style) =
+                ProgressStyle::with_template("{spinner} {msg}: {bar:30} {percent} %, {pos} of {len} records, {elapsed}")
+        {
+            bar.set_length(all);
+            bar.set_style(style);
+        }
+        bar.set_message(match step {
+            Step::Counting => "counting",
+            Step::Copying => "copying",
+            Step::Checking => "checking",
+        });
+        bar.set_position(done);
+    }
 }
 
 #[cfg(test)]

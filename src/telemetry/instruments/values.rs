@@ -111,7 +111,7 @@ pub(super) const ENGINES: &[&str] = &["sled", "postgres"];
 /// So far all guilds are one part.
 pub(super) const PARTITIONS: &[&str] = &["0"];
 pub(super) const BEATS: &[&str] = &["ok", "failed"];
-pub(super) const TAKEOVERS: &[&str] = &["first", "given_back", "silent"];
+pub(super) const TAKEOVERS: &[&str] = &["again", "first", "given_back", "silent"];
 pub(super) const LOSSES: &[&str] = &["late", "taken", "unwritable"];
 pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];

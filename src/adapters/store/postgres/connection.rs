@@ -75,7 +75,12 @@ impl Database {
                 if let AsyncMessage::Notice(notice) = message
                     && notice.severity() != "NOTICE"
                 {
-                    tracing::warn!(message = notice.message(), code = notice.code().code(), "the database warns");
+                    let (message, code) = (notice.message(), notice.code().code());
+                    // Each connection of a server that stops says so, and whoever needs the connection says more.
+                    match code.starts_with("57P") {
+                        true => tracing::debug!(message, code, "the database ends a connection"),
+                        false => tracing::warn!(message, code, "the database warns"),
+                    }
                     warned.store(true, Ordering::SeqCst);
                 }
             }

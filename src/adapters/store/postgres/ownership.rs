@@ -137,6 +137,8 @@ pub(super) struct Keeper<R> {
     standing: Arc<Standing>,
     times: Times,
     watched: BTreeMap<String, Watched>,
+    /// Whether another node was seen with the name of this one.
+    has_namesake: bool,
     instruments: Instruments,
 }
 
@@ -260,7 +262,7 @@ impl Watched {
 impl<R: Rows> Keeper<R> {
     pub(super) fn new(rows: R, node: String, standing: Arc<Standing>, times: Times, instruments: Instruments) -> Self {
         let (watched, owner) = (BTreeMap::new(), String::new());
-        Self { rows, node, owner, ownerships: 0, standing, times, watched, instruments }
+        Self { rows, node, owner, ownerships: 0, standing, times, watched, has_namesake: false, instruments }
     }
 
     fn now(&self) -> Duration {
@@ -339,6 +341,7 @@ impl<R: Rows> Keeper<R> {
                     let takes = match () {
                         () if found.owner.is_empty() && found.term == 0 => Some("first"),
                         () if found.owner.is_empty() => Some("given_back"),
+                        () if self.is_of_this_node(&found.owner) => Some("again"),
                         () if silent >= self.times.silent_for => Some("silent"),
                         () => None,
                     };
@@ -376,6 +379,11 @@ impl<R: Rows> Keeper<R> {
         }
     }
 
+    /// Whether this is an ownership of this node. An earlier one has ended when it seeks the next.
+    fn is_of_this_node(&self, owner: &str) -> bool {
+        owner.split(' ').next() == Some(&*self.node)
+    }
+
     /// Takes the store from the state found, and says why it could not.
     async fn take(&mut self, found: &Found, cause: &'static str) -> String {
         match timeout(TAKING, self.rows.take(found, &self.owner)).await.unwrap_or_else(|_| Err(no_answer())) {
@@ -383,6 +391,7 @@ impl<R: Rows> Keeper<R> {
                 let before = described(&found.name, &found.address);
                 match cause {
                     "silent" => tracing::warn!(before, "the node that owned the store is silent; this one takes over"),
+                    "again" => tracing::info!("this node takes the store again"),
                     _ => tracing::info!("the store has no owner; this node takes it"),
                 }
                 self.instruments.partition_takeovers.add(1, [cause]);
@@ -447,6 +456,11 @@ impl<R: Rows> Keeper<R> {
         let mut view = Vec::new();
         for SeenNode { id, name, address, version, beat } in nodes {
             let is_owner = found.owner.split(' ').next() == Some(&*id);
+            // The rows of earlier processes of this name were removed.
+            if id != self.node && *name == *self.standing.view.borrow().this && !self.has_namesake {
+                tracing::warn!(name, "another node has the name of this one; set cluster.name to another name on each");
+                self.has_namesake = true;
+            }
             let watched = self.watched.entry(id).or_insert(Watched { beat: (0, beat), since: now });
             let silent_secs = watched.stood_still((0, beat), now).as_secs();
             view.push(Node { name: name.into(), address: known(&address), version: version.into(), is_owner, silent_secs });

@@ -123,7 +123,8 @@ struct Link {
 
 /// Somebody who writes in the console's room, to whichever node is ready.
 struct Writer {
-    accepted: Arc<Mutex<BTreeMap<u64, String>>>,
+    /// The messages that were accepted, with their numbers.
+    accepted: Arc<Mutex<BTreeMap<String, u64>>>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -223,7 +224,7 @@ fn client() -> reqwest::Client {
 
 impl Writer {
     fn begin(urls: Vec<String>) -> Self {
-        let accepted = Arc::<Mutex<BTreeMap<u64, String>>>::default();
+        let accepted = Arc::<Mutex<BTreeMap<String, u64>>>::default();
         let (stop, stopped) = watch::channel(false);
         let noted = accepted.clone();
         let task = tokio::spawn(async move {
@@ -239,7 +240,7 @@ impl Writer {
                 };
                 match answer.and_then(|answer| answer["seq"].as_u64()) {
                     Some(seq) => {
-                        noted.lock().insert(seq, text);
+                        noted.lock().insert(text, seq);
                         number += 1;
                     }
                     None => at = (at + 1) % urls.len(),
@@ -250,8 +251,8 @@ impl Writer {
         Self { accepted, stop, task }
     }
 
-    /// The messages that were accepted, by their numbers.
-    async fn end(&mut self) -> BTreeMap<u64, String> {
+    /// The messages that were accepted, with their numbers.
+    async fn end(&mut self) -> BTreeMap<String, u64> {
         self.stop.send_replace(true);
         (&mut self.task).await.expect("it ends");
         std::mem::take(&mut *self.accepted.lock())
@@ -410,7 +411,7 @@ impl Cluster {
         let history = server.history(LOBBY).await;
         let noted: BTreeMap<u64, &str> =
             history.iter().filter(|(_, from, _)| from == "Writer").map(|(seq, _, text)| (*seq, &**text)).collect();
-        let lost: Vec<_> = accepted.iter().filter(|(seq, text)| noted.get(seq) != Some(&&***text)).collect();
+        let lost: Vec<_> = accepted.iter().filter(|(text, seq)| noted.get(seq) != Some(&&***text)).collect();
         let mut texts: Vec<_> = noted.values().collect();
         texts.sort_unstable();
         let doubled = texts.windows(2).filter(|two| two[0] == two[1]).count();
@@ -433,7 +434,7 @@ impl Cluster {
             let at = |share: usize| took[(took.len() * share).div_ceil(100) - 1].as_secs_f64();
             println!("{kind}: {} times, next word after p50 {:.1} s, p99 {:.1} s", took.len(), at(50), at(99));
         }
-        if audit.has_faults() {
+        if audit.has_faults() || std::env::var_os("LOGS").is_some() {
             println!("{}\n---\n{}\n---\n{}", server.log_lines_with("").join("\n"), self.logs(), self.ended.join("\n---\n"));
         }
         assert!(lost.is_empty() && doubled == 0 && late == 0 && gaps == 0, "{lost:?}");
