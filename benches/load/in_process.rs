@@ -12,7 +12,8 @@ use tertulia::actors::messages::writer::Refused;
 use tertulia::actors::models::Models;
 use tertulia::actors::runtime::context::{ActorContext, Environment};
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::adapters::store::sled::{OpenOptions, SledStore, disk_bytes};
+use tertulia::adapters::store::Identity;
+use tertulia::adapters::store::sled::{OpenOptions, disk_bytes};
 use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::backend;
 use tertulia::backend::loading::load_rooms;
@@ -21,8 +22,8 @@ use tertulia::journal::channel_key::ChannelKey;
 use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::inbound_events::InboundMessage;
-use tertulia::server::CACHE_BYTES;
 use tertulia::server::speech::built_in;
+use tertulia::server::{CACHE_BYTES, open_engine};
 use tertulia::settings::Loaded;
 use tertulia::telemetry::Telemetry;
 use tertulia::telemetry::metrics::Metrics;
@@ -61,19 +62,21 @@ impl InProcess {
         settings.models.pool.queue_capacity = 100_000;
         let model: Arc<Instant> = Arc::default();
         let metrics = telemetry.metrics();
-        let store = Arc::new(SledStore::open(
-            data,
-            &OpenOptions {
-                accept_loss: false,
-                deadline: Duration::from_secs(60),
-                cache_bytes: CACHE_BYTES,
-                new_id: 1,
-                instruments: metrics.instruments(),
-                held: None,
-            },
-        )?);
+        settings.storage.path = data.to_path_buf();
+        let options = OpenOptions {
+            accept_loss: false,
+            deadline: Duration::from_secs(60),
+            cache_bytes: CACHE_BYTES,
+            new_id: 1,
+            instruments: metrics.instruments(),
+            held: None,
+        };
+        // With PostgreSQL, connecting waits for its answers.
+        let storage = settings.storage.clone();
+        let opening = move || open_engine(storage.engine, &storage, &options, &Identity::command());
+        let opened = tokio::task::spawn_blocking(opening).await?.map_err(|ended| anyhow::anyhow!("{ended}"))?;
         let context = ActorContext::new(Environment {
-            store: store.clone(),
+            store: opened.store(),
             clock: Arc::new(SystemClock),
             rng: Arc::new(SystemRng),
             models: Models::new(model.clone(), model),
@@ -86,7 +89,7 @@ impl InProcess {
         load_rooms(&context, &[], false).await?;
         root.cast(RootMessage::WakePending)?;
         Ok(Self {
-            backend: backend::backend(context.clone(), store),
+            backend: backend::backend(context.clone(), opened.maintenance()),
             inbound: Inbound::new(context),
             root,
             tree,

@@ -31,7 +31,7 @@ impl OpenStore {
         }
     }
 
-    pub(super) fn maintenance(&self) -> Arc<dyn StoreMaintenance> {
+    pub fn maintenance(&self) -> Arc<dyn StoreMaintenance> {
         match self {
             Self::Sled(store) => store.clone(),
             Self::Postgres(store) => store.clone(),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio_postgres::Config;
+use tokio_postgres::config::ChannelBinding;
 
 use super::duration::interval;
 use super::secret::bare_secret;
@@ -144,15 +146,33 @@ impl Storage {
     }
 }
 
-/// Whether a text is the URL of a database that can be connected to.
 fn check_url(key: &str, url: &str) -> Result<(), Problem> {
-    let is_url = ["postgresql://", "postgres://"].iter().any(|scheme| url.starts_with(scheme));
-    if is_url && url.parse::<tokio_postgres::Config>().is_ok_and(|config| !config.get_hosts().is_empty()) {
-        return Ok(());
+    database(url).map(drop).map_err(|message| Problem::new(key, message))
+}
+
+/// How to connect to the database of a URL.
+///
+/// # Errors
+/// What is wrong with it, and the way out. The message never contains it.
+pub fn database(url: &str) -> Result<Config, &'static str> {
+    const NO_URL: &str = "is not the URL of a PostgreSQL database, such as postgresql://tertulia:PASSWORD@db.example.org:5432/tertulia; \
+                          special characters in the password must be percent-encoded";
+    const FILES: &str = "names certificates (sslrootcert, sslcert or sslkey), which is not supported; leave them out: the server's certificate is \
+                         always checked, with the authorities of this machine or of the PEM file in SSL_CERT_FILE";
+    const BINDING: &str =
+        "has channel_binding=require, which is not supported; leave it out: the server's certificate is always checked";
+    if !["postgresql://", "postgres://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err(NO_URL);
     }
-    let message = "is not the URL of a PostgreSQL database, such as postgresql://tertulia:PASSWORD@db.example.org:5432/tertulia; special \
-                   characters in the password must be percent-encoded";
-    Err(Problem::new(key, message))
+    // With TLS, certificate and name are always checked.
+    let url = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
+    let is_about_files = ["sslrootcert=", "sslcert=", "sslkey="].iter().any(|option| url.contains(option));
+    let config: Config = url.parse().map_err(|_| if is_about_files { FILES } else { NO_URL })?;
+    match () {
+        () if config.get_hosts().is_empty() => Err(NO_URL),
+        () if config.get_channel_binding() == ChannelBinding::Require => Err(BINDING),
+        () => Ok(config),
+    }
 }
 
 fn day(moment: Moment) -> u64 {
@@ -161,6 +181,8 @@ fn day(moment: Moment) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use tokio_postgres::config::SslMode;
+
     use super::*;
 
     fn storage(days: u32, hour: u32) -> Storage {
@@ -252,6 +274,17 @@ mod tests {
 
             assert!(problem.key == "url" && !problem.message.contains("hidden"), "{url}: {problem}");
         }
+    }
+
+    #[test]
+    fn urls_of_hosted_databases_are_taken_or_say_what_to_leave_out() {
+        let with = |options: &str| database(&format!("postgresql://me:hidden@db.example.org/t?{options}"));
+
+        for mode in ["require", "verify-ca", "verify-full"] {
+            assert_eq!(with(&format!("sslmode={mode}&connect_timeout=10")).unwrap().get_ssl_mode(), SslMode::Require);
+        }
+        assert!(with("sslmode=verify-full&sslrootcert=ca.pem").unwrap_err().contains("SSL_CERT_FILE"));
+        assert!(with("sslmode=require&channel_binding=require").unwrap_err().contains("leave it out"));
     }
 
     #[test]

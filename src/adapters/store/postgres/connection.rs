@@ -20,6 +20,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{AsyncMessage, Client, Config, Error};
 
 use crate::http_client;
+use crate::settings::storage::database;
 
 /// How long the database may be away before a read or a write is given up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,7 +52,7 @@ pub(super) struct Session {
 impl Database {
     /// Reads the URL. `None`: it is not the URL of a database.
     pub(super) fn at(url: &SecretString) -> Option<Self> {
-        let mut config: Config = url.expose_secret().parse().ok()?;
+        let mut config = database(url.expose_secret()).ok()?;
         // A standby cannot be written to.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite).connect_timeout(CONNECT_TIMEOUT);
         if config.get_application_name().is_none() {

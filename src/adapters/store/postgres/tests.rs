@@ -153,7 +153,8 @@ async fn an_owner_stops_when_the_database_is_away_and_owns_the_store_again_later
     let (server, folder) = (Arc::new(server), tempfile::tempdir().unwrap());
     let url = server.empty().await;
     let brief = Times { beat_every: Duration::from_millis(100), lease: Duration::from_millis(600), ..Times::default() };
-    let store = node("a", &folder, &url, Times { silent_for: Duration::from_millis(800), ..brief }).unwrap();
+    // Its own earlier ownership is not waited for.
+    let store = node("a", &folder, &url, Times { silent_for: Duration::from_secs(3_600), ..brief }).unwrap();
     store.own(None).await.unwrap();
     let lease = store.lease();
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::watch;
@@ -17,9 +17,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::super::counterpart::journal::Post;
+use super::super::counterpart::{Does, On};
 use super::audit::{Audit, export};
 use super::number;
 use super::town::{Size, Town};
+use crate::harness::model::Model;
 use crate::harness::{Premises, Server};
 use crate::postgres_server::TestServer;
 
@@ -40,6 +42,37 @@ async fn a_node_that_is_killed_or_stopped_is_replaced_and_nothing_is_lost_or_dou
     cluster.round(Fault::Drain).await;
 
     cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_is_finished_by_the_next_node_when_its_node_is_killed_in_the_middle() {
+    let sentences: Vec<String> = (0..100).map(|number| format!("This is sentence {number} of a story that is long.")).collect();
+    let story = sentences.join(" ");
+    let told = story.clone();
+    let model = Model::start(move |body: &Value| match body["model"].as_str() {
+        Some("main") => told.clone(),
+        _ => "They call me.\nYES".to_owned(),
+    })
+    .await;
+    let Some(mut cluster) = Cluster::begin_with(2, 1, |premises| model.serving(premises)).await else { return };
+    let (discord, channel) = (&cluster.town.discord, cluster.town.channels[0].clone());
+    // The first part is posted, but its node does not hear of it.
+    let fault = discord.spoil(On { route: Some("execute_webhook"), ..On::default() }, Does::HangAfterwards);
+
+    discord.say(channel.first_person(), channel.id, "Aria, tell us a story");
+    discord.posts_in(channel.id, 1).await;
+    cluster.ended.push(cluster.nodes[0].server.take().expect("it runs").kill().await);
+    discord.lift(fault);
+    let posts = discord.posts_in(channel.id, 3).await;
+    let server = cluster.nodes[1].server();
+    let mut watch = server.watch(&format!("discord:{}", channel.id), Some(0)).await;
+    let statement = watch.event("statement").await;
+
+    let parts: Vec<&str> = posts.iter().map(|post| post.content.trim()).collect();
+    assert_eq!((parts.join(" "), statement["text"].as_str()), (story.clone(), Some(&*story)));
+    assert_eq!(posts.iter().map(|post| term(&post.agent)).collect::<Vec<_>>(), [1, 2, 2]);
+    assert_eq!(discord.posts_in(channel.id, 3).await.len(), 3);
+    cluster.stop().await;
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture fifty_rounds` prints the results after about ten minutes. `ROUNDS`, `NODES` and `SEED`
@@ -251,10 +284,12 @@ impl Writer {
         Self { accepted, stop, task }
     }
 
-    /// The messages that were accepted, with their numbers.
+    /// Ends it. The messages that were accepted, with their numbers.
     async fn end(&mut self) -> BTreeMap<String, u64> {
         self.stop.send_replace(true);
-        (&mut self.task).await.expect("it ends");
+        if !self.task.is_finished() {
+            (&mut self.task).await.expect("it ends");
+        }
         std::mem::take(&mut *self.accepted.lock())
     }
 }
@@ -262,12 +297,17 @@ impl Writer {
 impl Cluster {
     /// `None`: PostgreSQL is not installed.
     async fn begin(nodes: usize, seed: u64) -> Option<Self> {
+        Self::begin_with(nodes, seed, |premises| premises).await
+    }
+
+    /// The same with other settings.
+    async fn begin_with(nodes: usize, seed: u64, change: impl Fn(Premises) -> Premises) -> Option<Self> {
         let database = Arc::new(TestServer::new()?);
         let town = Town::new(Size { guilds: 3, shards: 1 }, seed).await;
         let mut made = Vec::new();
         for name in ["a", "b", "c", "d"].into_iter().take(nodes) {
             let premises = town.premises().with("console.rooms", r#"[{ id = "lobby", guild = "home", companions = ["aria"] }]"#);
-            made.push(Node::new(name, &database, premises).await);
+            made.push(Node::new(name, &database, change(premises)).await);
         }
         let writer = Writer::begin(made.iter().map(|node| node.url.clone()).collect());
         let mut cluster = Self { database, town, nodes: made, writer, took: BTreeMap::new(), ended: Vec::new() };
@@ -441,6 +481,11 @@ impl Cluster {
         assert!(!accepted.is_empty() && distinct(&terms) > 1);
         audit.assert_faultless();
         server.stop().await;
+        self.stop().await;
+    }
+
+    async fn stop(mut self) {
+        self.writer.end().await;
         for node in &mut self.nodes {
             if let Some(mut server) = node.server.take()
                 && !server.has_ended()
