@@ -32,7 +32,11 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
   await connect(page, 'sk-wrong');
   await page.getByRole('button', { name: 'Show models' }).click();
   await page.locator('.result .danger', { hasText: 'rejected' }).waitFor();
+  // What was not tested is tested first.
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await page.locator('.result .failure', { hasText: 'The API key was rejected' }).waitFor();
+  assert.equal((await it.server.call('GET', '/api/models')).source, 'rehearsal');
+  await page.getByRole('button', { name: 'Connect anyway' }).click();
   await page.locator('dialog').waitFor({ state: 'detached' });
 
   await it.server.say(room, 'Aria, what helps against rain?');

@@ -162,10 +162,20 @@ export function modelDialog({ ready, current, changed }) {
     changed(await api.connectModels(connection()));
     box.close();
   }
-  function askAnyway() {
+  async function useIfItWorks() {
+    await tryOut();
+    if (tested.what !== asTested()) return;
+    if (tested.failed) offerAnyway();
+    else await use();
+  }
+  function offerAnyway() {
     const anyway = button(t('ai.anyway'), 'outlined', () => busy(connect, use));
-    show(el('p', { class: 'danger', dir: 'auto' }, t('ai.anyway_question', { why: tested.failed })), el('p', { class: 'actions' }, anyway));
+    result.append(el('p', { class: 'actions' }, anyway));
     anyway.focus();
+  }
+  function askAnyway() {
+    show(el('p', { class: 'danger', dir: 'auto' }, t('ai.anyway_question', { why: tested.failed })));
+    offerAnyway();
   }
   async function disconnect() {
     changed(await api.disconnectModels());
@@ -199,8 +209,8 @@ export function modelDialog({ ready, current, changed }) {
   );
   form.addEventListener('submit', event => {
     event.preventDefault();
-    if (tested?.failed && tested.what === asTested()) return askAnyway();
-    return busy(connect, use);
+    if (tested?.what !== asTested()) return busy(connect, useIfItWorks);
+    return tested.failed ? askAnyway() : busy(connect, use);
   });
   // What was said about other entries does not hold for these.
   form.addEventListener('input', () => {
