@@ -33,6 +33,9 @@ pub struct Partition {
     pub address: Option<Arc<str>>,
     /// How often its owner has changed. It also grows when the owner's writer is restarted.
     pub term: u64,
+    /// Whether the node that answers owns it.
+    #[serde(skip)]
+    pub is_own: bool,
 }
 
 /// A running node.
@@ -50,7 +53,7 @@ pub struct Node {
 impl NodesView {
     /// The partition that another node owns, as far as is known now.
     pub fn active(&self) -> Option<&Partition> {
-        let is_others = |partition: &&Partition| partition.owner.as_ref().is_some_and(|owner| *owner != self.this);
+        let is_others = |partition: &&Partition| partition.owner.is_some() && !partition.is_own;
         self.partitions.iter().find(is_others).filter(|_| self.problem.is_none())
     }
 }

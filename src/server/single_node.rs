@@ -8,7 +8,7 @@ pub(super) struct SingleNode(NodesView);
 impl SingleNode {
     pub(super) fn of(settings: &Cluster) -> Self {
         let (name, address) = (settings.name(), settings.address.as_deref().map(Into::into));
-        let partition = Partition { id: 0, owner: Some(name.as_str().into()), address: address.clone(), term: 1 };
+        let partition = Partition { id: 0, owner: Some(name.as_str().into()), address: address.clone(), term: 1, is_own: true };
         let version = env!("CARGO_PKG_VERSION").into();
         let node = Node { name: name.as_str().into(), address, version, is_owner: true, silent_secs: 0 };
         let (partitions, nodes) = (vec![partition], vec![node]);

@@ -1,6 +1,7 @@
 //! Section `storage`: where the store is, retention, backups and compaction.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -153,24 +154,38 @@ fn check_url(key: &str, url: &str) -> Result<(), Problem> {
 /// How to connect to the database of a URL.
 ///
 /// # Errors
-/// What is wrong with it, and the way out. The message never contains it.
-pub fn database(url: &str) -> Result<Config, &'static str> {
+/// What is wrong with it, and the way out. The message has nothing of user, password and host.
+pub fn database(url: &str) -> Result<Config, String> {
     const NO_URL: &str = "is not the URL of a PostgreSQL database, such as postgresql://tertulia:PASSWORD@db.example.org:5432/tertulia; \
                           special characters in the password must be percent-encoded";
+    const TWO_ATS: &str =
+        "has more than one @; one in the password is written %40, and other special characters are percent-encoded, too";
     const FILES: &str = "names certificates (sslrootcert, sslcert or sslkey), which is not supported; leave them out: the server's certificate is \
                          always checked, with the authorities of this machine or of the PEM file in SSL_CERT_FILE";
     const BINDING: &str =
         "has channel_binding=require, which is not supported; leave it out: the server's certificate is always checked";
     if !["postgresql://", "postgres://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(NO_URL);
+        return Err(NO_URL.into());
+    }
+    let (place, options) = url.split_once('?').unwrap_or((url, ""));
+    if place.matches('@').count() > 1 {
+        return Err(TWO_ATS.into());
+    }
+    if ["sslrootcert=", "sslcert=", "sslkey="].iter().any(|option| options.contains(option)) {
+        return Err(FILES.into());
     }
     // With TLS, certificate and name are always checked.
-    let url = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
-    let is_about_files = ["sslrootcert=", "sslcert=", "sslkey="].iter().any(|option| url.contains(option));
-    let config: Config = url.parse().map_err(|_| if is_about_files { FILES } else { NO_URL })?;
+    let options = options.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
+    let url = if options.is_empty() { place.to_owned() } else { format!("{place}?{options}") };
+    let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        let cause = error.source().map(ToString::to_string).unwrap_or_default();
+        let is_of_options =
+            !options.contains('@') && ["unknown option", "invalid value for option"].iter().any(|of| cause.starts_with(of));
+        if is_of_options { format!("has an {cause}; leave it out") } else { NO_URL.into() }
+    })?;
     match () {
-        () if config.get_hosts().is_empty() => Err(NO_URL),
-        () if config.get_channel_binding() == ChannelBinding::Require => Err(BINDING),
+        () if config.get_hosts().is_empty() => Err(NO_URL.into()),
+        () if config.get_channel_binding() == ChannelBinding::Require => Err(BINDING.into()),
         () => Ok(config),
     }
 }
@@ -284,7 +299,16 @@ mod tests {
             assert_eq!(with(&format!("sslmode={mode}&connect_timeout=10")).unwrap().get_ssl_mode(), SslMode::Require);
         }
         assert!(with("sslmode=verify-full&sslrootcert=ca.pem").unwrap_err().contains("SSL_CERT_FILE"));
-        assert!(with("sslmode=require&channel_binding=require").unwrap_err().contains("leave it out"));
+        for (options, named) in [
+            ("sslmode=require&channel_binding=require", "channel_binding"),
+            ("schema=public", "unknown option `schema`"),
+            ("sslmode=allow", "invalid value for option `sslmode`"),
+        ] {
+            let message = with(options).unwrap_err();
+            assert!(message.contains(named) && message.contains("leave it out"), "{message}");
+        }
+        let two = database("postgresql://me:hid@den@db.example.org/t").unwrap_err();
+        assert!(two.contains("%40") && !two.contains("den"), "{two}");
     }
 
     #[test]

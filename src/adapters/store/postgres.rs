@@ -36,7 +36,7 @@ use crate::ports::store::key::Key;
 use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, TemporaryCopy};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use committer::{Committer, Request};
-use connection::{Database, PATIENCE, RETRY_PAUSE, Session, is_passing, is_refused, reason};
+use connection::{Database, PATIENCE, RETRY_PAUSE, Session, is_passing, reason};
 use ownership::{Keeper, Order, Standing, State, Times};
 use rows::DatabaseRows;
 
@@ -208,7 +208,7 @@ impl PostgresStore {
 }
 
 /// What people get wrong.
-const PASSWORDS: &str = "in the password of a URL, @ / # and : are written %40 %2F %23 and %3A";
+const PASSWORDS: &str = "in the password of a URL, special characters are percent-encoded: @ is %40, and % itself is %25";
 
 /// The error for a database that refuses a connection, or that cannot be connected to.
 fn unreachable(error: &Error) -> OpenError {
@@ -241,7 +241,7 @@ impl Readers {
             {
                 Ok(rows) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
                 // The query itself is wrong, or what it reads.
-                Err(error) if is_refused(&error) => return Err(failed(reason(&error))),
+                Err(error) if !is_passing(&error) => return Err(failed(reason(&error))),
                 Err(error) if Instant::now() + RETRY_PAUSE >= deadline => return Err(failed(reason(&error))),
                 // The connection has ended, or is about to: a server that stops says so first.
                 Err(_) => sleep(RETRY_PAUSE).await,

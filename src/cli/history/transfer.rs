@@ -1,5 +1,7 @@
 //! `tertulia history copy`: moves the store to another engine.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use indicatif::ProgressStyle;
 use serde_json::json;
@@ -13,9 +15,12 @@ use crate::cli::client::block_on;
 use crate::cli::command_io::report;
 use crate::cli::failure::Failure;
 use crate::server::offline::open_options;
-use crate::server::{holds_a_store, open_engine};
+use crate::server::{OpenStore, holds_a_store, open_engine};
 use crate::settings::Loaded;
 use crate::settings::storage::Engine;
+
+/// How long a node that owns the database, and may have died, is watched.
+const OWNER_PATIENCE: Duration = Duration::from_secs(6);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
@@ -52,9 +57,16 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
     let held = Some(sled::lock(data).map_err(|error| Failure::Store(error.to_string()))?);
     let open = |engine: EngineName| {
         let options = OpenOptions { held: held.clone(), ..open_options() };
-        open_engine(engine.into(), storage, &options, &Identity::command()).map(|opened| opened.store())
+        open_engine(engine.into(), storage, &options, &Identity::command())
     };
     let (source, target) = (open(from)?, open(to)?);
+    if let OpenStore::Postgres(source) = &source {
+        // A node that runs would go on with it.
+        block_on(async {
+            source.own(Some(OWNER_PATIENCE)).await.map_err(|error| Failure::Store(format!("{error}; stop it first")))
+        })?;
+    }
+    let (source, target) = (source.store(), target.store());
     let copied = block_on(async {
         let copied = transfer::copy(&*source, &*target, shown()).await;
         copied.map_err(|error| match error {
@@ -136,7 +148,11 @@ mod tests {
 
         copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap();
         let again = copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap_err();
+        let owner = opened(&loaded, Engine::Postgres);
+        runtime.block_on(owner.take(ward)).unwrap();
         loaded.settings.storage.path = back.path().into();
+        let owned = copy(&loaded, EngineName::Postgres, EngineName::Sled, true).unwrap_err();
+        drop(owner);
         copy(&loaded, EngineName::Postgres, EngineName::Sled, true).unwrap();
 
         assert!(again.to_string().contains("has records already"), "{again}");
@@ -144,5 +160,10 @@ mod tests {
         let journal = Key::new(ward, Kind::Journal).channel(channel);
         let found = runtime.block_on(store.scan(journal.clone(), journal.end(), false, usize::MAX)).unwrap();
         assert_eq!(found.into_iter().map(|(_, value)| value).collect::<Vec<_>>(), records);
+        assert!(owned.to_string().contains("owns the store; stop it first"), "{owned}");
+        drop(store);
+        let store = sled::SledStore::open(back.path(), &open_options()).unwrap();
+        let read = store.verify((), |_| ()).unwrap();
+        assert!(read.is_sound() && read.counts.events == 1_200, "{read:?}");
     }
 }

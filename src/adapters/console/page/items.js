@@ -352,14 +352,16 @@ const short = text => (text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHAR
 
 // After a downtime: how many messages of the channel were read, and which are missing.
 function caughtUp(view, { entry }) {
-  const read = entry.read ? t('remarks.read', { count: entry.read }) : t('remarks.read_none');
+  const read = t('remarks.read', { count: entry.read });
   if (!entry.missed) return aside(read);
   const from = postedAt(entry.missed.after, view.room.id);
   const to = postedAt(entry.missed.before, view.room.id);
   // With the date, because the downtime may have been days ago.
   const moment = at => el('time', { datetime: at }, words.moment(at));
   const why = words.missing(entry.missed.why);
-  return aside(read, '; ', from && to ? pieces('remarks.missing_between', { from: moment(from), to: moment(to), why }) : t('remarks.missing', { why }));
+  // A gap is on record before what was read behind it.
+  const [between, some] = entry.read ? ['remarks.missing_between', 'remarks.missing'] : ['remarks.gap_between', 'remarks.gap'];
+  return aside(entry.read ? `${read}; ` : null, from && to ? pieces(between, { from: moment(from), to: moment(to), why }) : t(some, { why }));
 }
 
 function asked(view, { companion, entry }) {

@@ -132,7 +132,7 @@ impl Committer {
         if self.term.is_none() {
             return Ok(self.refuse(&batches, Term::default()));
         }
-        let (mut plan, mut is_unknown) = (None, false);
+        let (mut plan, mut is_unknown, mut has_failed) = (None, false, false);
         let (deadline, standing) = (Instant::now() + PATIENCE, self.standing.clone());
         loop {
             // What was sent goes on in the database. Nobody waits for it any more once the store is lost.
@@ -156,7 +156,10 @@ impl Committer {
                     // Its transaction, if one is open, ends with it.
                     self.session = None;
                     if Instant::now() + RETRY_PAUSE < deadline {
-                        tracing::warn!(detail, "a commit to the database failed and is tried again");
+                        if !has_failed {
+                            tracing::warn!(detail, "a commit to the database failed and is tried again");
+                        }
+                        has_failed = true;
                         sleep(RETRY_PAUSE).await;
                     } else if is_unknown {
                         return Err(StoreError::Unknown(detail));

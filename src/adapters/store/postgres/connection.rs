@@ -109,9 +109,11 @@ impl Session {
     }
 }
 
-/// Whether the same may succeed a moment later: the connection failed, or the server is starting or stopping.
+/// Whether the same may succeed a moment later: the connection failed, the server is starting or stopping, or it ended a
+/// connection that was not used.
 pub(super) fn is_passing(error: &Error) -> bool {
-    let passing = [&SqlState::CANNOT_CONNECT_NOW, &SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN];
+    let passing =
+        [&SqlState::CANNOT_CONNECT_NOW, &SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN, &SqlState::IDLE_SESSION_TIMEOUT];
     http_client::tls_error(error).is_none() && error.code().is_none_or(|code| passing.contains(&code))
 }
 

@@ -466,7 +466,8 @@ impl<R: Rows> Keeper<R> {
             view.push(Node { name: name.into(), address: known(&address), version: version.into(), is_owner, silent_secs });
         }
         self.instruments.partition_term.set(found.term, ["0"]);
-        let partition = Partition { id: 0, owner: known(&found.name), address: known(&found.address), term: found.term };
+        let is_own = self.is_of_this_node(&found.owner);
+        let partition = Partition { id: 0, owner: known(&found.name), address: known(&found.address), term: found.term, is_own };
         self.standing.view.send_modify(|shown| (shown.partitions, shown.nodes, shown.problem) = (vec![partition], view, None));
         found
     }

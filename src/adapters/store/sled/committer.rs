@@ -21,8 +21,8 @@ use crate::adapters::store::OpenError;
 use crate::adapters::store::batch::{changes, events, refusal};
 use crate::adapters::store::manifest::{self, Counts, Manifest};
 use crate::domain::id::{Seq, Ward};
-use crate::ports::store::key::Key;
-use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};
+use crate::ports::store::key::{Key, Kind};
+use crate::ports::store::{Batch, Refusal, StoreError, Term, Value, Write};
 use crate::telemetry::instruments::Instruments;
 
 // Requests that arrive during a flush are flushed together afterwards, at most this many at once.
@@ -239,7 +239,7 @@ impl Committer {
                 outcomes.push(Err(refusal));
                 continue;
             }
-            counts.events += events(&batch);
+            counts.events += events(&batch) + self.copied_events(&batch)?;
             self.counts = counts;
             if let Some(append) = batch.append.as_ref().filter(|append| !append.records.is_empty()) {
                 let last = Seq(append.after.0 + append.records.len() as u64);
@@ -252,6 +252,19 @@ impl Committer {
             }
         }
         Ok(outcomes)
+    }
+
+    /// The number of new events that are written without being appended, as a copy of a store is made.
+    fn copied_events(&self, batch: &Batch) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for write in &batch.writes {
+            if let Write::Put(key, _) = write
+                && key.is(Kind::Journal)
+            {
+                count += u64::from(self.value(key)?.is_none());
+            }
+        }
+        Ok(count)
     }
 
     /// Applies the staged changes atomically.
