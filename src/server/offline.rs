@@ -50,7 +50,15 @@ pub fn open_options() -> OpenOptions {
 /// # Errors
 /// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the backend cannot be created.
 pub fn ask<T>(loaded: Loaded, query: impl AsyncFnOnce(&Backend) -> T) -> Result<T, Ended> {
-    with_backend(loaded, async |backend, _| query(backend).await)
+    with_backend(loaded, false, async |backend, _| query(backend).await)
+}
+
+/// The same for a query that writes. Of a database it is the owner meanwhile.
+///
+/// # Errors
+/// As for [`ask`]; a node that runs owns the database.
+pub fn ask_to_write<T>(loaded: Loaded, query: impl AsyncFnOnce(&Backend) -> T) -> Result<T, Ended> {
+    with_backend(loaded, true, async |backend, _| query(backend).await)
 }
 
 /// Which events are deleted for their age.
@@ -69,7 +77,7 @@ pub enum Age {
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
 pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
-    with_backend(loaded, async |_, context| {
+    with_backend(loaded, true, async |_, context| {
         if let Some(guild) = &guild {
             backend::check_guild(context, guild).await?;
         }
@@ -92,13 +100,17 @@ pub fn kept_companions(storage: &Storage) -> Option<Overlay> {
     runtime.block_on(overlay(&*store.store())).ok()
 }
 
-fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
+fn with_backend<T>(loaded: Loaded, writes: bool, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
     let store = open(&loaded.settings.storage, &open_options(), &Identity::command())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("the runtime cannot be created")
         .map_err(Ended::Failed)?;
+    if writes {
+        let refused = |owner| Ended::Failed(anyhow::anyhow!("{owner}; send the command to it with --server ADDRESS"));
+        runtime.block_on(store.own()).map_err(refused)?;
+    }
     runtime.block_on(run(loaded, store, work))
 }
 

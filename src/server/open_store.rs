@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::compacting::runtime;
 use super::{Ended, with_newest_backup};
@@ -23,7 +24,24 @@ pub enum OpenStore {
     Postgres(Arc<PostgresStore>),
 }
 
+/// In the data folder of a store that was moved to a database. It is written by `history copy`.
+const MOVED: &str = "moved";
+/// How long a node that owns the database, and may have died, is watched by a command.
+const OWNER_PATIENCE: Duration = Duration::from_secs(6);
+
 impl OpenStore {
+    /// Owns a database, for a command that writes to it or copies it.
+    ///
+    /// # Errors
+    /// A node that runs owns it: which one.
+    pub async fn own(&self) -> Result<(), String> {
+        let Self::Postgres(store) = self else { return Ok(()) };
+        store.own(Some(OWNER_PATIENCE)).await.map_err(|error| match error {
+            StoreError::Failed(owner) => owner,
+            error => error.to_string(),
+        })
+    }
+
     pub fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::Sled(store) => store.clone(),
@@ -91,7 +109,26 @@ pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, nod
     }
 }
 
+/// Notes that the store in this folder was moved to a database, so that no server starts on it and answers old messages a second time.
+///
+/// # Errors
+/// The note cannot be written.
+pub fn note_moved(data: &Path) -> std::io::Result<()> {
+    std::fs::write(
+        data.join(MOVED),
+        "This store was moved to PostgreSQL with `tertulia history copy`. No server starts on it while this file is here.\n",
+    )
+}
+
 fn open_on_disk(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
+    let moved = data.join(MOVED);
+    if moved.exists() {
+        return Err(Ended::Store(anyhow::anyhow!(
+            "the store in {} was moved to PostgreSQL: set storage.engine to \"postgres\" as there; to use it as it was then, delete {}",
+            data.display(),
+            moved.display()
+        )));
+    }
     let log_start = |records| tracing::info!(records, "rewriting the store in this version's format");
     match sled::upgrade(data, options, upgrade::upgraded_value, log_start).map_err(|error| unusable(&error, data))? {
         None => {}

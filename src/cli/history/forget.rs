@@ -44,7 +44,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
         }
         Access::Store => {
             access::require_store(&loaded.settings.storage)?;
-            json!(offline::ask(loaded, async |backend: &Backend| backend.maintenance.forget(forget.clone()).await)??)
+            json!(offline::ask_to_write(loaded, async |backend: &Backend| backend.maintenance.forget(forget.clone()).await)??)
         }
     };
     let sentence = format!(

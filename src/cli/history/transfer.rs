@@ -1,7 +1,5 @@
 //! `tertulia history copy`: moves the store to another engine.
 
-use std::time::Duration;
-
 use clap::ValueEnum;
 use indicatif::ProgressStyle;
 use serde_json::json;
@@ -15,12 +13,9 @@ use crate::cli::client::block_on;
 use crate::cli::command_io::report;
 use crate::cli::failure::Failure;
 use crate::server::offline::open_options;
-use crate::server::{OpenStore, holds_a_store, open_engine};
+use crate::server::{holds_a_store, note_moved, open_engine};
 use crate::settings::Loaded;
 use crate::settings::storage::Engine;
-
-/// How long a node that owns the database, and may have died, is watched.
-const OWNER_PATIENCE: Duration = Duration::from_secs(6);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
@@ -60,12 +55,8 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
         open_engine(engine.into(), storage, &options, &Identity::command())
     };
     let (source, target) = (open(from)?, open(to)?);
-    if let OpenStore::Postgres(source) = &source {
-        // A node that runs would go on with it.
-        block_on(async {
-            source.own(Some(OWNER_PATIENCE)).await.map_err(|error| Failure::Store(format!("{error}; stop it first")))
-        })?;
-    }
+    // A node that runs would go on with it.
+    block_on(async { source.own().await.map_err(|owner| Failure::Store(format!("{owner}; stop it first"))) })?;
     let (source, target) = (source.store(), target.store());
     let copied = block_on(async {
         let copied = transfer::copy(&*source, &*target, shown()).await;
@@ -77,6 +68,9 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
             error => Failure::Store(error.to_string()),
         })
     })?;
+    if to == EngineName::Postgres {
+        note_moved(data).map_err(|error| Failure::Store(format!("{}: {error}", data.display())))?;
+    }
     let name = match to {
         EngineName::Sled => "sled",
         EngineName::Postgres => "postgres",
@@ -147,6 +141,8 @@ mod tests {
         drop(store);
 
         copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap();
+        let moved = copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap_err();
+        std::fs::remove_file(data.path().join("moved")).unwrap();
         let again = copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap_err();
         let owner = opened(&loaded, Engine::Postgres);
         runtime.block_on(owner.take(ward)).unwrap();
@@ -160,6 +156,7 @@ mod tests {
         let journal = Key::new(ward, Kind::Journal).channel(channel);
         let found = runtime.block_on(store.scan(journal.clone(), journal.end(), false, usize::MAX)).unwrap();
         assert_eq!(found.into_iter().map(|(_, value)| value).collect::<Vec<_>>(), records);
+        assert!(moved.to_string().contains("was moved to PostgreSQL"), "{moved}");
         assert!(owned.to_string().contains("owns the store; stop it first"), "{owned}");
         drop(store);
         let store = sled::SledStore::open(back.path(), &open_options()).unwrap();
