@@ -124,7 +124,7 @@ fn open_on_disk(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, En
     let moved = data.join(MOVED);
     if moved.exists() {
         return Err(Ended::Store(anyhow::anyhow!(
-            "the store in {} was moved to PostgreSQL: set storage.engine to \"postgres\" as there; to use it as it was then, delete {}",
+            "the store in {} was moved to PostgreSQL: set storage.engine to \"postgres\"; to use these files nevertheless, delete {}",
             data.display(),
             moved.display()
         )));

@@ -207,7 +207,7 @@ impl PostgresStore {
     }
 }
 
-/// What people get wrong.
+/// How to write a password that is refused or cannot be parsed.
 const PASSWORDS: &str = "in the password of a URL, special characters are percent-encoded: @ is %40, and % itself is %25";
 
 /// The error for a database that refuses a connection, or that cannot be connected to.

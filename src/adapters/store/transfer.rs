@@ -51,7 +51,7 @@ pub enum TransferError {
 }
 
 /// Copies everything except what a store says about itself. `progress` gets the number of records done, and of all of them once they are counted. An
-/// interrupted copy leaves a mark, by which the next one begins anew.
+/// interrupted copy leaves a record of it, and the next copy starts over.
 ///
 /// # Errors
 /// [`TransferError`]. The source is never changed.

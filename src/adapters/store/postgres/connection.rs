@@ -77,7 +77,7 @@ impl Database {
                     && notice.severity() != "NOTICE"
                 {
                     let (message, code) = (notice.message(), notice.code().code());
-                    // Each connection of a server that stops says so, and whoever needs the connection says more.
+                    // A server that stops tells every connection. Whoever uses one logs the failure.
                     match code.starts_with("57P") {
                         true => tracing::debug!(message, code, "the database ends a connection"),
                         false => tracing::warn!(message, code, "the database warns"),
