@@ -13,6 +13,9 @@ use tokio::time::timeout;
 
 use super::{Lines, PATIENCE, Ran, Watch};
 
+/// How many lines of its log a failing test shows.
+const LINES_SHOWN: usize = 40;
+
 /// A server that is ready. It is killed when it is dropped.
 pub struct Server {
     pub url: String,
@@ -58,8 +61,9 @@ impl Server {
         Ok(Self { url, child, log, http, _folder: None })
     }
 
-    pub(super) fn with_folder(self, folder: Arc<TempDir>) -> Self {
-        Self { _folder: Some(folder), ..self }
+    pub(super) fn with_folder(mut self, folder: Arc<TempDir>) -> Self {
+        self._folder = Some(folder);
+        self
     }
 
     pub fn id(&self) -> u32 {
@@ -272,5 +276,17 @@ impl Server {
         let (status, log) = self.ended().await;
         assert!(status.success(), "{status}:\n{log}");
         log
+    }
+}
+
+/// A test that fails shows the end of the log.
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log.text();
+            let lines: Vec<&str> = log.lines().collect();
+            let end = lines.len().saturating_sub(LINES_SHOWN);
+            eprintln!("the end of the log of {}:\n{}", self.url, lines[end..].join("\n"));
+        }
     }
 }

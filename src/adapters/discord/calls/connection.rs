@@ -30,6 +30,8 @@ const SERVER_WITHIN: Duration = Duration::from_secs(2);
 const SERVER_BACK_WITHIN: Duration = Duration::from_secs(60);
 /// After the voice server has disconnected the bot: how long to wait for the main gateway to report a move or a removal.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
+/// After the voice server has refused to go on with the connection: how long to wait for the main gateway to name another one.
+const NAMED_WITHIN: Duration = Duration::from_millis(500);
 /// The shortest time between two requests to join.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 /// A session that lasted this long, with somebody else in the call, works.
@@ -238,9 +240,7 @@ impl Connection {
                     Some(Event::EndToEnd(is_on)) => self.shared.set_end_to_end(self.guild, self.channel, is_on),
                     Some(Event::Resuming | Event::Resumed) => {}
                     // Its server had ended the call before it learned where to go on.
-                    Some(Event::Ended(voice::Ended::Disconnected | voice::Ended::CallTerminated)) if is_moving => {
-                        return Next::AnotherServer;
-                    }
+                    Some(Event::Ended(ended)) if is_moving && ended.may_go_on_elsewhere() => return Next::AnotherServer,
                     Some(Event::Ended(ended)) => {
                         let has_lasted = connected_at.is_some_and(|at| at.elapsed() >= WORKS_AFTER);
                         let has_worked = has_lasted && (!named.is_empty() || connection.counts().heard > 0);
@@ -283,6 +283,11 @@ impl Connection {
         }
     }
 
+    /// Whether Discord has named another server, or takes this one away.
+    fn is_elsewhere(&self, server: &Server) -> bool {
+        matches!(self.shared.way(self.guild, self.channel), Way::Gone) || self.newer_server(server).is_some()
+    }
+
     /// The server of the call, if it is another one now.
     fn newer_server(&self, than: &Server) -> Option<Server> {
         let Way::Open(admitted) = self.shared.way(self.guild, self.channel) else { return None };
@@ -301,31 +306,28 @@ impl Connection {
         let lost = |after, has_worked| Next::End(Ended::Lost { after, has_worked, detail });
         match ended {
             Why::Left => Next::End(Ended::Over),
-            Why::Disconnected | Why::CallTerminated => {
-                if self.is_told_why(server, changes).await {
+            _ if ended.may_go_on_elsewhere() => {
+                let is_told = matches!(ended, Why::Disconnected | Why::CallTerminated);
+                let within = if is_told { TOLD_WITHIN } else { NAMED_WITHIN };
+                if self.is_told_why(server, changes, within).await {
                     return Next::AnotherServer;
                 }
                 self.shared.forget_session(self.guild, self.channel);
                 lost(None, has_worked)
             }
-            Why::RateLimited | Why::DaveRequired | Why::NoMode => lost(Some(Duration::from_secs(60)), false),
-            Why::SessionInvalid | Why::AuthenticationFailed | Why::ServerNotFound | Why::Refused(_) | Why::Unreachable => {
-                self.shared.forget_session(self.guild, self.channel);
-                lost(None, has_worked)
-            }
+            _ => lost(Some(Duration::from_secs(60)), false),
         }
     }
 
     /// Waits until the main gateway tells that the bot was moved or sent out, or that the call has another server. False: it does not.
-    async fn is_told_why(&self, server: &Server, changes: &mut watch::Receiver<()>) -> bool {
-        let deadline = Instant::now() + TOLD_WITHIN;
+    async fn is_told_why(&self, server: &Server, changes: &mut watch::Receiver<()>, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
         loop {
             changes.mark_unchanged();
             if self.shared.leave_unless_wanted(self.guild, self.channel) {
                 return true;
             }
-            let is_gone = matches!(self.shared.way(self.guild, self.channel), Way::Gone);
-            if is_gone || self.newer_server(server).is_some() {
+            if self.is_elsewhere(server) {
                 return true;
             }
             if timeout_at(deadline, changes.changed()).await.is_err() {

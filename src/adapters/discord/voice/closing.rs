@@ -43,6 +43,13 @@ pub enum Ended {
     Unreachable,
 }
 
+impl Ended {
+    /// Whether the call may go on at another voice server. Where a connection broke while its server went away, the server refuses to resume it.
+    pub const fn may_go_on_elsewhere(self) -> bool {
+        !matches!(self, Self::Left | Self::RateLimited | Self::DaveRequired | Self::NoMode)
+    }
+}
+
 /// What follows when a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterClose {
