@@ -22,7 +22,14 @@ fn gate(bencher: Bencher<'_, '_>, tier: &str) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| room.hear(None));
 }
 
-/// The same with one message in ten addressing the companion, and evaluations only about those. (In `gate` every third message is evaluated,
+/// Only making the message and its record, and dropping them. It is part of all other figures here.
+#[divan::bench(sample_size = MANY, sample_count = SAMPLES)]
+fn message_alone(bencher: Bencher<'_, '_>) {
+    let mut room = Room::new(1, 9);
+    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| room.said(None));
+}
+
+/// `gate` with one message in ten addressing the companion, and evaluations only about those. (In `gate` every third message is evaluated,
 /// because each declined check makes the next one earlier.)
 #[divan::bench(sample_size = MANY, sample_count = SAMPLES)]
 fn gate_called_by_one_in_ten(bencher: Bencher<'_, '_>) {

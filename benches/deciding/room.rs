@@ -66,7 +66,8 @@ impl Room {
             record,
         };
         for companion in ids {
-            room.take(Event::Joined { companion, external: false });
+            let joined = room.recorded(Event::Joined { companion, external: false });
+            room.take(joined);
         }
         room
     }
@@ -77,20 +78,29 @@ impl Room {
 
     /// Handles a message, and declines all its questions at once. Returns the number of decisions.
     pub fn hear(&mut self, called: Option<&CompanionId>) -> usize {
+        let said = self.said(called);
+        self.take(said)
+    }
+
+    /// The next message on record.
+    pub fn said(&mut self, called: Option<&CompanionId>) -> Box<Recorded> {
         let mut message = self.template.clone();
         message.address = Address { companions: called.into_iter().cloned().collect(), others: false };
         // Short enough that there is no lull, and long enough that the windows of budgets expire.
         self.now = self.now + Duration::from_secs(1);
-        self.take(Event::Said { message, reply_to: None, reply: None, said_at: None })
+        self.recorded(Event::Said { message, reply_to: None, reply: None, said_at: None })
     }
 
-    fn take(&mut self, event: Event) -> usize {
+    fn recorded(&mut self, event: Event) -> Box<Recorded> {
         self.newest = self.newest.next();
-        let recorded = Recorded { seq: self.newest, at: self.now, handled: self.newest, turn: None, event };
+        Box::new(Recorded { seq: self.newest, at: self.now, handled: self.newest, turn: None, event })
+    }
+
+    fn take(&mut self, recorded: Box<Recorded>) -> usize {
         if let Some(record) = &mut self.record {
-            record.push(recorded.clone());
+            record.push(Recorded::clone(&recorded));
         }
-        let mut asked = self.step(Input::Inbound(Box::new(recorded)));
+        let mut asked = self.step(Input::Inbound(recorded));
         let mut decisions = 0;
         while let Some(ticket) = asked.pop() {
             decisions += 1;

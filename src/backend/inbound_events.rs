@@ -23,7 +23,7 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
 use crate::ports::chat_platform::Serves;
 use crate::ports::inbound_events::{
-    Acceptance, Answered, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached, ReplyTo,
+    Acceptance, Answered, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached, ReplyTo,
 };
 use crate::telemetry::plain::Plain;
 use answered::replied;
@@ -116,14 +116,13 @@ impl InboundEvents for Inbound {
         illegible.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError> {
         let is_kept = self.is_of_its_guild(channel_ref) && self.context().memberships.get(&channel_ref.channel).is_some();
         if !is_kept || (read == 0 && missed.is_none()) {
             return Ok(());
         }
         // The id makes sure that a gap is recorded once, however often it is reported.
         let id = missed.as_ref().map(|missed| Arc::from(format!("gap:{}-{}", missed.after, missed.before)));
-        let missed = missed.map(|Missed { after, before, why }| Gap { after, before, why: why.into() });
         self.accept(&channel_key_of(channel_ref), Event::CaughtUp { read, missed }, id).await?;
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use parking_lot::Mutex;
 
 use self::asking::{Chat, Side, Stop};
@@ -64,7 +64,7 @@ pub struct Evaluate {
     pub bot: Vec<String>,
     /// What counts as a reply [default: what the excerpt says, else reply]
     #[arg(long, value_enum)]
-    pub label: Option<LabelOption>,
+    pub label: Option<Label>,
     /// Ask with the persona, chattiness and model of this companion, under the name of the author [default: a neutral persona]
     #[arg(long, value_name = "ID")]
     pub companion: Option<String>,
@@ -97,24 +97,6 @@ pub struct Evaluate {
     pub json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LabelOption {
-    /// A later message of the companion links to the message
-    Reply,
-    /// The companion is the next to speak, within 60 seconds
-    #[value(name = "turn_60s")]
-    Turn60s,
-}
-
-impl From<LabelOption> for Label {
-    fn from(label: LabelOption) -> Self {
-        match label {
-            LabelOption::Reply => Self::Reply,
-            LabelOption::Turn60s => Self::Turn60s,
-        }
-    }
-}
-
 fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "must be a whole number from 1".to_owned())
 }
@@ -128,7 +110,7 @@ fn amount(text: &str) -> Result<f64, String> {
 pub fn run(sources: &Sources, options: &Evaluate) -> ExitCode {
     run_with_settings(sources, |loaded| {
         let excerpts = Arc::new(excerpts::read(&options.files).map_err(Failure::Usage)?);
-        let label = options.label.map(Label::from);
+        let label = options.label;
         let decisions = decisions(&excerpts, options.authors, &options.bot, label);
         if decisions.is_empty() {
             let why = "the files hold no decision: no message of somebody else is annotated, or `companions` names nobody; see docs/evaluate.md";

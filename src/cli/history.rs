@@ -11,7 +11,7 @@ mod transfer;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use super::command_io::run_with_settings;
@@ -77,8 +77,8 @@ pub enum Command {
         #[arg(long, value_name = "GUILD", requires = "person")]
         guild: Option<String>,
         /// The output format
-        #[arg(long = "as", value_enum, default_value_t = Form::Json, id = "form")]
-        form: Form,
+        #[arg(long = "as", value_enum, default_value_t = ExportForm::Json, id = "form")]
+        form: ExportForm,
         /// Write to this new file instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -125,10 +125,10 @@ pub enum Command {
     Copy {
         /// What to copy
         #[arg(long, value_enum, value_name = "ENGINE")]
-        from: transfer::EngineName,
+        from: Engine,
         /// Where to, an empty store
         #[arg(long, value_enum, value_name = "ENGINE")]
-        to: transfer::EngineName,
+        to: Engine,
     },
     /// Delete now what is older than storage.retention_days; a server does this once a day. No server may run on the store
     #[command(
@@ -171,32 +171,6 @@ pub enum Command {
         #[arg(long, value_name = "ADDRESS")]
         server: Option<String>,
     },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// Events, one JSON object per line
-    Json,
-    /// A script for `tertulia replay`
-    Replay,
-    /// Group chat for `tertulia evaluate`
-    Chat,
-    /// The messages, for people
-    Markdown,
-    /// The messages, for people: a page to open in a browser, or to print
-    Html,
-}
-
-impl From<Form> for ExportForm {
-    fn from(form: Form) -> Self {
-        match form {
-            Form::Json => Self::Json,
-            Form::Replay => Self::Replay,
-            Form::Chat => Self::Chat,
-            Form::Markdown => Self::Markdown,
-            Form::Html => Self::Html,
-        }
-    }
 }
 
 /// Runs the command. Errors go to standard error.

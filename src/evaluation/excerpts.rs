@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+use crate::domain::named::named;
 
 /// A part of a conversation.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,27 +40,20 @@ pub struct Message {
     pub annotated: bool,
 }
 
-/// What counts as a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Label {
-    /// A later message of the companion links to the message.
-    #[default]
-    Reply,
-    /// The next to speak, the author of the message aside, is the companion, within 60 seconds.
-    #[serde(rename = "turn_60s")]
-    Turn60s,
+named! {
+    /// What counts as a reply.
+    #[derive(Default, clap::ValueEnum)]
+    pub enum Label {
+        /// A later message of the companion links to the message.
+        #[default]
+        Reply = "reply",
+        /// The companion is the next to speak, the author of the message aside, within 60 seconds.
+        #[value(name = "turn_60s")]
+        Turn60s = "turn_60s",
+    }
 }
 
 impl Label {
-    /// The name in files and options.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reply => "reply",
-            Self::Turn60s => "turn_60s",
-        }
-    }
-
     /// What it says, for people.
     pub const fn sentence(self) -> &'static str {
         match self {

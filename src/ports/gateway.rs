@@ -62,10 +62,6 @@ pub enum Command {
         guild: GuildId,
         /// The voice channel; none: the bot leaves its current one.
         channel: Option<ChannelId>,
-        /// The bot's audio is not sent.
-        is_muted: bool,
-        /// The bot receives no audio.
-        is_deafened: bool,
     },
 }
 

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
+use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
@@ -143,17 +144,6 @@ pub struct Reached {
     pub since: Moment,
 }
 
-/// A gap: messages that were left out when a channel was read after a downtime.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missed {
-    /// The platform's id of the message after which the gap begins.
-    pub after: Arc<str>,
-    /// The platform's id before which the gap ends.
-    pub before: Arc<str>,
-    /// Why, as a stable code: `too_many`, `too_old`, `refused`, `nothing_shown`, `unreachable`.
-    pub why: &'static str,
-}
-
 /// Why an inbound event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InboundError {
@@ -195,7 +185,7 @@ pub trait InboundEvents: Send + Sync + 'static {
 
     /// Reports that a channel was read after a downtime: `read` messages were handed over, and `missed` was left out. It is recorded only if
     /// something was missed, and the same gap only once.
-    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError>;
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError>;
 
     /// A channel was deleted, and with it everything that was said in it and in its threads.
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError>;

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::console::MOST_IN_A_ROOM;
-use super::secret::bare_secret;
+use super::secret::{bare_secret, first_line, secret};
 use super::{Problem, duration, within};
 use crate::domain::id::CompanionId;
 
@@ -145,16 +145,9 @@ impl Discord {
     /// # Errors
     /// The file cannot be read, or the text is not a bot's token. The message never contains it.
     pub fn token(&self) -> Result<Option<SecretString>, Problem> {
-        let (key, token) = match (&self.token, &self.token_file) {
-            (Some(token), _) => ("token", token.clone()),
-            (None, Some(path)) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Problem::new("token_file", format!("{} cannot be read: {error}", path.display())))?;
-                ("token_file", text.lines().next().unwrap_or_default().into())
-            }
-            (None, None) => return Ok(None),
-        };
-        let token = bare_secret(key, token.expose_secret())?;
+        let secret = secret(("token", self.token.as_ref()), ("token_file", self.token_file.as_deref()))?;
+        let Some((key, token)) = secret else { return Ok(None) };
+        let token = bare_secret(key, first_line(&token))?;
         check_token(key, token)?;
         Ok(Some(bare(token).into()))
     }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 pub use self::named::NamedModel;
 pub(super) use self::named::check_table_name;
 use super::companion::shortened;
-use super::secret::bare_secret;
+use super::secret::{bare_secret, secret};
 use super::{Problem, duration, within};
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
@@ -404,15 +404,7 @@ pub(super) fn check_key_sources(key: Option<&SecretString>, file: Option<&Path>)
 
 /// A key, or the one in a file.
 pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Result<Option<SecretString>, Problem> {
-    let (name, key) = match (key, file) {
-        (Some(key), _) => ("api_key", key.clone()),
-        (None, Some(path)) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Problem::new("api_key_file", format!("{} cannot be read: {error}", path.display())))?;
-            ("api_key_file", SecretString::from(text))
-        }
-        (None, None) => return Ok(None),
-    };
+    let Some((name, key)) = secret(("api_key", key), ("api_key_file", file))? else { return Ok(None) };
     let key = SecretString::from(bare_secret(name, key.expose_secret())?);
     let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
     if !fits(key.expose_secret()) {

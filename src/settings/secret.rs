@@ -1,5 +1,9 @@
 //! Secrets and variables as people's tools leave them: with a byte order mark, line ends or quotation marks around them, or as `NAME=value`.
 
+use std::path::Path;
+
+use secrecy::{ExposeSecret as _, SecretString};
+
 use super::Problem;
 
 /// Quotation marks that shells remove and other programs keep.
@@ -17,6 +21,29 @@ pub(super) fn unquoted(text: &str) -> Option<&str> {
 /// The text of a key file without a byte order mark.
 pub(super) fn without_mark(text: &str) -> &str {
     text.trim_start_matches('\u{feff}').trim()
+}
+
+/// A secret from the settings or from the file that they name, with the key that it is under. `None`: there is neither.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn secret(
+    (key, secret): (&'static str, Option<&SecretString>),
+    (file_key, file): (&'static str, Option<&Path>),
+) -> Result<Option<(&'static str, SecretString)>, Problem> {
+    match (secret, file) {
+        (Some(secret), _) => Ok(Some((key, secret.clone()))),
+        (None, Some(path)) => match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Some((file_key, text.into()))),
+            Err(error) => Err(Problem::new(file_key, format!("{} cannot be read: {error}", path.display()))),
+        },
+        (None, None) => Ok(None),
+    }
+}
+
+/// The first line of a secret. What follows it in a file is a note.
+pub(super) fn first_line(secret: &SecretString) -> &str {
+    secret.expose_secret().trim().lines().next().unwrap_or_default()
 }
 
 /// A secret without what surrounds it.

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::kept_token::KeptToken;
-use super::secret::bare_secret;
+use super::secret::{bare_secret, first_line, secret};
 use super::{Problem, seconds, within};
 
 /// The minimum length of a token that other machines can try, in characters.
@@ -200,16 +200,9 @@ impl Server {
     /// The admin token, from the settings or its file. Fails if the file cannot be read or the token is invalid. It also fails if other machines can
     /// reach the server and the token could be guessed.
     pub fn token(&self) -> Result<Option<SecretString>, Problem> {
-        let (key, token) = match (&self.admin_token, &self.admin_token_file) {
-            (Some(token), _) => ("admin_token", token.clone()),
-            (None, Some(path)) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Problem::new("admin_token_file", format!("{} cannot be read: {error}", path.display())))?;
-                ("admin_token_file", text.lines().next().unwrap_or_default().into())
-            }
-            (None, None) => return Ok(None),
-        };
-        let text = bare_secret(key, token.expose_secret())?;
+        let file = ("admin_token_file", self.admin_token_file.as_deref());
+        let Some((key, token)) = secret(("admin_token", self.admin_token.as_ref()), file)? else { return Ok(None) };
+        let text = bare_secret(key, first_line(&token))?;
         if text.is_empty() {
             return Err(Problem::new(key, "is empty; set a token of 16 characters or more, or remove the key"));
         }

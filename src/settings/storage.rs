@@ -10,10 +10,11 @@ use tokio_postgres::Config;
 use tokio_postgres::config::ChannelBinding;
 
 use super::duration::interval;
-use super::secret::bare_secret;
+use super::secret::{bare_secret, first_line, secret};
 use super::{Problem, within};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
+use crate::domain::named::named;
 
 const HOUR_MICROS: u64 = 60 * 60 * 1_000_000;
 
@@ -24,14 +25,15 @@ pub const MOST_DAYS: u32 = 36_500;
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(MOST_DAYS as u64 * 24 * 60 * 60);
 
-/// What holds the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// The data folder, for one machine.
-    Sled,
-    /// A PostgreSQL database.
-    Postgres,
+named! {
+    /// What holds the store.
+    #[derive(clap::ValueEnum)]
+    pub enum Engine {
+        /// The data folder (storage.path).
+        Sled = "sled",
+        /// The database (storage.url, storage.url_file).
+        Postgres = "postgres",
+    }
 }
 
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -99,20 +101,12 @@ impl Storage {
     /// # Errors
     /// There is none, the file cannot be read, or the text is not such a URL. The message never contains it.
     pub fn url(&self) -> Result<SecretString, Problem> {
-        let (key, url) = match (&self.url, &self.url_file) {
-            (Some(url), _) => ("url", url.clone()),
-            (None, Some(path)) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Problem::new("url_file", format!("{} cannot be read: {error}", path.display())))?;
-                ("url_file", text.lines().next().unwrap_or_default().into())
-            }
-            (None, None) => {
-                let message =
-                    "is not set; set url_file to a file whose first line is the URL of the database, or TERTULIA__STORAGE__URL";
-                return Err(Problem::new("url", message));
-            }
+        let Some((key, url)) = secret(("url", self.url.as_ref()), ("url_file", self.url_file.as_deref()))? else {
+            let message =
+                "is not set; set url_file to a file whose first line is the URL of the database, or TERTULIA__STORAGE__URL";
+            return Err(Problem::new("url", message));
         };
-        let url = bare_secret(key, url.expose_secret())?;
+        let url = bare_secret(key, first_line(&url))?;
         check_url(key, url)?;
         Ok(url.into())
     }
@@ -128,8 +122,7 @@ impl Storage {
             check_url("url", bare_secret("url", url.expose_secret())?)?;
         }
         if self.engine == Engine::Postgres && self.url.is_none() && self.url_file.is_none() {
-            let message =
-                "is \"postgres\", but there is no database; set url_file (or TERTULIA__STORAGE__URL), or engine to \"sled\"";
+            let message = "is \"postgres\", which needs the URL of a database: set url_file (or TERTULIA__STORAGE__URL), or engine to \"sled\"";
             return Err(Problem::new("engine", message));
         }
         if let Some(days) = self.retention_days {

@@ -18,6 +18,7 @@ use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Request, WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
+use crate::domain::event::Gap;
 use crate::domain::id::GuildId;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -29,7 +30,7 @@ use crate::ports::backend::keeping::{Forget, Person};
 use crate::ports::backend::messages::{Edit, HistoryQuery};
 use crate::ports::backend::room::{RoomPatch, RoomPlan};
 use crate::ports::backend::usage::UsageQuery;
-use crate::ports::inbound_events::{InboundEvents, Missed};
+use crate::ports::inbound_events::InboundEvents;
 use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 use crate::texts::Language;
@@ -121,7 +122,7 @@ impl Life {
             Act::OptOut { guild, person, opted_out } => self.opt_out(guild, person, opted_out).await,
             Act::CaughtUp { room, read, has_gap } => {
                 stage.reach("caught up");
-                let missed = has_gap.then(|| Missed { after: "0".into(), before: "1".into(), why: "too_many" });
+                let missed = has_gap.then(|| Gap { after: "0".into(), before: "1".into(), why: "too_many".into() });
                 drop(Inbound::new(self.context.clone()).caught_up(&self.channel_ref(room), read, missed).await);
             }
             Act::LoseGuild(guild) => {

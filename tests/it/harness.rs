@@ -20,6 +20,7 @@ pub use premises::{Premises, program};
 pub use server::Server;
 pub use watch::Watch;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -73,6 +74,19 @@ pub async fn ran(mut command: Command) -> Ran {
     let output = timeout(PATIENCE, command.output()).await.expect("the program ends").expect("the program can be started");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// An address for a server that begins later. The system gives its port to no other connection: it is below those that it chooses itself.
+pub fn later_address() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Another run of the tests begins elsewhere.
+        let port = 10_000 + (std::process::id() * 64 + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
+        let address = format!("127.0.0.1:{port}");
+        if std::net::TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// Serves these routes on loopback. Returns the URL.

@@ -38,19 +38,17 @@ pub struct Missed(pub u64);
 
 /// Connects channels to their watchers. Cheap to clone; all clones share their state.
 #[derive(Clone, Debug, Default)]
-pub struct Hub {
-    live: Arc<Topic>,
-    last_message_times: Arc<LastMessageTimes>,
-}
+pub struct Hub(Arc<Shared>);
 
 #[derive(Debug, Default)]
-struct Topic {
+struct Shared {
     /// What happens in a channel, and under `None` in all of them.
     watched: Mutex<HashMap<Option<ChannelKey>, Watched>>,
     /// How many watchers there have been.
     joined: AtomicU64,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
     count: AtomicUsize,
+    last_message_times: LastMessageTimes,
 }
 
 #[derive(Debug)]
@@ -65,7 +63,7 @@ struct Watched {
 pub struct Watcher {
     key: Option<ChannelKey>,
     items: broadcast::Receiver<(ChannelKey, Live)>,
-    topic: Arc<Topic>,
+    hub: Hub,
 }
 
 impl Hub {
@@ -77,37 +75,56 @@ impl Hub {
     /// Watches a channel, or all: receives everything that is published from now on. Read the journal after this call, not before, to miss nothing.
     pub fn watch(&self, channel_key: Option<&ChannelKey>) -> Watcher {
         let backlog = if channel_key.is_some() { BACKLOG } else { TOTAL_BACKLOG };
-        Topic::watch(&self.live, channel_key.cloned(), backlog)
+        let (key, newest) = (channel_key.cloned(), self.0.joined.fetch_add(1, Ordering::Relaxed));
+        let mut watched = self.0.watched.lock();
+        let entry = watched.entry(key.clone()).or_insert_with(|| Watched { items: broadcast::channel(backlog).0, newest });
+        entry.newest = entry.newest.max(newest);
+        let items = entry.items.subscribe();
+        self.0.count.store(watched.len(), Ordering::Release);
+        Watcher { key, items, hub: self.clone() }
     }
 
     /// Publishes to the watchers of this channel.
     pub fn publish(&self, channel_key: &ChannelKey, item: Live) {
-        self.last_message_times.invalidate(channel_key);
-        if self.is_watched(channel_key) {
-            self.live.publish(&None, (channel_key.clone(), item.clone()));
-            self.live.publish(&Some(channel_key.clone()), (channel_key.clone(), item));
+        self.0.last_message_times.invalidate(channel_key);
+        if self.watched_count() > 0 {
+            for watched in watched_by(&self.0.watched.lock(), channel_key) {
+                // An error only means that no watcher is left.
+                let _ = watched.items.send((channel_key.clone(), item.clone()));
+            }
         }
     }
 
     /// The cached time of the last message of each channel.
     pub fn last_message_times(&self) -> &LastMessageTimes {
-        &self.last_message_times
+        &self.0.last_message_times
     }
 
     /// Whether somebody watches this channel. If not, no note needs to be built.
     pub fn is_watched(&self, channel_key: &ChannelKey) -> bool {
-        self.watched_count() > 0 && (self.live.is_watched(&None) || self.live.is_watched(&Some(channel_key.clone())))
+        self.newest_watcher(channel_key).is_some()
     }
 
     /// A number that grows with every new watcher of this channel. None if nobody watches it.
     pub fn newest_watcher(&self, channel_key: &ChannelKey) -> Option<u64> {
-        self.live.newest(&Some(channel_key.clone())).max(self.live.newest(&None))
+        if self.watched_count() == 0 {
+            return None;
+        }
+        watched_by(&self.0.watched.lock(), channel_key).map(|watched| watched.newest).max()
     }
 
     /// The number of watched channels.
     pub fn watched_count(&self) -> usize {
-        self.live.count.load(Ordering::Acquire)
+        self.0.count.load(Ordering::Acquire)
     }
+}
+
+/// What receives the items of a channel: the watchers of all channels, and its own.
+fn watched_by<'a>(
+    watched: &'a HashMap<Option<ChannelKey>, Watched>,
+    channel_key: &ChannelKey,
+) -> impl Iterator<Item = &'a Watched> + use<'a> {
+    [None, Some(channel_key.clone())].into_iter().filter_map(|key| watched.get(&key))
 }
 
 impl Watcher {
@@ -127,47 +144,12 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut watched = self.topic.watched.lock();
+        let mut watched = self.hub.0.watched.lock();
         // This watcher's own receiver still counts.
         if watched.get(&self.key).is_some_and(|watched| watched.items.receiver_count() <= 1) {
             watched.remove(&self.key);
         }
-        self.topic.count.store(watched.len(), Ordering::Release);
-    }
-}
-
-impl Topic {
-    fn is_watched(&self, key: &Option<ChannelKey>) -> bool {
-        self.count.load(Ordering::Acquire) > 0 && self.watched.lock().contains_key(key)
-    }
-
-    /// The number of the watcher of this key that joined last.
-    fn newest(&self, key: &Option<ChannelKey>) -> Option<u64> {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        self.watched.lock().get(key).map(|watched| watched.newest)
-    }
-
-    fn watch(topic: &Arc<Self>, key: Option<ChannelKey>, backlog: usize) -> Watcher {
-        let mut watched = topic.watched.lock();
-        let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
-        let channel = || Watched { items: broadcast::channel(backlog).0, newest };
-        let entry = watched.entry(key.clone()).or_insert_with(channel);
-        entry.newest = newest;
-        let items = entry.items.subscribe();
-        topic.count.store(watched.len(), Ordering::Release);
-        Watcher { key, items, topic: topic.clone() }
-    }
-
-    fn publish(&self, key: &Option<ChannelKey>, item: (ChannelKey, Live)) {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        if let Some(watched) = self.watched.lock().get(key) {
-            // An error only means that no watcher is left.
-            let _ = watched.items.send(item);
-        }
+        self.hub.0.count.store(watched.len(), Ordering::Release);
     }
 }
 

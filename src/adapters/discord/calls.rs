@@ -442,12 +442,7 @@ impl Shared {
 
     fn send(&self, guild: Snowflake, channel: Option<Snowflake>) -> Result<(), Unsent> {
         let gateway = self.gateway.get().ok_or(Unsent::NotConnected)?;
-        gateway.send(Command::VoiceState {
-            guild: guild.guild(),
-            channel: channel.map(Snowflake::channel),
-            is_muted: false,
-            is_deafened: false,
-        })
+        gateway.send(Command::VoiceState { guild: guild.guild(), channel: channel.map(Snowflake::channel) })
     }
 
     /// The session of a call is of no use any more: the next connection needs a new one. That of another channel is kept.

@@ -90,9 +90,7 @@ impl PostgresStore {
         times: Times,
     ) -> Result<Self, OpenError> {
         let lock = options.lock(data)?;
-        let database = Database::at(url).ok_or_else(|| {
-            OpenError::Database(format!("it is not a URL such as postgresql://name:password@host/database; {PASSWORDS}"))
-        })?;
+        let database = Database::at(url).map_err(|wrong| OpenError::Database(format!("its URL {wrong}")))?;
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("store-postgres").enable_all().build();
         let runtime = runtime.map_err(|error| OpenError::of(data, error))?;
         let (id, instruments) = (format!("{:032x}", options.new_id), options.instruments.clone());

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Form, check_id};
+use super::check_id;
 use crate::adapters::store::backup::CopyError;
 use crate::adapters::store::part::{Part, exists_already, unwritten};
 use crate::adapters::store::target;
@@ -29,10 +29,9 @@ pub(super) fn run(
     server: Option<&str>,
     room: Option<String>,
     guild_and_person: Option<(String, String)>,
-    form: Form,
+    form: ExportForm,
     (out, as_json): (Option<&Path>, bool),
 ) -> Result<(), Failure> {
-    let form = ExportForm::from(form);
     if let Some((guild, person)) = &guild_and_person {
         check_id("--guild", guild)?;
         check_id("--person", person)?;
@@ -84,14 +83,7 @@ enum Query {
 async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<(), Failure> {
     let parameters = match query {
         Query::Events { room, form } => {
-            let form = match form {
-                ExportForm::Json => "json",
-                ExportForm::Replay => "replay",
-                ExportForm::Chat => "chat",
-                ExportForm::Markdown => "markdown",
-                ExportForm::Html => "html",
-            };
-            [("as", form)].into_iter().chain(room.as_ref().map(|room| ("room", room.as_str()))).collect()
+            [("as", form.as_str())].into_iter().chain(room.as_ref().map(|room| ("room", room.as_str()))).collect()
         }
         Query::Messages(Person { guild, id }) => vec![("guild", guild.as_str()), ("person", &**id)],
     };

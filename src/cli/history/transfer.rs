@@ -1,6 +1,5 @@
 //! `tertulia history copy`: moves the store to another engine.
 
-use clap::ValueEnum;
 use indicatif::ProgressStyle;
 use serde_json::json;
 
@@ -17,32 +16,15 @@ use crate::server::{holds_a_store, note_moved, open_engine};
 use crate::settings::Loaded;
 use crate::settings::storage::Engine;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// The data folder (storage.path)
-    Sled,
-    /// The database (storage.url, storage.url_file)
-    Postgres,
-}
-
-impl From<EngineName> for Engine {
-    fn from(name: EngineName) -> Self {
-        match name {
-            EngineName::Sled => Self::Sled,
-            EngineName::Postgres => Self::Postgres,
-        }
-    }
-}
-
 /// Copies the store of one engine into the empty one of the other, and checks the copy.
-pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool) -> Result<(), Failure> {
+pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Result<(), Failure> {
     if from == to {
         return Err(Failure::Usage("--from and --to name the same store: name two".into()));
     }
     let storage = &loaded.settings.storage;
     let data = &storage.path;
     access::require_offline(data, "copy")?;
-    if from == EngineName::Sled && !holds_a_store(data) {
+    if from == Engine::Sled && !holds_a_store(data) {
         return Err(Failure::Store(format!(
             "there is no store in {}: set storage.path or --config as for the server",
             data.display()
@@ -50,9 +32,9 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
     }
     // Both stores lock the folder.
     let held = Some(sled::lock(data).map_err(|error| Failure::Store(error.to_string()))?);
-    let open = |engine: EngineName| {
+    let open = |engine: Engine| {
         let options = OpenOptions { held: held.clone(), ..open_options() };
-        open_engine(engine.into(), storage, &options, &Identity::command())
+        open_engine(engine, storage, &options, &Identity::command())
     };
     let (source, target) = (open(from)?, open(to)?);
     // A node that runs would go on with it.
@@ -61,23 +43,17 @@ pub(super) fn copy(loaded: &Loaded, from: EngineName, to: EngineName, json: bool
     let copied = block_on(async {
         let copied = transfer::copy(&*source, &*target, shown()).await;
         copied.map_err(|error| match error {
-            TransferError::NotEmpty if to == EngineName::Sled => {
-                Failure::Store(format!("the store in {}: {error}", data.display()))
-            }
+            TransferError::NotEmpty if to == Engine::Sled => Failure::Store(format!("the store in {}: {error}", data.display())),
             TransferError::NotEmpty => Failure::Store(format!("the database of storage.url or storage.url_file: {error}")),
             error => Failure::Store(error.to_string()),
         })
     })?;
-    if to == EngineName::Postgres {
+    if to == Engine::Postgres {
         note_moved(data).map_err(|error| Failure::Store(format!("{}: {error}", data.display())))?;
     }
-    let name = match to {
-        EngineName::Sled => "sled",
-        EngineName::Postgres => "postgres",
-    };
     let object = json!({ "entries": copied.records, "bytes": copied.bytes, "sha256": copied.sha256 });
     let sentence = format!(
-        "copied and checked: {} records, {} bytes, SHA-256 {}; now set storage.engine = \"{name}\", and never start a server on the old store again",
+        "copied and checked: {} records, {} bytes, SHA-256 {}; now set storage.engine = \"{to}\", and never start a server on the old store again",
         copied.records, copied.bytes, copied.sha256
     );
     report(json, &object, &sentence)
@@ -140,16 +116,16 @@ mod tests {
         });
         drop(store);
 
-        copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap();
-        let moved = copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap_err();
+        copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap();
+        let moved = copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap_err();
         std::fs::remove_file(data.path().join("moved")).unwrap();
-        let again = copy(&loaded, EngineName::Sled, EngineName::Postgres, true).unwrap_err();
+        let again = copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap_err();
         let owner = opened(&loaded, Engine::Postgres);
         runtime.block_on(owner.take(ward)).unwrap();
         loaded.settings.storage.path = back.path().into();
-        let owned = copy(&loaded, EngineName::Postgres, EngineName::Sled, true).unwrap_err();
+        let owned = copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap_err();
         drop(owner);
-        copy(&loaded, EngineName::Postgres, EngineName::Sled, true).unwrap();
+        copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap();
 
         assert!(again.to_string().contains("has records already"), "{again}");
         let store = opened(&loaded, Engine::Sled);

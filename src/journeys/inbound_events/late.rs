@@ -1,12 +1,12 @@
 //! Messages that are read after a downtime.
 
 use super::*;
+use crate::domain::event::Gap;
 use crate::ports::backend::keeping::ExportForm;
-use crate::ports::inbound_events::Missed;
 use crate::replay::Script;
 
-fn missed(before: &str) -> Option<Missed> {
-    Some(Missed { after: "100".into(), before: before.into(), why: "too_many" })
+fn missed(before: &str) -> Option<Gap> {
+    Some(Gap { after: "100".into(), before: before.into(), why: "too_many".into() })
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use super::refused::Refused;
 use super::room::RoomId;
 use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, GuildId, Seq};
+use crate::domain::named::named;
 
 /// Guilds in quarantine, suspended channels, dead letters, and companions that were lost at a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -88,20 +89,21 @@ pub struct ExportQuery {
     pub form: ExportForm,
 }
 
-/// The format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExportForm {
-    /// The journal's events, one JSON object per line.
-    Json,
-    /// A script for `tertulia replay`.
-    Replay,
-    /// The messages as group chat for `tertulia evaluate`.
-    Chat,
-    /// The messages, for people.
-    Markdown,
-    /// The messages, for people: a page without scripts.
-    Html,
+named! {
+    /// The format of an export.
+    #[derive(JsonSchema, clap::ValueEnum)]
+    pub enum ExportForm {
+        /// Events, one JSON object per line.
+        Json = "json",
+        /// A script for `tertulia replay`.
+        Replay = "replay",
+        /// Group chat for `tertulia evaluate`.
+        Chat = "chat",
+        /// The messages, for people.
+        Markdown = "markdown",
+        /// The messages, for people: a page to open in a browser, or to print.
+        Html = "html",
+    }
 }
 
 /// A person in a guild.

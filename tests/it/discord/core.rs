@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use tertulia::domain::event::Gap;
 use tertulia::domain::id::{ChannelId, GuildId, Seq};
 use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
 use tertulia::ports::chat_platform::Serves;
-use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
+use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -35,7 +36,7 @@ struct Record {
     messages: Vec<(ChannelRef, InboundMessage)>,
     deleted: Vec<Arc<str>>,
     gone: Vec<String>,
-    catch_ups: Vec<(ChannelId, u32, Option<Missed>)>,
+    catch_ups: Vec<(ChannelId, u32, Option<Gap>)>,
 }
 
 fn channel(id: Id) -> ChannelId {
@@ -86,14 +87,14 @@ impl Core {
     }
 
     /// The catch-ups of a channel: the number of messages read, and the code of the gap if there was one.
-    pub fn catch_ups(&self, id: Id) -> Vec<(u32, Option<&'static str>)> {
+    pub fn catch_ups(&self, id: Id) -> Vec<(u32, Option<Arc<str>>)> {
         let record = self.record.lock();
         let catch_ups = record.catch_ups.iter().filter(|(caught_up, ..)| *caught_up == channel(id));
-        catch_ups.map(|(_, count, missed)| (*count, missed.as_ref().map(|missed| missed.why))).collect()
+        catch_ups.map(|(_, count, missed)| (*count, missed.as_ref().map(|missed| missed.why.clone()))).collect()
     }
 
     /// The recorded gaps of a channel.
-    pub fn gaps(&self, id: Id) -> Vec<Missed> {
+    pub fn gaps(&self, id: Id) -> Vec<Gap> {
         let record = self.record.lock();
         let catch_ups = record.catch_ups.iter().filter(|(caught_up, ..)| *caught_up == channel(id));
         catch_ups.filter_map(|(.., missed)| missed.clone()).collect()
@@ -204,7 +205,7 @@ impl InboundEvents for Core {
         Ok(())
     }
 
-    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError> {
         self.change(|record| record.catch_ups.push((channel_ref.channel.clone(), read, missed)));
         Ok(())
     }

@@ -7,8 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::protocol::{
-    self, CaptionKind, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble,
-    VERSION,
+    self, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble, VERSION,
 };
 use crate::adapters::console::visitor;
 use crate::domain::voice::segment::Kind;
@@ -138,12 +137,7 @@ fn message(view: &View) -> ServerMessage {
             user: user.as_str().to_owned(),
             text: text.to_string(),
             is_final: kind.is_some(),
-            kind: match kind {
-                Some(Kind::Words) | None => CaptionKind::Words,
-                Some(Kind::Backchannel) => CaptionKind::Backchannel,
-                Some(Kind::Noise) => CaptionKind::Noise,
-                Some(Kind::Echo) => CaptionKind::Echo,
-            },
+            kind: kind.unwrap_or(Kind::Words),
         },
         View::Thinking(companion, on) => ServerMessage::Thinking { companion: companion.as_str().to_owned(), on: *on },
         View::Speaking { companion, reply, from } => {

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::text::{first, first_bytes, last};
+use crate::domain::voice::segment::Kind;
 use frames::{COMPANION, MICROPHONE};
 pub use frames::{CompanionFrame, MicrophoneFrame};
 
@@ -235,20 +236,6 @@ impl Default for SampleRates {
     }
 }
 
-/// What words count as (docs/design/voice.md A-9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CaptionKind {
-    /// They become a message.
-    Words,
-    /// They only show that the person listens.
-    Backchannel,
-    /// They are too short or too unlikely to be speech, and become no message.
-    Noise,
-    /// They repeat what a companion said, and become no message.
-    Echo,
-}
-
 /// What does not work in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -307,7 +294,7 @@ pub enum ServerMessage {
         /// Whether they will not change any more.
         is_final: bool,
         /// What they count as; `words` unless they are final.
-        kind: CaptionKind,
+        kind: Kind,
     },
     /// A companion prepares a spoken reply, or has stopped that without a word. `speaking` ends it, too.
     Thinking {

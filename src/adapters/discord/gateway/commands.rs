@@ -40,14 +40,14 @@ impl Commands {
     /// An id is not Discord's, no connection has a session, or the queue is full.
     pub fn send(&self, command: &Command) -> Result<(), Unsent> {
         let (guild, payload) = match command {
-            Command::VoiceState { guild, channel, is_muted, is_deafened } => {
+            Command::VoiceState { guild, channel } => {
                 let refused = |id: &str| Unsent::Refused(format!("{id} is not an id of Discord's"));
                 let guild_id = Snowflake::of_guild(guild).ok_or_else(|| refused(guild.as_str()))?;
                 let channel_id = match channel {
                     Some(channel) => Some(Snowflake::of_channel(channel).ok_or_else(|| refused(channel.as_str()))?),
                     None => None,
                 };
-                (guild_id, payload::voice_state(guild_id, channel_id, *is_muted, *is_deafened))
+                (guild_id, payload::voice_state(guild_id, channel_id))
             }
         };
         let queues = self.0.lock();
@@ -116,7 +116,7 @@ mod tests {
     /// Joins a voice channel in a guild of this shard.
     fn join_voice(shard: u64) -> Command {
         let guild = format!("discord:{}", (shard << 22) | 1).as_str().into();
-        Command::VoiceState { guild, channel: Some(ChannelId::from("discord:9")), is_muted: false, is_deafened: false }
+        Command::VoiceState { guild, channel: Some(ChannelId::from("discord:9")) }
     }
 
     #[test]
@@ -149,8 +149,7 @@ mod tests {
         let commands = Commands::default();
         let _queue = commands.open(shard(0, 1));
 
-        let refused =
-            commands.send(&Command::VoiceState { guild: "home".into(), channel: None, is_muted: false, is_deafened: false });
+        let refused = commands.send(&Command::VoiceState { guild: "home".into(), channel: None });
 
         assert_eq!(refused, Err(Unsent::Refused("home is not an id of Discord's".into())));
     }

@@ -39,9 +39,9 @@ pub fn update_presence(custom_status: Option<&str>) -> Value {
     json!({ "op": OpCode::PresenceUpdate, "d": presence(custom_status) })
 }
 
-/// Moves the bot to this voice channel of a guild, or out of voice.
-pub fn voice_state(guild: Snowflake, channel: Option<Snowflake>, is_muted: bool, is_deafened: bool) -> Value {
-    json!({ "op": OpCode::VoiceStateUpdate, "d": { "guild_id": guild, "channel_id": channel, "self_mute": is_muted, "self_deaf": is_deafened } })
+/// Moves the bot to this voice channel of a guild, or out of voice. It hears and is heard.
+pub fn voice_state(guild: Snowflake, channel: Option<Snowflake>) -> Value {
+    json!({ "op": OpCode::VoiceStateUpdate, "d": { "guild_id": guild, "channel_id": channel, "self_mute": false, "self_deaf": false } })
 }
 
 /// A presence with a custom status, or without one.

@@ -11,7 +11,8 @@ use super::SharedIntake;
 use super::handover::until_accepted;
 use super::lanes::{Behind, ReceivedMessage};
 use super::reader;
-use crate::ports::inbound_events::{ChannelRef, Missed};
+use crate::domain::event::Gap;
+use crate::ports::inbound_events::ChannelRef;
 use crate::telemetry::instruments::NONE;
 
 /// The attempts to request the newest message of a direct message channel, and the first wait between them. The wait doubles each time.
@@ -93,7 +94,7 @@ impl SharedIntake {
         }
         if let Some(gap) = gap {
             let missed =
-                Missed { after: gap.after.to_string().into(), before: gap.before.to_string().into(), why: code(gap.why) };
+                Gap { after: gap.after.to_string().into(), before: gap.before.to_string().into(), why: code(gap.why).into() };
             until_accepted(self, channel, || self.inbound_events.caught_up(channel_ref, 0, Some(missed.clone()))).await;
             self.marks.mark(&channel_ref.guild, channel, gap.before.previous());
         }

@@ -50,9 +50,12 @@ pub(super) struct Session {
 }
 
 impl Database {
-    /// Reads the URL. `None`: it is not the URL of a database.
-    pub(super) fn at(url: &SecretString) -> Option<Self> {
-        let mut config = database(url.expose_secret()).ok()?;
+    /// Reads the URL.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the way out, without user, password and host.
+    pub(super) fn at(url: &SecretString) -> Result<Self, String> {
+        let mut config = database(url.expose_secret())?;
         // A standby cannot be written to.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite).connect_timeout(CONNECT_TIMEOUT);
         if config.get_application_name().is_none() {
@@ -61,7 +64,7 @@ impl Database {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(PATIENCE);
         }
-        Some(Self { config, tls: Tls::new() })
+        Ok(Self { config, tls: Tls::new() })
     }
 
     /// Connects, once.

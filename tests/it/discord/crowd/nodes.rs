@@ -1,7 +1,6 @@
 //! Several nodes on one PostgreSQL: they are killed, paused, cut off from the database and stopped in order, and the database crashes.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener as StdListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ use super::audit::{Audit, export};
 use super::number;
 use super::town::{Size, Town};
 use crate::harness::model::Model;
-use crate::harness::{Premises, Server};
+use crate::harness::{Premises, Server, later_address};
 use crate::postgres_server::TestServer;
 
 /// The longest that a round may take.
@@ -224,7 +223,7 @@ impl Node {
     async fn new(name: &str, database: &TestServer, premises: Premises) -> Self {
         let link = Link::to(database.socket_folder().join(".s.PGSQL.5432")).await;
         // It serves at the same address whenever it is started.
-        let listen = StdListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").to_string();
+        let listen = later_address();
         let url = format!("http://{listen}");
         let premises = premises
             .with("server.listen", &listen)

@@ -1,6 +1,5 @@
 //! The node of a call is killed, and another node takes over: how long until companions hear and speak again.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
@@ -9,7 +8,7 @@ use tokio::time::{Instant, interval};
 use super::super::calls::with_ear;
 use super::call::{Call, rules};
 use crate::harness::call::{Page, sentence};
-use crate::harness::{Premises, Server};
+use crate::harness::{Premises, Server, later_address};
 use crate::postgres_server::TestServer;
 use crate::speech::restarting::slow_model;
 
@@ -21,7 +20,7 @@ fn node(premises: Premises, name: &str, database: &TestServer) -> Premises {
 
 /// Starts the node that stands by, at a known address.
 async fn standing_by(premises: Premises) -> (Premises, Server) {
-    let listen = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").to_string();
+    let listen = later_address();
     let premises = premises.with("server.listen", &listen);
     let server = Server::beginning(premises.command(&[]), format!("http://{listen}"));
     server.logs("standing by").await;

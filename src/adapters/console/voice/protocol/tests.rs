@@ -194,7 +194,7 @@ fn words_to_say_are_as_long_as_a_message_may_be() {
 #[test]
 fn texts_of_the_server_are_bounded() {
     let long = "ä".repeat(20_000) + "end";
-    let caption = ServerMessage::Caption { user: "Ana".into(), text: long.clone(), is_final: false, kind: CaptionKind::Words };
+    let caption = ServerMessage::Caption { user: "Ana".into(), text: long.clone(), is_final: false, kind: Kind::Words };
     let cut = ServerMessage::Cut { reply: 1, heard: long.clone() };
     let error = ServerMessage::Error { code: Trouble::SayRefused, fix: long };
 

@@ -137,7 +137,7 @@ async fn a_direct_message_that_cannot_be_requested_is_recorded_as_a_gap() {
     world.kept("READY", ready(&[])).await;
 
     let channel_ref = ChannelRef { guild: id(700).direct_guild(), channel: id(700).channel(), parent: None };
-    assert_eq!(world.core.calls(), [Call::CaughtUp(channel_ref, 0, Some("unreachable"))]);
+    assert_eq!(world.core.calls(), [Call::CaughtUp(channel_ref, 0, Some("unreachable".into()))]);
 }
 
 #[tokio::test]

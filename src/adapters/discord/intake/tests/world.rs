@@ -16,10 +16,11 @@ use super::super::super::platform::Discord;
 pub use super::super::super::snowflake::id;
 use super::super::{Dependencies, Intake, SharedIntake};
 use crate::adapters::system::SystemClock;
+use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::ports::chat_platform::Serves;
 use crate::ports::gateway::Shard;
-use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached};
 use crate::ports::notes::{NoteError, Notes};
 use crate::settings::Settings;
 use crate::telemetry::fake::SpanMemory;
@@ -47,7 +48,7 @@ pub enum Call {
     Deleted(ChannelRef, Vec<String>),
     ChannelGone(String, String),
     GuildGone(String),
-    CaughtUp(ChannelRef, u32, Option<&'static str>),
+    CaughtUp(ChannelRef, u32, Option<Arc<str>>),
 }
 
 /// A fake core that records its calls.
@@ -169,7 +170,7 @@ impl InboundEvents for Core {
         self.answer(&channel_ref.channel, Call::Deleted(channel_ref.clone(), ids)).await
     }
 
-    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError> {
         self.answer(&channel_ref.channel, Call::CaughtUp(channel_ref.clone(), read, missed.map(|missed| missed.why))).await
     }
 
