@@ -67,7 +67,7 @@ pub enum Command {
                             tertulia history export --room \"Großmutters Küche\" --as html --out kitchen.html\n  \
                             tertulia history export --guild home --person Ana --out ana.json")]
     Export {
-        /// Only this room: its id, its title, or a part of them [default: all rooms]
+        /// Only this room: its id or its title [default: all rooms]
         #[arg(long, value_name = "ROOM", required_if_eq_any([("form", "replay"), ("form", "chat"), ("form", "markdown"), ("form", "html")]))]
         room: Option<String>,
         /// Only what this person said, by id: on Discord `discord:` and the user's id; on the console, the person's name

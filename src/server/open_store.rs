@@ -76,17 +76,25 @@ impl OpenStore {
 /// Opens the store of the settings.
 pub(super) fn open(storage: &Storage, options: &OpenOptions, node: &Identity) -> Result<OpenStore, Ended> {
     let opened = open_engine(storage.engine, storage, options, node)?;
-    let runtime = runtime()?;
-    let is_unfinished = runtime.block_on(transfer::is_unfinished(&*opened.store()));
+    runtime()?.block_on(check_copies(&*opened.store()))?;
+    Ok(opened)
+}
+
+/// Fails if the store is half a copy, or servers go on with a copy of it.
+pub(super) async fn check_copies(store: &dyn Store) -> Result<(), Ended> {
+    const HALF: &str = "copying into the store was interrupted: do it again with `tertulia history copy`, or set storage.engine to the store that was copied";
+    const MOVED: &str = "the store in the database was moved to files with `tertulia history copy`: set storage.engine to \"sled\"; to go back to PostgreSQL, copy the \
+                         files into an empty database";
     let unreadable = |error: StoreError| match error {
         StoreError::Damaged(_) => Ended::Store(error.into()),
         _ => Ended::Failed(error.into()),
     };
-    if is_unfinished.map_err(unreadable)? {
-        let message = "copying into the store was interrupted: do it again with `tertulia history copy`, or set storage.engine to the store that was copied";
-        return Err(Ended::Store(anyhow::anyhow!(message)));
-    }
-    Ok(opened)
+    let message = match () {
+        () if transfer::is_unfinished(store).await.map_err(unreadable)? => HALF,
+        () if transfer::is_moved(store).await.map_err(unreadable)? => MOVED,
+        () => return Ok(()),
+    };
+    Err(Ended::Store(anyhow::anyhow!(message)))
 }
 
 /// Opens the store in this engine, whichever the settings name. One in an older format is first rewritten in this version's format.
@@ -113,16 +121,21 @@ pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, nod
 ///
 /// # Errors
 /// The note cannot be written.
-pub fn note_moved(data: &Path) -> std::io::Result<()> {
+pub fn note_moved_folder(data: &Path) -> std::io::Result<()> {
     std::fs::write(
         data.join(MOVED),
         "This store was moved to PostgreSQL with `tertulia history copy`. No server starts on it while this file is here.\n",
     )
 }
 
+/// Whether the store in this folder was moved to a database.
+pub fn is_moved_folder(data: &Path) -> bool {
+    data.join(MOVED).exists()
+}
+
 fn open_on_disk(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
     let moved = data.join(MOVED);
-    if moved.exists() {
+    if is_moved_folder(data) {
         return Err(Ended::Store(anyhow::anyhow!(
             "the store in {} was moved to PostgreSQL: set storage.engine to \"postgres\"; to use these files nevertheless, delete {}",
             data.display(),

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use tokio::time::timeout;
 
 use super::compacting::runtime;
+use super::open_store::check_copies;
 use super::signals::Signals;
 use super::{Ended, address, announce, cannot_serve};
 use crate::adapters::console::{Console, Served};
@@ -39,7 +40,8 @@ pub(super) fn own(
         if is_first {
             tokio::select! {
                 outcome = timeout(AT_ONCE, &mut owned) => if let Ok(owned) = outcome {
-                    return owned.map(|()| true).map_err(failed);
+                    owned.map_err(failed)?;
+                    return check_copies(&**store).await.map(|()| true);
                 },
                 _ = stop.wait_for(|stopped| *stopped) => return Ok(false),
             }
@@ -60,6 +62,10 @@ pub(super) fn own(
             };
         };
         console.serve(until_owned).await;
+        if matches!(outcome, Ok(true)) {
+            // It may have been copied while this node stood by.
+            check_copies(&**store).await?;
+        }
         outcome
     })
 }

@@ -174,7 +174,7 @@ pub fn database(url: &str) -> Result<Config, String> {
         let cause = error.source().map(ToString::to_string).unwrap_or_default();
         let is_of_options =
             !options.contains('@') && ["unknown option", "invalid value for option"].iter().any(|of| cause.starts_with(of));
-        if is_of_options { format!("has an {cause}; leave it out") } else { NO_URL.into() }
+        if is_of_options { format!("has an {cause}; correct it, or leave it out") } else { NO_URL.into() }
     })?;
     match () {
         () if config.get_hosts().is_empty() => Err(NO_URL.into()),

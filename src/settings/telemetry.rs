@@ -1,6 +1,7 @@
 //! Section `telemetry`: logs and spans.
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::models::parsed_endpoint;
 use super::{Problem, within};
@@ -44,6 +45,14 @@ impl Telemetry {
                 format!("is not a level or a list of directives such as info,tertulia=debug: {error}"),
             ));
         }
+        let is_unknown = |word: &&str| !word.is_empty() && !word.contains('=') && word.parse::<LevelFilter>().is_err();
+        if let Some(word) = self.log.split(',').map(str::trim).find(is_unknown).filter(|_| !self.log.contains('[')) {
+            // It would count as the name of a part of the program, and nothing else would be logged.
+            return Err(Problem::new(
+                "log",
+                format!("has {word:?}, must be error, warn, info, debug, trace or off, or such as info,tertulia=debug"),
+            ));
+        }
         if let Some(endpoint) = &self.otlp_endpoint {
             parsed_endpoint("otlp_endpoint", endpoint, "http://127.0.0.1:4318")?;
         }
@@ -59,6 +68,18 @@ impl Telemetry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_filter_has_levels() {
+        let check = |log: &str| Telemetry { log: log.to_owned(), ..crate::domain::samples::defaults().telemetry.clone() }.check();
+
+        for good in ["info", "WARN", "off", "info,tertulia=debug", "tertulia=trace", "info,tertulia[turn{channel=a}]=trace"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["warning", "verbose", "info,tertulia", "info,tertulia=loud"] {
+            assert_eq!(check(bad).unwrap_err().key, "log", "{bad}");
+        }
+    }
 
     #[test]
     fn an_otlp_endpoint_is_a_url_without_secrets() {

@@ -111,6 +111,37 @@ test('a refused message stays where it was written, while the conversation goes 
   assert.deepEqual(await order(), ['before', 'after', 'refused']);
 });
 
+test('a message that cannot be stored now is sent again by itself, once', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  const away = { status: 503, contentType: 'application/problem+json', body: JSON.stringify({ status: 503, title: 'Service Unavailable', detail: 'this node stands by' }) };
+  await page.route('**/messages', route => route.fulfill(away), { times: 1 });
+
+  await page.locator('#message').fill('still there');
+  await page.keyboard.press('Enter');
+  await page.locator('.pending.waiting').waitFor();
+  await until(page, () => !document.querySelector('.pending'));
+
+  assert.deepEqual(await texts(page.locator('.chat-message .words')), ['still there']);
+});
+
+test('a button that is pressed right after another name was typed is pressed once', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.locator('#me').fill('Somebody else');
+  const button = await page.locator('#people .deletes').boundingBox();
+
+  await page.mouse.move(button.x + 5, button.y + 5);
+  await page.mouse.down();
+  await page.mouse.up();
+
+  // Nothing is on record under this name.
+  await page.getByText('Nothing that Somebody else said is stored.').waitFor();
+  assert.equal(await page.locator('#me').inputValue(), 'Somebody else');
+});
+
 test('the page itself never scrolls, however much is in it', async t => {
   const room = await it.server.room({ externals: ['una', 'vic', 'wim', 'xia', 'yan', 'zed'] });
   const live = await it.watch(t, room);

@@ -105,6 +105,7 @@ const FILES: &[(&str, &[u8])] = files![
     "signin.css",
     "signin.html",
     "standby.html",
+    "standby.js",
     "state.js",
     "storage.js",
     "story.js",
@@ -457,7 +458,7 @@ mod tests {
             assert_eq!(html.matches("<link rel=\"stylesheet\"").count() + html.matches("<script").count(), 3, "{html}");
             assert!(html.contains(&format!("/page/{script}?v={}", page.0[&script].tag)), "{html}");
         }
-        let alone = ["theme.js", "loudspeaker-worklet.js", "microphone-worklet.js"];
+        let alone = ["theme.js", "standby.js", "loudspeaker-worklet.js", "microphone-worklet.js"];
         for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js") && !alone.contains(name)) {
             assert!(script.contains(&format!("modules[\"{name}\"] = ")), "nothing imports {name}");
             let source = std::str::from_utf8(bytes).unwrap();

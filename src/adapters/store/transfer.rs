@@ -69,7 +69,7 @@ pub async fn copy(
         }
         target.write(page.into_iter().map(|(key, _)| Write::Remove(key))).await?;
     }
-    target.write([Write::Put(mark_key(), Vec::new())]).await?;
+    target.write([Write::Put(mark_key(), Vec::new()), Write::Remove(moved_key())]).await?;
     let source = sum(from, |done| progress(Step::Counting, done, None)).await.map_err(TransferError::Source)?;
     let all = Some(source.records);
     let (mut records, mut pages) = (0, Pages::of(from));
@@ -97,6 +97,27 @@ pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
 /// In a store into which a copy is being made.
 fn mark_key() -> Key {
     first_key().text("copying")
+}
+
+/// Notes that a store was copied to another one, with which servers go on.
+///
+/// # Errors
+/// The note cannot be stored.
+pub async fn note_moved(store: &dyn Store) -> Result<(), TransferError> {
+    Target { store, terms: BTreeMap::new() }.write([Write::Put(moved_key(), Vec::new())]).await
+}
+
+/// Whether servers go on with a copy of this store.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn is_moved(store: &dyn Store) -> Result<bool, StoreError> {
+    Ok(store.get(moved_key()).await?.is_some())
+}
+
+/// In a store that was copied.
+fn moved_key() -> Key {
+    first_key().text("moved")
 }
 
 /// Adds up all records except what the store says about itself.
@@ -135,7 +156,7 @@ impl<'a> Pages<'a> {
         let mut page = self.store.scan(self.next.clone(), end, false, PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(None) };
         self.next = Key::from_bytes(&[last.as_bytes(), &[0]].concat());
-        let own = [identity_key(), term_key(), counts_key(), mark_key()];
+        let own = [identity_key(), term_key(), counts_key(), mark_key(), moved_key()];
         page.retain(|(key, _)| !own.contains(key));
         Ok(Some(page))
     }

@@ -60,11 +60,11 @@ pub(super) fn run(loaded: Loaded, scope: &Scope<'_>, yes: bool, json: bool) -> R
     let until = storage.compacted_by(SystemClock.now()).map(rfc3339);
     let expired = offline::expire(loaded, guild.map(GuildId::from), age)??;
     let object = json!({ "events": expired.events, "channels": expired.channels, "failed": expired.failed });
+    let readable = if expired.events == 0 { String::new() } else { format!("; {}", still_readable(&storage, until.as_deref())) };
     let sentence = format!(
-        "deleted: {} of {}; events that are still needed stay; {}",
+        "deleted: {} of {}; events that are still needed stay{readable}",
         counted(expired.events, "event"),
         counted(expired.channels, "channel"),
-        still_readable(&storage, until.as_deref())
     );
     report(json, &object, &sentence)?;
     if expired.failed > 0 {

@@ -12,7 +12,7 @@ use crate::cli::client::block_on;
 use crate::cli::command_io::report;
 use crate::cli::failure::Failure;
 use crate::server::offline::open_options;
-use crate::server::{holds_a_store, note_moved, open_engine};
+use crate::server::{holds_a_store, is_moved_folder, note_moved_folder, open_engine};
 use crate::settings::Loaded;
 use crate::settings::storage::Engine;
 
@@ -27,6 +27,12 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
     if from == Engine::Sled && !holds_a_store(data) {
         return Err(Failure::Store(format!(
             "there is no store in {}: set storage.path or --config as for the server",
+            data.display()
+        )));
+    }
+    if to == Engine::Sled && is_moved_folder(data) {
+        return Err(Failure::Store(format!(
+            "{} has the files of before the move to PostgreSQL: set storage.path to an empty folder for the copy",
             data.display()
         )));
     }
@@ -48,8 +54,11 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
             error => Failure::Store(error.to_string()),
         })
     })?;
-    if to == Engine::Postgres {
-        note_moved(data).map_err(|error| Failure::Store(format!("{}: {error}", data.display())))?;
+    match to {
+        Engine::Postgres => note_moved_folder(data).map_err(|error| Failure::Store(format!("{}: {error}", data.display())))?,
+        Engine::Sled => {
+            block_on(async { transfer::note_moved(&*source).await.map_err(|error| Failure::Store(error.to_string())) })?;
+        }
     }
     let object = json!({ "entries": copied.records, "bytes": copied.bytes, "sha256": copied.sha256 });
     let sentence = format!(
@@ -127,6 +136,7 @@ mod tests {
         drop(owner);
         copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap();
 
+        assert!(runtime.block_on(transfer::is_moved(&*opened(&loaded, Engine::Postgres))).unwrap());
         assert!(again.to_string().contains("has records already"), "{again}");
         let store = opened(&loaded, Engine::Sled);
         let journal = Key::new(ward, Kind::Journal).channel(channel);

@@ -23,7 +23,7 @@ pub(super) fn render(explanation: &decisions::Why, options: &Why, is_from_server
     // Servers of before do not say it.
     let room = if explanation.room.is_empty() { options.room.as_str() } else { &*explanation.room };
     match &explanation.companion {
-        Some(companion) => one_companion(&mut page, explanation, companion.as_str(), room),
+        Some(companion) => one_companion(&mut page, explanation, companion.as_str(), room, options.at.is_some()),
         None => all_companions(&mut page, explanation, options, room),
     }
     if !is_from_server {
@@ -33,12 +33,13 @@ pub(super) fn render(explanation: &decisions::Why, options: &Why, is_from_server
     page.text
 }
 
-fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str, room: &str) {
+fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str, room: &str, is_of_a_time: bool) {
     let name = display_name(explanation.name.as_deref().unwrap_or(companion), companion);
     let about = explanation.message.map(|seq| format!(", message {seq}")).unwrap_or_default();
     let head = match &explanation.decision {
         Some(DecisionRecord { seq, .. }) => format!("{name} in {room}{about}, decision {seq}"),
         None if explanation.message.is_some() => format!("{name} in {room}{about}"),
+        None if is_of_a_time => format!("{name} in {room}: no decision at that time"),
         None => format!("{name} in {room}: no decision yet"),
     };
     page.wrap(0, &head);

@@ -4,6 +4,8 @@ import * as api from './api.js';
 import { store, load } from './storage.js';
 
 const AGAIN_MS = 4000;
+// Nothing answers, or the server or a proxy says that it cannot store now.
+const AWAY = [0, 502, 503, 504];
 
 const key = room => `outbox.${room.id}`;
 
@@ -38,7 +40,7 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
       Object.assign(message, { state: 'accepted', seq });
       if (room.seen.has(`m${seq}`)) room.pending = room.pending.filter(other => other !== message);
     } catch (problem) {
-      Object.assign(message, { state: problem.status === 0 ? 'waiting' : 'refused', problem: problem.message });
+      Object.assign(message, { state: AWAY.includes(problem.status) ? 'waiting' : 'refused', problem: problem.message });
       // The conversation goes on after a refused message.
       if (message.state === 'refused') message.after ??= room.last;
       message.nameRefused = problem.field === 'from';

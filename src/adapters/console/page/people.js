@@ -24,6 +24,19 @@ export function nameProblem(person, rooms, roomId, guests) {
   return namesake ? t('people.namesake', { name: namesake.name }) : null;
 }
 
+// Runs this at once, or after the press that is going on: what is pressed stays where it is until then.
+let isPressed = false;
+const afterPress = [];
+addEventListener('pointerdown', () => (isPressed = true), true);
+for (const end of ['pointerup', 'pointercancel']) {
+  addEventListener(end, () => {
+    isPressed = false;
+    // The click comes first.
+    setTimeout(() => afterPress.splice(0).forEach(run => run()));
+  }, true);
+}
+const whenReleased = run => (isPressed ? afterPress.push(run) : run());
+
 // `changed(isOther)` is called when a name was chosen, also the same one again. `problemWith(name)` returns why a name is refused, or null; `guests()` are the names of the guests who are here; `guild()` is the guild of the room shown; `forgotten(count)` is called when so many messages
 // of the person were deleted.
 export function people({ changed, problemWith, showProblem, guests, guild, forgotten }) {
@@ -43,7 +56,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     const problem = person && problemWith(person);
     if (problem) showProblem(new Error(problem));
     if (!person || problem) {
-      draw();
+      whenReleased(draw);
       return !problem;
     }
     const isOther = person !== me;
@@ -51,7 +64,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     store('me', me);
     storeForAll('own-name', ownName() ?? me);
     storeForAll('people', [me, ...loadForAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
-    draw();
+    whenReleased(draw);
     changed(isOther);
     return true;
   }

@@ -75,6 +75,8 @@ pub(super) struct Standing {
     clock: fn() -> Duration,
     /// The end of the lease by that clock, in microseconds. 0: none.
     lease_end: AtomicU64,
+    /// When `view` was read from the database, by that clock, in microseconds.
+    seen_at: AtomicU64,
 }
 
 /// What the keeper has to do.
@@ -185,7 +187,7 @@ impl Standing {
     fn timed(this: &str, clock: fn() -> Duration) -> Self {
         let view = NodesView { engine: "postgres".into(), this: this.into(), ..NodesView::default() };
         let (state, view) = (watch::Sender::new(State::StandingBy), watch::Sender::new(view));
-        Self { state, view, clock, lease_end: AtomicU64::new(0) }
+        Self { state, view, clock, lease_end: AtomicU64::new(0), seen_at: AtomicU64::new(0) }
     }
 
     pub(super) fn state(&self) -> watch::Receiver<State> {
@@ -193,7 +195,13 @@ impl Standing {
     }
 
     pub(super) fn view(&self) -> NodesView {
-        self.view.borrow().clone()
+        let mut view = self.view.borrow().clone();
+        if view.problem.is_some() {
+            // No sign of life was seen since.
+            let since = (self.clock)().saturating_sub(Duration::from_micros(self.seen_at.load(Ordering::SeqCst)));
+            view.nodes.iter_mut().for_each(|node| node.silent_secs += since.as_secs());
+        }
+        view
     }
 
     /// Ends what an owner may do, at once. False: it is no owner.
@@ -469,6 +477,7 @@ impl<R: Rows> Keeper<R> {
         let is_own = self.is_of_this_node(&found.owner);
         let partition = Partition { id: 0, owner: known(&found.name), address: known(&found.address), term: found.term, is_own };
         self.standing.view.send_modify(|shown| (shown.partitions, shown.nodes, shown.problem) = (vec![partition], view, None));
+        self.standing.seen_at.store(now.as_micros() as u64, Ordering::SeqCst);
         found
     }
 
