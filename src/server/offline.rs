@@ -108,7 +108,9 @@ fn with_backend<T>(loaded: Loaded, writes: bool, work: impl AsyncFnOnce(&Backend
         .context("the runtime cannot be created")
         .map_err(Ended::Failed)?;
     if writes {
-        let refused = |owner| Ended::Failed(anyhow::anyhow!("{owner}; send the command to it with --server ADDRESS"));
+        let refused = |owner| {
+            Ended::Failed(anyhow::anyhow!("{owner}; stop it first, or let `history forget` ask it with --server ADDRESS"))
+        };
         runtime.block_on(store.own()).map_err(refused)?;
     }
     runtime.block_on(run(loaded, store, work))

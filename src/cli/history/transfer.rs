@@ -32,7 +32,7 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
     }
     if to == Engine::Sled && is_moved_folder(data) {
         return Err(Failure::Store(format!(
-            "{} has the files of before the move to PostgreSQL: set storage.path to an empty folder for the copy",
+            "{} still has the files from before the move to PostgreSQL: set storage.path to an empty folder for the copy",
             data.display()
         )));
     }

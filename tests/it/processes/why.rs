@@ -80,8 +80,10 @@ async fn before_the_first_trigger_why_says_what_is_awaited() {
     server.say("lobby", "Ana", "what a day").await;
 
     let result = premises.run(&["why", "lobby"]).await.exits_with(0);
+    let later = premises.run(&["why", "lobby", "aria", "--at", "999"]).await.exits_with(0);
 
     assert!(result.stdout.starts_with("Aria in lobby: no decision yet\n"), "{result:?}");
+    assert!(later.stdout.starts_with("Aria in lobby: no decision at that time\n"), "{later:?}");
     let on_one_line = result.stdout.replace('\n', " ");
     assert!(on_one_line.contains("Aria thinks about an answer after "), "{result:?}");
     assert!(on_one_line.contains(" of silence, or when somebody speaks to Aria. (messages that wait: 1)"), "{result:?}");

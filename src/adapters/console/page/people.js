@@ -24,7 +24,6 @@ export function nameProblem(person, rooms, roomId, guests) {
   return namesake ? t('people.namesake', { name: namesake.name }) : null;
 }
 
-// Runs this at once, or after the press that is going on: what is pressed stays where it is until then.
 let isPressed = false;
 const afterPress = [];
 addEventListener('pointerdown', () => (isPressed = true), true);
@@ -35,6 +34,7 @@ for (const end of ['pointerup', 'pointercancel']) {
     setTimeout(() => afterPress.splice(0).forEach(run => run()));
   }, true);
 }
+// Runs this at once, or after the press that is going on: what is pressed stays where it is until then.
 const whenReleased = run => (isPressed ? afterPress.push(run) : run());
 
 // `changed(isOther)` is called when a name was chosen, also the same one again. `problemWith(name)` returns why a name is refused, or null; `guests()` are the names of the guests who are here; `guild()` is the guild of the room shown; `forgotten(count)` is called when so many messages

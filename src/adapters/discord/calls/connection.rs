@@ -30,8 +30,8 @@ const SERVER_WITHIN: Duration = Duration::from_secs(2);
 const SERVER_BACK_WITHIN: Duration = Duration::from_secs(60);
 /// After the voice server has disconnected the bot: how long to wait for the main gateway to report a move or a removal.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
-/// After the voice server has refused to go on with the connection: how long to wait for the main gateway to name another one.
-const NAMED_WITHIN: Duration = Duration::from_millis(500);
+/// After the voice server has refused the connection: how long to wait for the main gateway to name another server.
+const OTHER_SERVER_WITHIN: Duration = Duration::from_millis(500);
 /// The shortest time between two requests to join.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 /// A session that lasted this long, with somebody else in the call, works.
@@ -240,7 +240,7 @@ impl Connection {
                     Some(Event::EndToEnd(is_on)) => self.shared.set_end_to_end(self.guild, self.channel, is_on),
                     Some(Event::Resuming | Event::Resumed) => {}
                     // Its server had ended the call before it learned where to go on.
-                    Some(Event::Ended(ended)) if is_moving && ended.may_go_on_elsewhere() => return Next::AnotherServer,
+                    Some(Event::Ended(ended)) if is_moving && ended.may_continue_on_another_server() => return Next::AnotherServer,
                     Some(Event::Ended(ended)) => {
                         let has_lasted = connected_at.is_some_and(|at| at.elapsed() >= WORKS_AFTER);
                         let has_worked = has_lasted && (!named.is_empty() || connection.counts().heard > 0);
@@ -283,8 +283,8 @@ impl Connection {
         }
     }
 
-    /// Whether Discord has named another server, or takes this one away.
-    fn is_elsewhere(&self, server: &Server) -> bool {
+    /// Whether Discord has named another server, or has taken this one away.
+    fn has_server_changed(&self, server: &Server) -> bool {
         matches!(self.shared.way(self.guild, self.channel), Way::Gone) || self.newer_server(server).is_some()
     }
 
@@ -306,9 +306,9 @@ impl Connection {
         let lost = |after, has_worked| Next::End(Ended::Lost { after, has_worked, detail });
         match ended {
             Why::Left => Next::End(Ended::Over),
-            _ if ended.may_go_on_elsewhere() => {
-                let is_told = matches!(ended, Why::Disconnected | Why::CallTerminated);
-                let within = if is_told { TOLD_WITHIN } else { NAMED_WITHIN };
+            _ if ended.may_continue_on_another_server() => {
+                let is_explained = matches!(ended, Why::Disconnected | Why::CallTerminated);
+                let within = if is_explained { TOLD_WITHIN } else { OTHER_SERVER_WITHIN };
                 if self.is_told_why(server, changes, within).await {
                     return Next::AnotherServer;
                 }
@@ -327,7 +327,7 @@ impl Connection {
             if self.shared.leave_unless_wanted(self.guild, self.channel) {
                 return true;
             }
-            if self.is_elsewhere(server) {
+            if self.has_server_changed(server) {
                 return true;
             }
             if timeout_at(deadline, changes.changed()).await.is_err() {

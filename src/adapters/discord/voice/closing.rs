@@ -44,8 +44,8 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Whether the call may go on at another voice server. Where a connection broke while its server went away, the server refuses to resume it.
-    pub const fn may_go_on_elsewhere(self) -> bool {
+    /// Whether the call may continue on another voice server. Where a connection broke while its server went away, the server refuses to resume it.
+    pub const fn may_continue_on_another_server(self) -> bool {
         !matches!(self, Self::Left | Self::RateLimited | Self::DaveRequired | Self::NoMode)
     }
 }

@@ -80,7 +80,7 @@ impl Database {
                     && notice.severity() != "NOTICE"
                 {
                     let (message, code) = (notice.message(), notice.code().code());
-                    // A server that stops tells every connection. Whoever uses one logs the failure.
+                    // A database that stops says so on every connection. The request that then fails is logged.
                     match code.starts_with("57P") {
                         true => tracing::debug!(message, code, "the database ends a connection"),
                         false => tracing::warn!(message, code, "the database warns"),

@@ -554,6 +554,19 @@ mod tests {
     }
 
     #[test]
+    fn nodes_are_silent_for_as_long_as_the_database_is_away() {
+        let standing = Standing { clock: || Duration::from_secs(9), ..Standing::new("a") };
+        let node = Node { name: "b".into(), address: None, version: "1".into(), is_owner: true, silent_secs: 1 };
+        standing.seen_at.store(Duration::from_secs(2).as_micros() as u64, Ordering::SeqCst);
+        standing.view.send_modify(|view| view.nodes = vec![node]);
+        let seen = standing.view();
+
+        standing.view.send_modify(|view| view.problem = Some("no answer".into()));
+
+        assert_eq!((seen.nodes[0].silent_secs, standing.view().nodes[0].silent_secs), (1, 8));
+    }
+
+    #[test]
     fn a_lease_ends_by_itself() {
         let standing = Standing::new("a");
         assert!(!standing.is_held());
