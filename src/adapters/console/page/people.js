@@ -64,8 +64,10 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     store('me', me);
     storeForAll('own-name', ownName() ?? me);
     storeForAll('people', [me, ...loadForAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
-    whenReleased(draw);
-    changed(isOther);
+    whenReleased(() => {
+      draw();
+      changed(isOther);
+    });
     return true;
   }
 
