@@ -144,11 +144,11 @@ fn check_url(key: &str, url: &str) -> Result<(), Problem> {
     database(url).map(drop).map_err(|message| Problem::new(key, message))
 }
 
-/// How to connect to the database of a URL.
+/// How to connect to each host of the URL of a database, in the URL's order.
 ///
 /// # Errors
 /// What is wrong with it, and the way out. The message has nothing of user, password and host.
-pub fn database(url: &str) -> Result<Config, String> {
+pub fn database(url: &str) -> Result<Vec<Config>, String> {
     const NO_URL: &str = "is not the URL of a PostgreSQL database, such as postgresql://tertulia:PASSWORD@db.example.org:5432/tertulia; \
                           special characters in the password must be percent-encoded";
     const TWO_ATS: &str =
@@ -169,17 +169,23 @@ pub fn database(url: &str) -> Result<Config, String> {
     }
     // With TLS, certificate and name are always checked.
     let options = options.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
-    let url = if options.is_empty() { place.to_owned() } else { format!("{place}?{options}") };
-    let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+    let parse = |place: &str| if options.is_empty() { place.parse::<Config>() } else { format!("{place}?{options}").parse() };
+    let refused = |error: tokio_postgres::Error| {
         let cause = error.source().map(ToString::to_string).unwrap_or_default();
         let is_of_options =
             !options.contains('@') && ["unknown option", "invalid value for option"].iter().any(|of| cause.starts_with(of));
         if is_of_options { format!("has an {cause}; correct it, or leave it out") } else { NO_URL.into() }
-    })?;
+    };
+    let config = parse(place).map_err(refused)?;
+    let hosts_at = place.find('@').map_or_else(|| place.find("://").map_or(0, |at| at + 3), |at| at + 1);
+    let (user, hosts) = place.split_at(hosts_at);
+    let (hosts, name) = hosts.split_at(hosts.find('/').unwrap_or(hosts.len()));
     match () {
         () if config.get_hosts().is_empty() => Err(NO_URL.into()),
         () if config.get_channel_binding() == ChannelBinding::Require => Err(BINDING.into()),
-        () => Ok(config),
+        // Addresses among the options are for all hosts together.
+        () if !config.get_hostaddrs().is_empty() => Ok(vec![config]),
+        () => hosts.split(',').map(|host| parse(&format!("{user}{host}{name}")).map_err(refused)).collect(),
     }
 }
 
@@ -189,7 +195,7 @@ fn day(moment: Moment) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use tokio_postgres::config::SslMode;
+    use tokio_postgres::config::{Host, SslMode};
 
     use super::*;
 
@@ -289,7 +295,7 @@ mod tests {
         let with = |options: &str| database(&format!("postgresql://me:hidden@db.example.org/t?{options}"));
 
         for mode in ["require", "verify-ca", "verify-full"] {
-            assert_eq!(with(&format!("sslmode={mode}&connect_timeout=10")).unwrap().get_ssl_mode(), SslMode::Require);
+            assert_eq!(with(&format!("sslmode={mode}&connect_timeout=10")).unwrap()[0].get_ssl_mode(), SslMode::Require);
         }
         assert!(with("sslmode=verify-full&sslrootcert=ca.pem").unwrap_err().contains("SSL_CERT_FILE"));
         for (options, named) in [
@@ -302,6 +308,25 @@ mod tests {
         }
         let two = database("postgresql://me:hid@den@db.example.org/t").unwrap_err();
         assert!(two.contains("%40") && !two.contains("den"), "{two}");
+    }
+
+    #[test]
+    fn each_host_of_a_url_has_its_port_and_all_else() {
+        let hosts = |url: &str| {
+            let all = database(url).unwrap().into_iter().map(|host| (host.get_hosts().to_vec(), host.get_ports().to_vec()));
+            all.collect::<Vec<_>>()
+        };
+        let tcp = |name: &str| vec![Host::Tcp(name.into())];
+
+        let three = "postgresql://me:a%2Cb%2F@db1,db2:5433,[::1]:5434/t?connect_timeout=3";
+        assert_eq!(hosts(three), [(tcp("db1"), vec![5432]), (tcp("db2"), vec![5433]), (tcp("::1"), vec![5434])]);
+        for host in database(three).unwrap() {
+            assert_eq!((host.get_user(), host.get_password(), host.get_dbname()), (Some("me"), Some(&b"a,b/"[..]), Some("t")));
+        }
+        assert_eq!(hosts("postgres://db1,db2").len(), 2);
+        assert_eq!(hosts("postgres://%2Frun%2Fpostgresql/t"), [(vec![Host::Unix("/run/postgresql".into())], vec![5432])]);
+        assert_eq!(hosts("postgres:///t?host=db1,db2"), [(["db1", "db2"].map(|name| Host::Tcp(name.into())).to_vec(), vec![])]);
+        assert_eq!(database("postgres://db1,db2/t?hostaddr=10.0.0.1,10.0.0.2").unwrap()[0].get_hostaddrs().len(), 2);
     }
 
     #[test]

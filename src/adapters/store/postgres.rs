@@ -45,6 +45,7 @@ const READERS: usize = 4;
 /// The number of threads.
 const THREADS: usize = 2;
 
+const OWNED: &str = "select 1 from partition where id = 0 and owner = $1";
 const GET: &str = "select key, value from record where key = $1";
 const ASCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key limit $3";
 const DESCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key desc limit $3";
@@ -69,8 +70,19 @@ pub struct PostgresStore {
 
 struct Readers {
     database: Database,
-    sessions: [Mutex<Option<Arc<Session>>>; READERS],
+    standing: Arc<Standing>,
+    /// The time limit for one attempt.
+    limit: Duration,
+    sessions: [Mutex<Option<Reader>>; READERS],
     next: AtomicUsize,
+}
+
+/// A connection that reads.
+#[derive(Clone)]
+struct Reader {
+    session: Arc<Session>,
+    /// The ownership that its server knew. `None`: this node had none.
+    ownership: Option<Arc<str>>,
 }
 
 impl PostgresStore {
@@ -104,7 +116,8 @@ impl PostgresStore {
             let opened = async {
                 let deadline = Instant::now() + PATIENCE;
                 loop {
-                    let session = writing.connect_until(deadline).await.map_err(|error| unreachable(&error))?;
+                    let connected = timeout_at(deadline, writing.connect_until(deadline)).await;
+                    let session = connected.map_err(|_| silent())?.map_err(|error| unreachable(&error))?;
                     match schema::prepare(&session.client, &id, false).await {
                         // A database that is stopping ends its connections.
                         Err(_) if session.client.is_closed() && Instant::now() < deadline => sleep(RETRY_PAUSE).await,
@@ -129,7 +142,13 @@ impl PostgresStore {
             Committer::new(writing, session, shared, instruments).run(inbox).await;
             let _ = end.send(keeping);
         });
-        let readers = Readers { database, sessions: Default::default(), next: AtomicUsize::new(0) };
+        let readers = Readers {
+            database,
+            standing: standing.clone(),
+            limit: times.read,
+            sessions: Default::default(),
+            next: AtomicUsize::new(0),
+        };
         let store = Self {
             runtime: Some(runtime),
             readers: Arc::new(readers),
@@ -219,6 +238,11 @@ fn unreachable(error: &Error) -> OpenError {
     }
 }
 
+/// The error for a database that takes connections, and answers nothing.
+fn silent() -> OpenError {
+    OpenError::Unreachable(format!("it does not answer within {} s", PATIENCE.as_secs()))
+}
+
 /// What to read.
 enum Query {
     Get(Key),
@@ -226,35 +250,52 @@ enum Query {
 }
 
 impl Readers {
-    /// Reads, and connects again if the connection has ended.
+    /// Reads, and connects again if the connection has ended, or is silent.
     async fn read(&self, query: &Query) -> Result<Vec<(Key, Value)>, StoreError> {
         let deadline = Instant::now() + PATIENCE;
+        let failed = |detail: String| StoreError::Failed(format!("the database cannot be read: {detail}"));
         loop {
-            let failed = |detail: String| StoreError::Failed(format!("the database cannot be read: {detail}"));
-            // Others may be connecting already.
-            let attempt = async { run(&*self.session(deadline).await?, query).await };
-            match timeout_at(deadline, attempt)
-                .await
-                .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
-            {
-                Ok(rows) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
+            let slot = &self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % READERS];
+            let attempt = async { run(&*self.session(slot, deadline).await?, query).await };
+            let detail = match timeout_at(deadline.min(Instant::now() + self.limit), attempt).await {
+                Ok(Ok(rows)) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
                 // The query itself is wrong, or what it reads.
-                Err(error) if !is_passing(&error) => return Err(failed(reason(&error))),
-                Err(error) if Instant::now() + RETRY_PAUSE >= deadline => return Err(failed(reason(&error))),
+                Ok(Err(error)) if !is_passing(&error) => return Err(failed(reason(&error))),
                 // The connection has ended, or is about to: a server that stops says so first.
-                Err(_) => sleep(RETRY_PAUSE).await,
+                Ok(Err(error)) => reason(&error),
+                Err(_) => {
+                    // Who has it is connecting.
+                    slot.try_lock().into_iter().for_each(|mut reader| *reader = None);
+                    format!("it did not answer within {} s", PATIENCE.as_secs())
+                }
+            };
+            if Instant::now() + RETRY_PAUSE >= deadline {
+                return Err(failed(detail));
             }
+            sleep(RETRY_PAUSE).await;
         }
     }
 
-    async fn session(&self, deadline: Instant) -> Result<Arc<Session>, Error> {
-        let mut slot = self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % READERS].lock().await;
-        if let Some(session) = slot.as_ref().filter(|session| !session.client.is_closed()) {
-            return Ok(session.clone());
+    /// A connection to the server that knows the ownership of this node: a primary that was replaced, and does not know it yet, answers, too.
+    async fn session(&self, slot: &Mutex<Option<Reader>>, deadline: Instant) -> Result<Arc<Session>, Error> {
+        let mut slot = slot.lock().await;
+        loop {
+            let ownership = self.standing.ownership();
+            if let Some(reader) =
+                slot.as_ref().filter(|reader| reader.ownership == ownership && !reader.session.client.is_closed())
+            {
+                return Ok(reader.session.clone());
+            }
+            let session = Arc::new(self.database.connect_until(deadline).await?);
+            let is_known = match &ownership {
+                Some(id) => !session.client.query_typed(OWNED, &[(&&**id, Type::TEXT)]).await?.is_empty(),
+                None => true,
+            };
+            if is_known {
+                return Ok(slot.insert(Reader { session, ownership }).session.clone());
+            }
+            sleep(RETRY_PAUSE).await;
         }
-        let session = Arc::new(self.database.connect_until(deadline).await?);
-        *slot = Some(session.clone());
-        Ok(session)
     }
 }
 

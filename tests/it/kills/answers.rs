@@ -1,11 +1,21 @@
 //! A server that is killed between a question to a model and its answer.
 
+use serde_json::Value;
+use tokio::sync::watch;
+
 use crate::harness::Premises;
-use crate::harness::model::Model;
+use crate::harness::model::{Answer, Model};
 
 #[tokio::test]
 async fn a_reply_interrupted_by_a_kill_is_made_once_after_the_restart() {
-    let model = Model::holding("main").await;
+    let (release, released) = watch::channel(false);
+    let model = Model::start(move |body: &Value| match body["model"].as_str() {
+        Some("main") => Answer::Once(released.clone(), "I am here."),
+        // What Bob says is for nobody.
+        _ if body.to_string().contains("slow today") => "They talk about me.\nNO".into(),
+        _ => "They call me.\nYES".into(),
+    })
+    .await;
     let premises = model.serving(Premises::new());
     let server = premises.start().await;
     server.say("lobby", "Ana", "hey aria, are you there?").await;
@@ -14,7 +24,7 @@ async fn a_reply_interrupted_by_a_kill_is_made_once_after_the_restart() {
     let before = server.history("lobby").await;
 
     server.kill().await;
-    model.release();
+    release.send_replace(true);
     let server = premises.start().await;
 
     // This happens without any request for the room.

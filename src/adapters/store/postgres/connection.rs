@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::poll_fn;
+use futures_util::stream::{FuturesUnordered, poll_fn};
 use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, sleep};
-use tokio_postgres::config::TargetSessionAttrs;
+use tokio::net::lookup_host;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
-use tokio_postgres::{AsyncMessage, Client, Config, Error};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Socket};
 
 use crate::http_client;
 use crate::settings::storage::database;
@@ -28,6 +29,14 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// The time limit for connecting to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// After so long without success the next host or address is tried, too.
+const NEXT_AFTER: Duration = Duration::from_millis(100);
+/// How long the last ones may take once another one has failed.
+const LAST_WITHIN: Duration = Duration::from_secs(1);
+/// What is silent for so long is asked whether it is still there: firewalls forget idle connections.
+const IDLE: Duration = Duration::from_secs(30);
+/// The pause until it is asked again.
+const IDLE_AGAIN: Duration = Duration::from_secs(5);
 
 /// No limit may end a commit, and a commit is on disk, and on the standbys that the server waits for, before it is acknowledged. A transaction whose
 /// node was cut off before it could commit ends soon, because the next owner waits for its lock.
@@ -39,7 +48,7 @@ const SESSION: &str = "\
 /// Where the database is.
 #[derive(Clone)]
 pub(super) struct Database {
-    config: Config,
+    hosts: Vec<Config>,
     tls: Tls,
 }
 
@@ -55,21 +64,28 @@ impl Database {
     /// # Errors
     /// What is wrong with it, and the way out, without user, password and host.
     pub(super) fn at(url: &SecretString) -> Result<Self, String> {
-        let mut config = database(url.expose_secret())?;
-        // A standby cannot be written to.
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite).connect_timeout(CONNECT_TIMEOUT);
-        if config.get_application_name().is_none() {
-            config.application_name("tertulia");
+        let mut hosts = database(url.expose_secret())?;
+        for config in &mut hosts {
+            // A standby cannot be written to.
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite).connect_timeout(CONNECT_TIMEOUT);
+            if config.get_application_name().is_none() {
+                config.application_name("tertulia");
+            }
+            if config.get_tcp_user_timeout().is_none() {
+                config.tcp_user_timeout(PATIENCE);
+            }
+            config.keepalives_idle(config.get_keepalives_idle().min(IDLE));
+            if config.get_keepalives_interval().is_none() {
+                config.keepalives_interval(IDLE_AGAIN);
+            }
         }
-        if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(PATIENCE);
-        }
-        Ok(Self { config, tls: Tls::new() })
+        Ok(Self { hosts, tls: Tls::new() })
     }
 
-    /// Connects, once.
+    /// Connects, once, to the host that takes writes. One that does not answer holds up no other.
     pub(super) async fn connect(&self) -> Result<Session, Error> {
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+        let (client, mut connection) =
+            first(self.hosts.iter().map(|host| connect_to(host.clone(), self.tls.clone())).collect()).await?;
         let has_warned = Arc::new(AtomicBool::new(false));
         let warned = has_warned.clone();
         tokio::spawn(async move {
@@ -109,6 +125,48 @@ impl Session {
     /// standby was cancelled answers with success and a warning, and can be lost with the primary server.
     pub(super) fn has_warned(&self) -> bool {
         self.has_warned.swap(false, Ordering::SeqCst)
+    }
+}
+
+/// A client, and what must run for it.
+type Connected = (Client, Connection<Socket, Encrypted<Socket>>);
+
+/// Connects to one host, at whichever of its addresses answers.
+async fn connect_to(host: Config, tls: Tls) -> Result<Connected, Error> {
+    let port = host.get_ports().first().copied().unwrap_or(5432);
+    let addresses = match (host.get_hosts(), host.get_hostaddrs()) {
+        ([Host::Tcp(name)], []) => lookup_host((&**name, port)).await.ok(),
+        _ => None,
+    };
+    let mut hosts: Vec<Config> =
+        addresses.into_iter().flatten().map(|address| host.clone().hostaddr(address.ip()).clone()).collect();
+    if hosts.is_empty() {
+        // Connecting says what is wrong with its name.
+        hosts.push(host);
+    }
+    let attempt = |host: Config, tls: Tls| async move { host.connect(tls).await };
+    first(hosts.into_iter().map(|host| attempt(host, tls.clone())).collect()).await
+}
+
+/// The first success. Each attempt begins when the one before has failed, or takes long.
+async fn first(attempts: Vec<impl Future<Output = Result<Connected, Error>>>) -> Result<Connected, Error> {
+    let (mut later, mut begun, mut failure) = (attempts.into_iter(), FuturesUnordered::new(), None);
+    loop {
+        begun.extend(later.next());
+        let is_last = later.len() == 0;
+        let limit = match &failure {
+            _ if !is_last => NEXT_AFTER,
+            Some(_) => LAST_WITHIN,
+            None => Duration::MAX,
+        };
+        match (timeout(limit, begun.next()).await, failure) {
+            (Ok(Some(Ok(connected))), _) => return Ok(connected),
+            (Ok(None) | Err(_), Some(error)) if is_last => return Err(error),
+            // A refusal says more than a host that cannot be reached.
+            (Ok(Some(Err(error))), None) => failure = Some(error),
+            (Ok(Some(Err(error))), Some(before)) => failure = Some(if is_passing(&before) { error } else { before }),
+            (_, before) => failure = before,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::connection::RETRY_PAUSE;
+use super::connection::{PATIENCE, RETRY_PAUSE};
 use crate::ports::lease::Lease;
 use crate::ports::nodes::{Node, NodesView, Partition};
 use crate::ports::store::Term;
@@ -33,6 +33,8 @@ pub(super) struct Times {
     pub(super) look_every: Duration,
     /// The time limit for a beat and for a look.
     pub(super) attempt: Duration,
+    /// After so long without an answer a read is repeated on another connection.
+    pub(super) read: Duration,
 }
 
 impl Default for Times {
@@ -43,6 +45,7 @@ impl Default for Times {
             silent_for: Duration::from_millis(4_500),
             look_every: Duration::from_millis(500),
             attempt: Duration::from_secs(1),
+            read: PATIENCE / 3,
         }
     }
 }
@@ -233,6 +236,14 @@ impl Standing {
     /// For how long this node may still act.
     fn left(&self) -> Duration {
         Duration::from_micros(self.lease_end.load(Ordering::SeqCst)).saturating_sub((self.clock)())
+    }
+
+    /// The id of the ownership that this node has.
+    pub(super) fn ownership(&self) -> Option<Arc<str>> {
+        match &*self.state.borrow() {
+            State::Owner { id, .. } => Some(id.clone()),
+            State::StandingBy | State::Lost(_) => None,
+        }
     }
 
     /// Waits until the store is not owned, and says why.

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
+use secrecy::ExposeSecret as _;
 use tempfile::TempDir;
+use tokio::net::{TcpListener, UnixStream};
+use tokio::sync::watch;
 
 use super::test_server::TestServer;
 use super::*;
@@ -101,7 +104,99 @@ const IMPATIENT: Times = Times {
     silent_for: Duration::from_millis(300),
     look_every: Duration::from_millis(50),
     attempt: Duration::from_secs(10),
+    read: Duration::from_secs(10),
 };
+
+/// A proxy in front of a server. It passes on nothing on connections that began before it was told to be silent.
+struct Proxy {
+    port: u16,
+    silence: watch::Sender<()>,
+}
+
+impl Proxy {
+    async fn of(server: &TestServer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (port, socket) = (listener.local_addr().unwrap().port(), server.socket_folder().join(".s.PGSQL.5432"));
+        let silence = watch::Sender::new(());
+        let silenced = silence.clone();
+        tokio::spawn(async move {
+            while let Ok((mut from, _)) = listener.accept().await {
+                let (mut to, mut silent) = (UnixStream::connect(&socket).await.unwrap(), silenced.subscribe());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut from, &mut to) => {}
+                        // The connections stay open.
+                        _ = silent.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        Self { port, silence }
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_answers_nothing_holds_up_no_other() {
+    let Some(server) = TestServer::shared() else { return };
+    // Connections wait in its queue for ever.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let own = server.empty().await;
+    let own = own.expose_secret().split_once('@').unwrap();
+    let url = format!("{}@127.0.0.1:{},localhost:1,{}", own.0, silent.local_addr().unwrap().port(), own.1).into();
+    let folder = tempfile::tempdir().unwrap();
+
+    let store = opened(&folder, &url).unwrap();
+    let term = taken(&store).await;
+
+    assert_eq!(store.commit(vec![append(term, 0, ["word"])]).await.unwrap(), [Ok(())]);
+    assert_eq!(journal(&store).await, ["word"]);
+}
+
+// Opening a store blocks a thread, while the proxy needs one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_on_a_connection_that_is_silent_is_repeated_on_another() {
+    let Some(server) = TestServer::shared() else { return };
+    let (proxy, own) = (Proxy::of(&server).await, server.empty().await);
+    let (user, place) = own.expose_secret().split_once('@').unwrap();
+    let url = format!("{user}@127.0.0.1:{}/{}", proxy.port, place.split_once('/').unwrap().1).into();
+    let folder = tempfile::tempdir().unwrap();
+    let store =
+        node("a", &folder, &url, Times { attempt: Duration::from_secs(1), read: Duration::from_millis(200), ..IMPATIENT })
+            .unwrap();
+    let term = taken(&store).await;
+    store.commit(vec![append(term, 0, ["word"])]).await.unwrap();
+    for _ in 0..READERS {
+        journal(&store).await;
+    }
+
+    proxy.silence.send_replace(());
+
+    for _ in 0..READERS {
+        assert_eq!(journal(&store).await, ["word"]);
+    }
+}
+
+#[tokio::test]
+async fn only_a_server_that_knows_the_ownership_is_read() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    subject.store = None;
+    let url = format!("{}&application_name=stranger", subject.url.expose_secret()).into();
+    let store = node("a", &subject.folder, &url, IMPATIENT).unwrap();
+    taken(&store).await;
+    let change = "update partition set owner = reverse(owner)";
+    subject.sql(change).await;
+
+    let mut reading = std::pin::pin!(journal(&store));
+    let asked =
+        "select 1 from pg_stat_activity where application_name = 'stranger' and query like '%and owner = $1' and state = 'idle'";
+    while subject.server.admin().await.client.query(asked, &[]).await.unwrap().is_empty() {
+        assert!(futures_util::poll!(reading.as_mut()).is_pending());
+    }
+    assert!(futures_util::poll!(reading.as_mut()).is_pending());
+    subject.sql(change).await;
+
+    assert!(reading.await.is_empty());
+}
 
 #[tokio::test]
 async fn a_node_that_wakes_after_a_takeover_changes_nothing() {
