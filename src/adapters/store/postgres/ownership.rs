@@ -31,7 +31,7 @@ pub(super) struct Times {
     pub(super) silent_for: Duration,
     /// How often a node that stands by looks.
     pub(super) look_every: Duration,
-    /// The time limit for a beat and for a look.
+    /// The time limit for a beat, and at first for a look.
     pub(super) attempt: Duration,
     /// After so long without an answer a read is repeated on another connection.
     pub(super) read: Duration,
@@ -50,6 +50,8 @@ impl Default for Times {
     }
 }
 
+/// The longest time limit for a look. It grows while looks fail, because one that has to connect takes as long as ten that need not.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// The time limit for taking. It waits for the commits of the owner before.
 const TAKING: Duration = Duration::from_secs(10);
 /// The rows of nodes that were silent for so long are removed.
@@ -345,10 +347,11 @@ impl<R: Rows> Keeper<R> {
         self.standing.state.send_replace(State::StandingBy);
         self.watched.remove("");
         let began = self.now();
-        let mut first_beat = None;
+        let (mut first_beat, mut limit) = (None, self.times.attempt);
         loop {
-            let looked = timeout(self.times.attempt, self.rows.look()).await.unwrap_or_else(|_| Err(no_answer()));
+            let looked = timeout(limit, self.rows.look()).await.unwrap_or_else(|_| Err(no_answer()));
             let looked = looked.map(|seen| self.publish(seen));
+            limit = if looked.is_ok() { self.times.attempt } else { LONGEST_LOOK.min(limit * 2) };
             let mut is_alive = false;
             let mut why = match looked {
                 Ok(found) if found.owner == self.owner => String::new(),

@@ -109,14 +109,18 @@ const IMPATIENT: Times = Times {
 
 /// A proxy in front of a server. It passes on nothing on connections that began before it was told to be silent.
 struct Proxy {
-    port: u16,
+    url: SecretString,
     silence: watch::Sender<()>,
 }
 
 impl Proxy {
+    /// In front of an empty schema.
     async fn of(server: &TestServer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (port, socket) = (listener.local_addr().unwrap().port(), server.socket_folder().join(".s.PGSQL.5432"));
+        let own = server.empty().await;
+        let (user, place) = own.expose_secret().split_once('@').unwrap();
+        let url = format!("{user}@127.0.0.1:{port}/{}", place.split_once('/').unwrap().1).into();
         let silence = watch::Sender::new(());
         let silenced = silence.clone();
         tokio::spawn(async move {
@@ -131,7 +135,7 @@ impl Proxy {
                 });
             }
         });
-        Self { port, silence }
+        Self { url, silence }
     }
 }
 
@@ -156,12 +160,9 @@ async fn a_host_that_answers_nothing_holds_up_no_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_on_a_connection_that_is_silent_is_repeated_on_another() {
     let Some(server) = TestServer::shared() else { return };
-    let (proxy, own) = (Proxy::of(&server).await, server.empty().await);
-    let (user, place) = own.expose_secret().split_once('@').unwrap();
-    let url = format!("{user}@127.0.0.1:{}/{}", proxy.port, place.split_once('/').unwrap().1).into();
-    let folder = tempfile::tempdir().unwrap();
+    let (proxy, folder) = (Proxy::of(&server).await, tempfile::tempdir().unwrap());
     let store =
-        node("a", &folder, &url, Times { attempt: Duration::from_secs(1), read: Duration::from_millis(200), ..IMPATIENT })
+        node("a", &folder, &proxy.url, Times { attempt: Duration::from_secs(1), read: Duration::from_millis(200), ..IMPATIENT })
             .unwrap();
     let term = taken(&store).await;
     store.commit(vec![append(term, 0, ["word"])]).await.unwrap();
@@ -174,6 +175,15 @@ async fn a_read_on_a_connection_that_is_silent_is_repeated_on_another() {
     for _ in 0..READERS {
         assert_eq!(journal(&store).await, ["word"]);
     }
+}
+
+#[tokio::test]
+async fn a_database_that_takes_longer_to_connect_to_than_to_answer_is_owned() {
+    let Some(mut subject) = OnServer::new().await else { return };
+    subject.store = None;
+    let store = node("a", &subject.folder, &subject.url, Times { attempt: Duration::from_millis(1), ..IMPATIENT }).unwrap();
+
+    store.own(None).await.unwrap();
 }
 
 #[tokio::test]
