@@ -1,7 +1,8 @@
 //! Loads the rooms at the start, and the companions whenever their files change.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::membership::memberships::{CompanionSet, ReloadError};
@@ -12,7 +13,7 @@ use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::{self, Membership};
-use crate::journal::reader::{ReadError, Reader};
+use crate::journal::reader::{ReadError, Reader, WARDS_AT_ONCE};
 use crate::journal::record::{RoomRecord, decode};
 use crate::settings::console;
 use crate::telemetry::plain::Plain;
@@ -44,14 +45,12 @@ pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set
     context.guests.load(&*context.store).await?;
     let cast = context.memberships.companions();
     // One read per ward: one read per room would need a disk access for each.
-    let mut wards = BTreeMap::new();
-    for RoomRecord { room, guild, .. } in reader.rooms().await? {
-        let channel_key = ChannelKey::new(&guild, &room);
-        let memberships = match wards.entry(channel_key.ward()) {
-            Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(reader.memberships(channel_key.ward()).await?),
-        };
-        let key = membership::key(&channel_key);
+    let stored = reader.rooms().await?;
+    let wards: BTreeSet<_> = stored.iter().map(|record| ChannelKey::new(&record.guild, &record.room).ward()).collect();
+    let read = stream::iter(wards).map(|ward| reader.memberships(ward)).buffer_unordered(WARDS_AT_ONCE);
+    let mut memberships: BTreeMap<_, _> = read.try_concat().await?;
+    for RoomRecord { room, guild, .. } in stored {
+        let key = membership::key(&ChannelKey::new(&guild, &room));
         let Some(value) = memberships.remove(&key) else { continue };
         let membership: Membership = decode(&key, &value).map_err(ReadError::from)?;
         for companion in &membership.companions {

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use parking_lot::RwLock;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::domain::id::{GuildId, PersonId, Ward};
-use crate::journal::reader::{ReadError, Reader};
+use crate::journal::reader::{ReadError, Reader, WARDS_AT_ONCE};
 
 /// The people who opted out. Cheap to clone; all clones share their state.
 #[derive(Clone, Default)]
@@ -26,10 +27,10 @@ impl OptOuts {
     /// # Errors
     /// The stored opt-outs cannot be read.
     pub async fn read(&self, reader: &Reader<'_>) -> Result<(), ReadError> {
-        for ward in (0..=u8::MAX).map(Ward) {
-            for (guild, person) in reader.opt_outs(ward).await? {
-                self.note(&guild, &person, true);
-            }
+        let wards = stream::iter((0..=u8::MAX).map(Ward));
+        let mut read = wards.map(|ward| reader.opt_outs(ward)).buffer_unordered(WARDS_AT_ONCE);
+        while let Some(of_ward) = read.try_next().await? {
+            of_ward.iter().for_each(|(guild, person)| self.note(guild, person, true));
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
+
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
@@ -12,7 +14,7 @@ use crate::actors::writer::requests::fence;
 use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Pending, Reader};
+use crate::journal::reader::{Pending, Reader, WARDS_AT_ONCE};
 use crate::journal::record::ChannelRecord;
 use crate::ports::store::Store;
 
@@ -44,8 +46,10 @@ pub(super) async fn read_wards(store: &dyn Store, wards: Vec<Ward>, mut take: im
     loop {
         let mut failed = Vec::new();
         let mut first_error = None;
-        for ward in remaining {
-            match Reader::new(store).pending(ward).await {
+        let read = async |ward| (ward, Reader::new(store).pending(ward).await);
+        let mut read = std::pin::pin!(stream::iter(remaining).map(read).buffer_unordered(WARDS_AT_ONCE));
+        while let Some((ward, outcome)) = read.next().await {
+            match outcome {
                 Ok(pending) => take(ward, pending),
                 Err(error) => {
                     failed.push(ward);
