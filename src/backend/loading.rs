@@ -13,7 +13,7 @@ use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::{self, Membership};
-use crate::journal::reader::{ReadError, Reader, WARDS_AT_ONCE};
+use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode};
 use crate::settings::console;
 use crate::telemetry::plain::Plain;
@@ -41,13 +41,13 @@ pub enum LoadRoomsError {
 /// [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
 pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set: bool) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
-    context.opt_outs.read(&reader).await?;
+    context.opt_outs.load(&*context.store).await?;
     context.guests.load(&*context.store).await?;
     let cast = context.memberships.companions();
     // One read per ward: one read per room would need a disk access for each.
     let stored = reader.rooms().await?;
     let wards: BTreeSet<_> = stored.iter().map(|record| ChannelKey::new(&record.guild, &record.room).ward()).collect();
-    let read = stream::iter(wards).map(|ward| reader.memberships(ward)).buffer_unordered(WARDS_AT_ONCE);
+    let read = stream::iter(wards).map(|ward| reader.memberships(ward)).buffer_unordered(context.store.reads_at_once());
     let mut memberships: BTreeMap<_, _> = read.try_concat().await?;
     for RoomRecord { room, guild, .. } in stored {
         let key = membership::key(&ChannelKey::new(&guild, &room));

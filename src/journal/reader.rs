@@ -30,9 +30,6 @@ use crate::ports::store::{Store, Value};
 /// How many keys are read at once.
 const PAGE: usize = 512;
 
-/// How many wards are read at once where all are read. One after the other, each would wait for a database on another machine.
-pub const WARDS_AT_ONCE: usize = 64;
-
 /// How many events are read at once in the search for the newest inbound event.
 const NEWEST: usize = 16;
 

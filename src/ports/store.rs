@@ -106,4 +106,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Keys and values from `from` (inclusive) to `to` (exclusive), ascending, or descending when `newest_first`; at most `limit`.
     async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError>;
+
+    /// How many reads should be under way at once where there are many. More than one where the store is on another machine, because each waits
+    /// for the network.
+    fn reads_at_once(&self) -> usize {
+        1
+    }
 }

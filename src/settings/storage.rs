@@ -157,6 +157,8 @@ pub fn database(url: &str) -> Result<Vec<Config>, String> {
                          always checked, with the authorities of this machine or of the PEM file in SSL_CERT_FILE";
     const BINDING: &str =
         "has channel_binding=require, which is not supported; leave it out: the server's certificate is always checked";
+    const HOSTS: &str =
+        "does not name each host once, before the path, such as postgresql://tertulia:PASSWORD@db1,db2:5433/tertulia";
     if !["postgresql://", "postgres://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(NO_URL.into());
     }
@@ -180,12 +182,13 @@ pub fn database(url: &str) -> Result<Vec<Config>, String> {
     let hosts_at = place.find('@').map_or_else(|| place.find("://").map_or(0, |at| at + 3), |at| at + 1);
     let (user, hosts) = place.split_at(hosts_at);
     let (hosts, name) = hosts.split_at(hosts.find('/').unwrap_or(hosts.len()));
+    let each: Vec<Config> =
+        hosts.split(',').map(|host| parse(&format!("{user}{host}{name}")).map_err(refused)).collect::<Result<_, _>>()?;
     match () {
         () if config.get_hosts().is_empty() => Err(NO_URL.into()),
         () if config.get_channel_binding() == ChannelBinding::Require => Err(BINDING.into()),
-        // Addresses among the options are for all hosts together.
-        () if !config.get_hostaddrs().is_empty() => Ok(vec![config]),
-        () => hosts.split(',').map(|host| parse(&format!("{user}{host}{name}")).map_err(refused)).collect(),
+        () if each.iter().any(|host| host.get_hosts().len() != 1 || host.get_hostaddrs().len() > 1) => Err(HOSTS.into()),
+        () => Ok(each),
     }
 }
 
@@ -325,8 +328,9 @@ mod tests {
         }
         assert_eq!(hosts("postgres://db1,db2").len(), 2);
         assert_eq!(hosts("postgres://%2Frun%2Fpostgresql/t"), [(vec![Host::Unix("/run/postgresql".into())], vec![5432])]);
-        assert_eq!(hosts("postgres:///t?host=db1,db2"), [(["db1", "db2"].map(|name| Host::Tcp(name.into())).to_vec(), vec![])]);
-        assert_eq!(database("postgres://db1,db2/t?hostaddr=10.0.0.1,10.0.0.2").unwrap()[0].get_hostaddrs().len(), 2);
+        for url in ["db1,db2/t?hostaddr=10.0.0.1,10.0.0.2", "/t?host=db1&host=db2", "db1,/t", "db1/t?host=db2"] {
+            assert!(database(&format!("postgres://{url}")).unwrap_err().contains("each host once"), "{url}");
+        }
     }
 
     #[test]

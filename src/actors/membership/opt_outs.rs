@@ -8,7 +8,8 @@ use parking_lot::RwLock;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::domain::id::{GuildId, PersonId, Ward};
-use crate::journal::reader::{ReadError, Reader, WARDS_AT_ONCE};
+use crate::journal::reader::{ReadError, Reader};
+use crate::ports::store::Store;
 
 /// The people who opted out. Cheap to clone; all clones share their state.
 #[derive(Clone, Default)]
@@ -26,9 +27,10 @@ impl OptOuts {
     ///
     /// # Errors
     /// The stored opt-outs cannot be read.
-    pub async fn read(&self, reader: &Reader<'_>) -> Result<(), ReadError> {
+    pub async fn load(&self, store: &dyn Store) -> Result<(), ReadError> {
+        let reader = Reader::new(store);
         let wards = stream::iter((0..=u8::MAX).map(Ward));
-        let mut read = wards.map(|ward| reader.opt_outs(ward)).buffer_unordered(WARDS_AT_ONCE);
+        let mut read = wards.map(|ward| reader.opt_outs(ward)).buffer_unordered(store.reads_at_once());
         while let Some(of_ward) = read.try_next().await? {
             of_ward.iter().for_each(|(guild, person)| self.note(guild, person, true));
         }

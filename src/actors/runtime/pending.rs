@@ -14,7 +14,7 @@ use crate::actors::writer::requests::fence;
 use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Pending, Reader, WARDS_AT_ONCE};
+use crate::journal::reader::{Pending, Reader};
 use crate::journal::record::ChannelRecord;
 use crate::ports::store::Store;
 
@@ -47,7 +47,7 @@ pub(super) async fn read_wards(store: &dyn Store, wards: Vec<Ward>, mut take: im
         let mut failed = Vec::new();
         let mut first_error = None;
         let read = async |ward| (ward, Reader::new(store).pending(ward).await);
-        let mut read = std::pin::pin!(stream::iter(remaining).map(read).buffer_unordered(WARDS_AT_ONCE));
+        let mut read = std::pin::pin!(stream::iter(remaining).map(read).buffer_unordered(store.reads_at_once()));
         while let Some((ward, outcome)) = read.next().await {
             match outcome {
                 Ok(pending) => take(ward, pending),
@@ -57,6 +57,7 @@ pub(super) async fn read_wards(store: &dyn Store, wards: Vec<Ward>, mut take: im
                 }
             }
         }
+        failed.sort_unstable();
         let Some(error) = first_error else {
             if pause > FIRST_PAUSE {
                 tracing::info!("the list of channels with pending work can be read again");

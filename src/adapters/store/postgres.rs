@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
@@ -71,8 +71,8 @@ pub struct PostgresStore {
 struct Readers {
     database: Database,
     standing: Arc<Standing>,
-    /// The time limit for one attempt.
-    limit: Duration,
+    /// After so long without an answer a connection counts as silent.
+    silent_for: Duration,
     sessions: [Mutex<Option<Reader>>; READERS],
     next: AtomicUsize,
 }
@@ -145,7 +145,7 @@ impl PostgresStore {
         let readers = Readers {
             database,
             standing: standing.clone(),
-            limit: times.read,
+            silent_for: times.read,
             sessions: Default::default(),
             next: AtomicUsize::new(0),
         };
@@ -253,26 +253,37 @@ impl Readers {
     /// Reads, and connects again if the connection has ended, or is silent.
     async fn read(&self, query: &Query) -> Result<Vec<(Key, Value)>, StoreError> {
         let deadline = Instant::now() + PATIENCE;
-        let failed = |detail: String| StoreError::Failed(format!("the database cannot be read: {detail}"));
         loop {
-            let slot = &self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % READERS];
-            let attempt = async { run(&*self.session(slot, deadline).await?, query).await };
-            let detail = match timeout_at(deadline.min(Instant::now() + self.limit), attempt).await {
-                Ok(Ok(rows)) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
+            let failed = |detail: String| StoreError::Failed(format!("the database cannot be read: {detail}"));
+            match timeout_at(deadline, self.attempt(query, deadline))
+                .await
+                .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
+            {
+                Ok(rows) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
                 // The query itself is wrong, or what it reads.
-                Ok(Err(error)) if !is_passing(&error) => return Err(failed(reason(&error))),
+                Err(error) if !is_passing(&error) => return Err(failed(reason(&error))),
+                Err(error) if Instant::now() + RETRY_PAUSE >= deadline => return Err(failed(reason(&error))),
                 // The connection has ended, or is about to: a server that stops says so first.
-                Ok(Err(error)) => reason(&error),
-                Err(_) => {
-                    // Who has it is connecting.
-                    slot.try_lock().into_iter().for_each(|mut reader| *reader = None);
-                    format!("it did not answer within {} s", PATIENCE.as_secs())
-                }
-            };
-            if Instant::now() + RETRY_PAUSE >= deadline {
-                return Err(failed(detail));
+                Err(_) => sleep(RETRY_PAUSE).await,
             }
-            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Reads on a connection. If that is silent, others do not use it any more, and the same is read on a new one beside it.
+    async fn attempt(&self, query: &Query, deadline: Instant) -> Result<Vec<Row>, Error> {
+        let slot = &self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % READERS];
+        let session = self.session(slot, deadline).await?;
+        let mut reading = std::pin::pin!(run(&session, query));
+        if let Ok(rows) = timeout(self.silent_for, &mut reading).await {
+            return rows;
+        }
+        let on_another = async {
+            slot.lock().await.take_if(|reader| Arc::ptr_eq(&reader.session, &session));
+            run(&*self.session(slot, deadline).await?, query).await
+        };
+        tokio::select! {
+            rows = reading => rows,
+            rows = on_another => rows,
         }
     }
 
@@ -337,6 +348,10 @@ impl Store for PostgresStore {
         }
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(Query::Scan { from, to, newest_first, limit }).await
+    }
+
+    fn reads_at_once(&self) -> usize {
+        4 * READERS
     }
 }
 

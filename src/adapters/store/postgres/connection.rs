@@ -1,5 +1,6 @@
 //! Connections to the database: TLS, what every session is set to, and warnings.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,10 +32,10 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// After so long without success the next host or address is tried, too.
 const NEXT_AFTER: Duration = Duration::from_millis(100);
-/// How long the last ones may take once another one has failed.
-const LAST_WITHIN: Duration = Duration::from_secs(1);
-/// What is silent for so long is asked whether it is still there: firewalls forget idle connections.
+/// What is silent for so long is asked whether it is still there, unless the URL says otherwise: firewalls forget idle connections.
 const IDLE: Duration = Duration::from_secs(30);
+/// What a URL means that does not say it.
+const DEFAULT_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 /// The pause until it is asked again.
 const IDLE_AGAIN: Duration = Duration::from_secs(5);
 
@@ -74,7 +75,9 @@ impl Database {
             if config.get_tcp_user_timeout().is_none() {
                 config.tcp_user_timeout(PATIENCE);
             }
-            config.keepalives_idle(config.get_keepalives_idle().min(IDLE));
+            if config.get_keepalives_idle() == DEFAULT_IDLE {
+                config.keepalives_idle(IDLE);
+            }
             if config.get_keepalives_interval().is_none() {
                 config.keepalives_interval(IDLE_AGAIN);
             }
@@ -84,8 +87,7 @@ impl Database {
 
     /// Connects, once, to the host that takes writes. One that does not answer holds up no other.
     pub(super) async fn connect(&self) -> Result<Session, Error> {
-        let (client, mut connection) =
-            first(self.hosts.iter().map(|host| connect_to(host.clone(), self.tls.clone())).collect()).await?;
+        let (client, mut connection) = first(&self.hosts, |host| connect_to(host, &self.tls)).await?;
         let has_warned = Arc::new(AtomicBool::new(false));
         let warned = has_warned.clone();
         tokio::spawn(async move {
@@ -132,7 +134,7 @@ impl Session {
 type Connected = (Client, Connection<Socket, Encrypted<Socket>>);
 
 /// Connects to one host, at whichever of its addresses answers.
-async fn connect_to(host: Config, tls: Tls) -> Result<Connected, Error> {
+async fn connect_to(host: &Config, tls: &Tls) -> Result<Connected, Error> {
     let port = host.get_ports().first().copied().unwrap_or(5432);
     let addresses = match (host.get_hosts(), host.get_hostaddrs()) {
         ([Host::Tcp(name)], []) => lookup_host((&**name, port)).await.ok(),
@@ -142,32 +144,41 @@ async fn connect_to(host: Config, tls: Tls) -> Result<Connected, Error> {
         addresses.into_iter().flatten().map(|address| host.clone().hostaddr(address.ip()).clone()).collect();
     if hosts.is_empty() {
         // Connecting says what is wrong with its name.
-        hosts.push(host);
+        hosts.push(host.clone());
     }
-    let attempt = |host: Config, tls: Tls| async move { host.connect(tls).await };
-    first(hosts.into_iter().map(|host| attempt(host, tls.clone())).collect()).await
+    first(&hosts, |host| host.connect(tls.clone())).await
 }
 
-/// The first success. Each attempt begins when the one before has failed, or takes long.
-async fn first(attempts: Vec<impl Future<Output = Result<Connected, Error>>>) -> Result<Connected, Error> {
-    let (mut later, mut begun, mut failure) = (attempts.into_iter(), FuturesUnordered::new(), None);
-    loop {
-        begun.extend(later.next());
-        let is_last = later.len() == 0;
-        let limit = match &failure {
-            _ if !is_last => NEXT_AFTER,
-            Some(_) => LAST_WITHIN,
-            None => Duration::MAX,
-        };
-        match (timeout(limit, begun.next()).await, failure) {
-            (Ok(Some(Ok(connected))), _) => return Ok(connected),
-            (Ok(None) | Err(_), Some(error)) if is_last => return Err(error),
-            // A refusal says more than a host that cannot be reached.
-            (Ok(Some(Err(error))), None) => failure = Some(error),
-            (Ok(Some(Err(error))), Some(before)) => failure = Some(if is_passing(&before) { error } else { before }),
-            (_, before) => failure = before,
+/// The first connection that can be made. Each attempt begins when the one before has failed, or takes long. What failed is tried again while another
+/// one has not answered: a standby may become the primary meanwhile.
+///
+/// # Errors
+/// Each has failed. The error is one that may pass, if there is one.
+async fn first<'a, F>(hosts: &'a [Config], connect: impl Fn(&'a Config) -> F) -> Result<Connected, Error>
+where
+    F: Future<Output = Result<Connected, Error>>,
+{
+    let attempt = async |pause: Duration, number: usize, host: &'a Config| {
+        sleep(pause).await;
+        (number, host, connect(host).await)
+    };
+    let (mut later, mut begun, mut failures) = (hosts.iter().enumerate(), FuturesUnordered::new(), BTreeMap::new());
+    while failures.len() < hosts.len() {
+        if let Some((number, host)) = later.next() {
+            begun.push(attempt(Duration::ZERO, number, host));
+        }
+        let limit = if later.len() == 0 { Duration::MAX } else { NEXT_AFTER };
+        match timeout(limit, begun.next()).await {
+            Ok(Some((_, _, Ok(connected)))) => return Ok(connected),
+            Ok(Some((number, host, Err(error)))) => {
+                failures.insert(number, error);
+                begun.push(attempt(RETRY_PAUSE, number, host));
+            }
+            Ok(None) | Err(_) => {}
         }
     }
+    let (passing, lasting): (Vec<_>, Vec<_>) = failures.into_values().partition(is_passing);
+    Err(passing.into_iter().chain(lasting).next().expect("there is a host"))
 }
 
 /// Whether the same may succeed a moment later: the connection failed, the server is starting or stopping, or it ended a

@@ -33,7 +33,7 @@ pub(super) struct Times {
     pub(super) look_every: Duration,
     /// The time limit for a beat, and at first for a look.
     pub(super) attempt: Duration,
-    /// After so long without an answer a read is repeated on another connection.
+    /// After so long without an answer the same is read on another connection.
     pub(super) read: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Default for Times {
 }
 
 /// The longest time limit for a look. It grows while looks fail, because one that has to connect takes as long as ten that need not.
-const LONGEST_LOOK: Duration = Duration::from_secs(5);
+const LONGEST_LOOK: Duration = Duration::from_secs(3);
 /// The time limit for taking. It waits for the commits of the owner before.
 const TAKING: Duration = Duration::from_secs(10);
 /// The rows of nodes that were silent for so long are removed.
@@ -380,7 +380,7 @@ impl<R: Rows> Keeper<R> {
                 }
             };
             if why.is_empty() {
-                match self.beat().await {
+                match timeout(LONGEST_LOOK, self.beat()).await.unwrap_or_else(|_| Err(no_answer())) {
                     Ok(term) => {
                         let id = Arc::from(&*self.owner);
                         self.standing.state.send_replace(State::Owner { id, term });

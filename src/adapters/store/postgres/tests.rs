@@ -183,7 +183,7 @@ async fn a_database_that_takes_longer_to_connect_to_than_to_answer_is_owned() {
     subject.store = None;
     let store = node("a", &subject.folder, &subject.url, Times { attempt: Duration::from_millis(1), ..IMPATIENT }).unwrap();
 
-    store.own(None).await.unwrap();
+    timeout_at(Instant::now() + Duration::from_secs(60), store.own(None)).await.unwrap().unwrap();
 }
 
 #[tokio::test]
