@@ -71,8 +71,8 @@ pub struct PostgresStore {
 struct Readers {
     database: Database,
     standing: Arc<Standing>,
-    /// After so long without an answer a connection counts as silent.
-    silent_for: Duration,
+    /// After so long without an answer the same is read on a second connection.
+    hedge_after: Duration,
     sessions: [Mutex<Option<Reader>>; READERS],
     next: AtomicUsize,
 }
@@ -145,7 +145,7 @@ impl PostgresStore {
         let readers = Readers {
             database,
             standing: standing.clone(),
-            silent_for: times.read,
+            hedge_after: times.hedge_after,
             sessions: Default::default(),
             next: AtomicUsize::new(0),
         };
@@ -274,7 +274,7 @@ impl Readers {
         let slot = &self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % READERS];
         let session = self.session(slot, deadline).await?;
         let mut reading = std::pin::pin!(run(&session, query));
-        if let Ok(rows) = timeout(self.silent_for, &mut reading).await {
+        if let Ok(rows) = timeout(self.hedge_after, &mut reading).await {
             return rows;
         }
         let on_another = async {

@@ -30,14 +30,14 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// The time limit for connecting to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// After so long without success the next host or address is tried, too.
+/// The pause between the beginnings of attempts to connect to several hosts or addresses, as in RFC 8305.
 const NEXT_AFTER: Duration = Duration::from_millis(100);
-/// What is silent for so long is asked whether it is still there, unless the URL says otherwise: firewalls forget idle connections.
-const IDLE: Duration = Duration::from_secs(30);
-/// What a URL means that does not say it.
-const DEFAULT_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
-/// The pause until it is asked again.
-const IDLE_AGAIN: Duration = Duration::from_secs(5);
+/// The idle time before a TCP keepalive, unless the URL sets another one. Firewalls forget connections that are idle for minutes.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// The idle time of a URL that sets none.
+const DEFAULT_KEEPALIVE_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
+/// The pause between TCP keepalives that are not answered.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// No limit may end a commit, and a commit is on disk, and on the standbys that the server waits for, before it is acknowledged. A transaction whose
 /// node was cut off before it could commit ends soon, because the next owner waits for its lock.
@@ -75,11 +75,11 @@ impl Database {
             if config.get_tcp_user_timeout().is_none() {
                 config.tcp_user_timeout(PATIENCE);
             }
-            if config.get_keepalives_idle() == DEFAULT_IDLE {
-                config.keepalives_idle(IDLE);
+            if config.get_keepalives_idle() == DEFAULT_KEEPALIVE_IDLE {
+                config.keepalives_idle(KEEPALIVE_IDLE);
             }
             if config.get_keepalives_interval().is_none() {
-                config.keepalives_interval(IDLE_AGAIN);
+                config.keepalives_interval(KEEPALIVE_INTERVAL);
             }
         }
         Ok(Self { hosts, tls: Tls::new() })
@@ -87,7 +87,7 @@ impl Database {
 
     /// Connects, once, to the host that takes writes. One that does not answer holds up no other.
     pub(super) async fn connect(&self) -> Result<Session, Error> {
-        let (client, mut connection) = first(&self.hosts, |host| connect_to(host, &self.tls)).await?;
+        let (client, mut connection) = first_connected(&self.hosts, |host| connect_to(host, &self.tls)).await?;
         let has_warned = Arc::new(AtomicBool::new(false));
         let warned = has_warned.clone();
         tokio::spawn(async move {
@@ -146,7 +146,7 @@ async fn connect_to(host: &Config, tls: &Tls) -> Result<Connected, Error> {
         // Connecting says what is wrong with its name.
         hosts.push(host.clone());
     }
-    first(&hosts, |host| host.connect(tls.clone())).await
+    first_connected(&hosts, |host| host.connect(tls.clone())).await
 }
 
 /// The first connection that can be made. Each attempt begins when the one before has failed, or takes long. What failed is tried again while another
@@ -154,7 +154,7 @@ async fn connect_to(host: &Config, tls: &Tls) -> Result<Connected, Error> {
 ///
 /// # Errors
 /// Each has failed. The error is one that may pass, if there is one.
-async fn first<'a, F>(hosts: &'a [Config], connect: impl Fn(&'a Config) -> F) -> Result<Connected, Error>
+async fn first_connected<'a, F>(hosts: &'a [Config], connect: impl Fn(&'a Config) -> F) -> Result<Connected, Error>
 where
     F: Future<Output = Result<Connected, Error>>,
 {

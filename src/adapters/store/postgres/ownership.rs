@@ -33,8 +33,8 @@ pub(super) struct Times {
     pub(super) look_every: Duration,
     /// The time limit for a beat, and at first for a look.
     pub(super) attempt: Duration,
-    /// After so long without an answer the same is read on another connection.
-    pub(super) read: Duration,
+    /// After so long without an answer the same is read on a second connection, beside the first.
+    pub(super) hedge_after: Duration,
 }
 
 impl Default for Times {
@@ -45,7 +45,7 @@ impl Default for Times {
             silent_for: Duration::from_millis(4_500),
             look_every: Duration::from_millis(500),
             attempt: Duration::from_secs(1),
-            read: PATIENCE / 3,
+            hedge_after: PATIENCE / 3,
         }
     }
 }

@@ -104,7 +104,7 @@ const IMPATIENT: Times = Times {
     silent_for: Duration::from_millis(300),
     look_every: Duration::from_millis(50),
     attempt: Duration::from_secs(10),
-    read: Duration::from_secs(10),
+    hedge_after: Duration::from_secs(10),
 };
 
 /// A proxy in front of a server. It passes on nothing on connections that began before it was told to be silent.
@@ -161,9 +161,13 @@ async fn a_host_that_answers_nothing_holds_up_no_other() {
 async fn a_read_on_a_connection_that_is_silent_is_repeated_on_another() {
     let Some(server) = TestServer::shared() else { return };
     let (proxy, folder) = (Proxy::of(&server).await, tempfile::tempdir().unwrap());
-    let store =
-        node("a", &folder, &proxy.url, Times { attempt: Duration::from_secs(1), read: Duration::from_millis(200), ..IMPATIENT })
-            .unwrap();
+    let store = node(
+        "a",
+        &folder,
+        &proxy.url,
+        Times { attempt: Duration::from_secs(1), hedge_after: Duration::from_millis(200), ..IMPATIENT },
+    )
+    .unwrap();
     let term = taken(&store).await;
     store.commit(vec![append(term, 0, ["word"])]).await.unwrap();
     for _ in 0..READERS {
