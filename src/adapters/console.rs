@@ -72,7 +72,6 @@ use auth::Auth;
 use forwarded::Proxies;
 use host::Names;
 use limits::{RateLimiter, Slots};
-use page::Page;
 use presence::Presence;
 pub use served::Served;
 
@@ -129,7 +128,6 @@ struct Common {
     large_bodies: Arc<Semaphore>,
     metrics: Metrics,
     instruments: Instruments,
-    page: &'static Page,
     /// Turns true at shutdown, which waits until all receivers are dropped.
     closing: watch::Sender<bool>,
 }
@@ -172,7 +170,6 @@ impl Console {
             large_bodies: Arc::new(Semaphore::new(body::MAX_LARGE_BODIES)),
             instruments: metrics.instruments(),
             metrics,
-            page: Page::embedded(),
             closing: watch::Sender::new(false),
             settings: settings.clone(),
         });

@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Target;
 use super::words::WORDS;
 
-/// Less work than this is not suspect, at the longest input of a target of cost 1.
-const SUSPECT: Duration = Duration::from_millis(if cfg!(debug_assertions) { 60 } else { 6 });
+/// Less work than this is not suspect in a release build, at the longest input of a target of cost 1.
+const SUSPECT: Duration = Duration::from_millis(6);
 /// The ratio of the lengths of the long and the short input of a suspect.
 const SHORTER: usize = 4;
 /// The factor by which work may grow faster than the input.

@@ -21,7 +21,6 @@ mod operating;
 #[expect(dead_code, reason = "the library's own tests use more of it")]
 mod postgres_server;
 mod processes;
-mod second;
 mod speech;
 #[path = "../../src/telemetry/fake.rs"]
 #[expect(dead_code, reason = "the library's own tests use more of it")]

@@ -198,7 +198,7 @@ fn html(name: &str, language: Language, bundled: &[&File]) -> String {
 }
 
 impl Page {
-    /// The page of this program. It is put together once.
+    /// The page of this program. It is put together when it is first asked for.
     pub(super) fn embedded() -> &'static Self {
         static PAGE: LazyLock<Page> = LazyLock::new(Page::new);
         &PAGE
@@ -321,33 +321,28 @@ pub(super) async fn index(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if let Some(nodes) = console.stands_by() {
-        return Ok(console.page.standby(&nodes, &headers));
+        return Ok(Page::embedded().standby(&nodes, &headers));
     }
-    console.page.html(if caller.is_operator() { "index" } else { "guest" }, &headers)
+    Page::embedded().html(if caller.is_operator() { "index" } else { "guest" }, &headers)
 }
 
 /// `GET /signin`
-pub(super) async fn sign_in(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.html("signin", &headers)
+pub(super) async fn sign_in(headers: HeaderMap) -> Result<Response, Problem> {
+    Page::embedded().html("signin", &headers)
 }
 
 /// `GET /join`: loading it changes nothing, because previews of links load it, too.
-pub(super) async fn join(State(console): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    console.page.html("join", &headers)
+pub(super) async fn join(headers: HeaderMap) -> Result<Response, Problem> {
+    Page::embedded().html("join", &headers)
 }
 
 /// `GET /page/{name}`
-pub(super) async fn file(
-    State(console): State<Shared>,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn file(Path(name): Path<String>, RawQuery(query): RawQuery, headers: HeaderMap) -> Result<Response, Problem> {
     if name.ends_with(".html") {
         return Err(Problem::new(StatusCode::NOT_FOUND, "pages have addresses of their own: /, /join, /signin"));
     }
     let version = query.as_deref().and_then(|query| query.strip_prefix("v="));
-    console.page.answer(&name, version, &headers)
+    Page::embedded().answer(&name, version, &headers)
 }
 
 /// Whether a list of encodings names gzip, and does not exclude it with `q=0`.

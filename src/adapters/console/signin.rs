@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::body::{self, Json, media_type};
 use super::guard::Caller;
+use super::page::Page;
 use super::problem::Problem;
 use super::{Shared, invitations};
 
@@ -36,7 +37,7 @@ pub(super) async fn sign_in(State(console): State<Shared>, Extension(caller): Ex
         Ok(cookie) if is_form => (StatusCode::SEE_OTHER, [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)]).into_response(),
         Ok(cookie) => (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response(),
         Err(problem) if is_form => {
-            let page = Html(console.page.refused_sign_in(problem.detail(), &headers));
+            let page = Html(Page::embedded().refused_sign_in(problem.detail(), &headers));
             let mut response = problem.into_response();
             response.headers_mut().remove(CONTENT_TYPE);
             let (parts, _) = response.into_parts();

@@ -295,9 +295,9 @@ impl Visible {
             Look::More => None,
             Look::Yes((mark, length)) => self.meet(mark, length, is_end),
             Look::No => {
-                let next = rest.char_indices().skip(1).find(|(_, c)| self.may_begin(*c));
-                let line = rest.find('\n').map_or(rest.len(), |end| end + 1);
-                Some(Step::Show(next.map_or(rest.len(), |(next, _)| next).min(line)))
+                // A line break ends a piece, so that the next one begins a line.
+                let next = rest.char_indices().skip(1).find(|(_, c)| first == '\n' || self.may_begin(*c));
+                Some(Step::Show(next.map_or(rest.len(), |(next, _)| next)))
             }
         }
     }

@@ -252,15 +252,15 @@ pub fn bad_habits(dice: &mut Dice) -> Habits {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_thousand_utterances_with_cuts_no_word_is_lost_or_doubled() {
+async fn of_hundreds_of_utterances_with_cuts_no_word_is_lost_or_doubled() {
     let (mut dice, books) = (Dice(0x5eed), Books::default());
-    let script = script(1_000, &mut dice);
+    let script = script(250, &mut dice);
     let (words, stretches) = (script.words.clone(), script.stretches);
 
     let recorded = record(script, "/v1/listen", Listening::default, || bad_habits(&mut dice), || false, &books).await;
 
     assert_whole(&recorded, &words, stretches);
-    assert!(recorded.cuts > 100, "{} cuts", recorded.cuts);
+    assert!(recorded.cuts > 25, "{} cuts", recorded.cuts);
     let heard = books.open().heard.len();
     assert!(heard > words.len() + recorded.cuts / 2, "words were heard again: {heard}");
 }
@@ -268,12 +268,12 @@ async fn of_a_thousand_utterances_with_cuts_no_word_is_lost_or_doubled() {
 #[tokio::test(start_paused = true)]
 async fn no_word_of_a_stream_that_is_taken_is_lost_or_doubled() {
     let (mut dice, mut takes, books) = (Dice(0x5eee), Dice(7), Books::default());
-    let script = script(200, &mut dice);
+    let script = script(100, &mut dice);
     let (words, stretches) = (script.words.clone(), script.stretches);
     let habits = || Habits { cut_after: None, ..bad_habits(&mut dice) };
 
     let recorded = record(script, "/v1/listen", Listening::default, habits, || takes.between(0, 700) == 0, &books).await;
 
     assert_whole(&recorded, &words, stretches);
-    assert!(recorded.cuts > 20, "{} cuts", recorded.cuts);
+    assert!(recorded.cuts > 10, "{} cuts", recorded.cuts);
 }

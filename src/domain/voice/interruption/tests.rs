@@ -697,7 +697,7 @@ fn what_was_played_is_remembered_for_its_echo() {
     assert!(!reply.machine.played_words().is_echo("number 05", at(12.5)));
 }
 
-// What a second implementation of the rules found.
+// Readings of the rules (docs/design/voice.md).
 
 #[test]
 fn a_final_after_the_last_voiced_hop_is_the_one_that_is_awaited() {

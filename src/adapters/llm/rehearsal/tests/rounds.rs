@@ -93,7 +93,7 @@ async fn turns(seed: u64, mut lines: Vec<Line>, mut speaker: Option<(&str, &str)
 }
 
 #[tokio::test]
-async fn three_companions_end_their_talk_on_their_own_and_without_a_goodbye() {
+async fn three_companions_end_their_talk_on_their_own_without_a_goodbye_or_repetition() {
     let mut lengths = [0; LOOP_GUARD + 1];
     for seed in 0..100 {
         for opening in OPENINGS {
@@ -102,26 +102,15 @@ async fn three_companions_end_their_talk_on_their_own_and_without_a_goodbye() {
             lengths[stages.len()] += 1;
             assert!(stages.iter().all(|stage| *stage == Stage::None), "{stages:?}");
             assert!(!lines.iter().any(|line| is_goodbye(&line.text)), "{lines:?}");
+            let texts: Vec<&str> = lines[1..].iter().map(|line| &*line.text).collect();
+            assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), texts.len(), "{texts:?}");
+            assert!(lexical(&texts) <= THRESHOLD, "{texts:?}");
         }
     }
 
     let usual: usize = lengths[2..=3].iter().sum();
     assert!(usual > 400, "of 600 talks so many had 0, 1, 2, 3 and 4 statements: {lengths:?}");
     assert!(lengths[4] < 100, "{lengths:?}");
-}
-
-#[tokio::test]
-async fn a_talk_does_not_repeat_itself() {
-    for seed in 0..100 {
-        for opening in OPENINGS {
-            let (lines, _) = talk(seed, opening).await;
-
-            let texts: Vec<&str> = lines[1..].iter().map(|line| &*line.text).collect();
-            let different: BTreeSet<&str> = texts.iter().copied().collect();
-            assert_eq!(different.len(), texts.len(), "{texts:?}");
-            assert!(lexical(&texts) <= THRESHOLD, "{texts:?}");
-        }
-    }
 }
 
 #[tokio::test]
