@@ -10,7 +10,7 @@ fn with_openai(premises: Premises, name: &str, fake: &openai::Fake, model: &str)
 
 #[tokio::test]
 async fn the_next_recogniser_takes_over_and_the_preferred_one_is_back_when_it_works() {
-    // On a busy machine packets may come so late that a sentence is several stretches, of which short ones are noise.
+    // If the machine stalls, one sentence may become several segments, and those that are too short count as noise.
     let preferred = deepgram(&["Aria, are you still there?"; 8]).await;
     preferred.books.open().refuses = Some((503, "busy"));
     let other = openai::Fake::new([]).await;

@@ -29,13 +29,13 @@ async fn three_who_talk_at_once_are_named_whatever_the_server_says_of_who_speaks
         entering.remove(event["name"].as_str().expect("a name"));
     }
 
-    // Nobody says as much as another. A machine that stands still may cut what one person says into several messages.
+    // Each speaks for a different time. If the machine stalls, one person's speech may become several messages.
     let sentence = sentence();
     let parts = [&sentence[..], &sentence[..100], &sentence[..60]];
     tokio::join!(ana.talk(parts[0]), ben.talk(parts[1]), cleo.talk(parts[2]));
 
     let mut said = BTreeMap::from(["Ana", "Ben", "Cleo"].map(|name| (name.to_owned(), 0.0)));
-    // 1.2, 2 and 3.2 s with their pauses.
+    // They speak for 3.2, 2 and 1.2 s, including pauses.
     let is_all = |said: &BTreeMap<String, f64>| said["Ana"] > 2.2 && said["Ben"] > 1.2 && said["Cleo"] > 0.2;
     while !is_all(&said) {
         let spoken = spoken(&mut watch).await;
