@@ -220,7 +220,7 @@ fn nothing_is_lost_or_leaked_in_the_fourth_share() {
 
 #[test]
 fn a_seed_gives_the_same_bytes_every_time() {
-    for seed in 1..=3 {
+    for seed in 1..=2 {
         let (first, second) = (run(seed), run(seed));
 
         let log = |outcome: &course::Outcome| outcome.notes.log.clone();

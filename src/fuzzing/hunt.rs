@@ -10,7 +10,7 @@ use super::change::{Bytes, inputs};
 /// The number of inputs that one seed generates.
 const INPUTS_PER_SEED: u32 = 16;
 /// The minimum number of seeds for every target, whatever its cost.
-const MIN_SEEDS: u64 = 4;
+const MIN_SEEDS: u64 = 2;
 /// The maximum number of attempts to shrink an input that breaks a rule.
 const MAX_SHRINK_ITERATIONS: u32 = 4_000;
 

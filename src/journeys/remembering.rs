@@ -43,7 +43,7 @@ fn newest_prompt(world: &World) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn every_message_is_in_the_prompt_of_a_statement_or_in_its_summary() {
-    for talk in 0..24_u64 {
+    for talk in 0..12_u64 {
         let after = [1, 3, 12, 40][talk as usize % 4];
         let world = world_that_repeats_marks(after).await;
         let mut sent = BTreeSet::new();

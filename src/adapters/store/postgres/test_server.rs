@@ -2,17 +2,18 @@
 
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
 use secrecy::SecretString;
 use tempfile::TempDir;
 
 const PACKAGES: &str = "/usr/lib/postgresql";
 /// The number of the user `nobody`: the server refuses to run as root.
 const NOBODY: u32 = 65534;
+/// Stops a server and removes its folder when its standard input ends, which is when the process that started it has ended.
+const STOP_AT_END: &str = r#"trap '' INT; read -r _; "$0" --pgdata "$1/data" --mode=immediate stop; rm -rf "$1""#;
 
 /// A running server. It ends when this is dropped.
 pub(crate) struct TestServer {
@@ -22,13 +23,18 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// The server that tests share. `None`: it is not installed, so the test is skipped.
+    /// The server that the tests of a process share, which ends with the process. `None`: it is not installed, so the test is skipped.
     pub(crate) fn shared() -> Option<Arc<Self>> {
-        static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock();
-        let server = shared.upgrade().or_else(|| Self::new().map(Arc::new))?;
-        *shared = Arc::downgrade(&server);
-        Some(server)
+        static SHARED: OnceLock<Option<(Arc<TestServer>, Child)>> = OnceLock::new();
+        let start = || {
+            let server = Self::new()?;
+            let folder = server.folder.path();
+            let mut stopping = Self::as_nobody("sh".as_ref());
+            stopping.args(["-c", STOP_AT_END]).arg(server.programs.join("pg_ctl")).arg(folder).current_dir("/");
+            let stopping = stopping.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            Some((Arc::new(server), stopping))
+        };
+        SHARED.get_or_init(start).as_ref().map(|(server, _)| server.clone())
     }
 
     /// A server for one test.
@@ -74,17 +80,21 @@ impl TestServer {
 
     #[track_caller]
     fn run(&self, program: &str, arguments: &[&str]) {
-        let (program, data) = (self.programs.join(program), self.folder.path().join("data"));
-        let mut command = if rustix::process::geteuid().is_root() {
-            let mut command = Command::new("setpriv");
-            command.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()]).arg(program);
-            command
-        } else {
-            Command::new(program)
-        };
+        let (mut command, data) = (Self::as_nobody(&self.programs.join(program)), self.folder.path().join("data"));
         command.arg("--pgdata").arg(data).args(arguments).current_dir(self.folder.path());
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
         assert!(status.success(), "{command:?}: {status}");
+    }
+
+    /// The command that runs a program, as the user `nobody` instead of root. The environment may hold settings of PostgreSQL, such as `PGPORT`.
+    fn as_nobody(program: &Path) -> Command {
+        let mut command = Command::new(program);
+        if rustix::process::geteuid().is_root() {
+            command = Command::new("setpriv");
+            command.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()]).arg(program);
+        }
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command
     }
 }
 

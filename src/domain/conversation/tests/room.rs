@@ -75,7 +75,7 @@ pub(super) fn is_settled_once_and_restored(setup: &Setup, acts: &[Act]) -> Resul
 }
 
 proptest! {
-    #![proptest_config(config(1, 256))]
+    #![proptest_config(config(1, 128))]
 
     #[test]
     fn whatever_happens_in_a_room_is_settled_once_and_restored_from_its_record(setup in setups(), acts in acts()) {

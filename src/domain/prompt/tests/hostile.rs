@@ -159,7 +159,7 @@ fn peoples_text_is_in_no_line_of_the_server() {
 
 proptest! {
     // Building large prompts is slow without optimisation.
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn peoples_text_never_changes_the_shape_of_a_prompt(input in prop::collection::vec((hostile(), hostile(), role()), 0..8), summary in hostile()) {

@@ -360,6 +360,18 @@ fn playback_that_does_not_move_for_five_seconds_is_lost() {
 }
 
 #[test]
+fn playback_that_moves_again_within_five_seconds_goes_on() {
+    let mut reply = Reply::speaking();
+    reply.until(at(12.0));
+    reply.plays = None;
+    reply.until(at(15.9));
+    reply.plays = Some(159);
+
+    assert_eq!(reply.log(60.0), [""; 0]);
+    assert_eq!(reply.machine.script().position().as_millis(), 46_100);
+}
+
+#[test]
 fn a_reply_whose_audio_does_not_come_ends_where_it_is() {
     let mut reply = Reply::preparing();
     reply.sentence(1.0, "One.", 1.0).input(2.0, Input::FirstAudio);

@@ -109,7 +109,7 @@ async fn a_reply_goes_on_where_there_was_no_voice_server_for_a_moment() {
     let ana = scene.call(home.ana, *harbour).await;
 
     let statement = watch.event_that("message", |event| event["role"] == "companion").await;
-    // Playback that stands still for 5 s is lost, and a busy machine may take that long.
+    // Playback that does not move for 5 s is lost (A-35; the tests of interruptions state that), and a busy machine may take that long.
     if statement["cut"].is_null() {
         assert_eq!(statement["text"], REPLY);
         ana.heard_from(home.bot, 25).await;
