@@ -198,9 +198,9 @@ async fn expire_deletes_older_events_when_an_operator_asks() {
 async fn too_low_a_limit_of_open_files_is_reported_without_a_panic() {
     for files in [5, 8, 10, 14, 20] {
         let premises = Premises::new();
-        let limited = format!("ulimit -n {files}; exec {}", program());
+        let limited = format!("ulimit -n {files}; exec \"$0\"");
 
-        let refused = ran(premises.command_of(&["sh", "-c", &limited])).await.exits_with(1);
+        let refused = ran(premises.command_of(&["sh", "-c", &limited, &program()])).await.exits_with(1);
 
         assert!(refused.stderr.contains(&format!("tertulia: {files} files may be open at once (`ulimit -n`)")), "{refused:?}");
         assert!(!refused.stderr.contains("panicked"), "{refused:?}");

@@ -17,7 +17,7 @@ const KEY: &str = "xylokey-77aa0b1c2d3e4f5061";
 #[tokio::test]
 async fn written_files_are_private_to_their_owner_whatever_the_umask_is() {
     let premises = Premises::new();
-    let server = Server::of(premises.command_of(&["sh", "-c", &format!("umask 0; exec {}", program())])).await;
+    let server = Server::of(premises.command_of(&["sh", "-c", "umask 0; exec \"$0\"", &program()])).await;
     let mut watch = server.watch("lobby", None).await;
     server.say("lobby", "Ana", "Aria?").await;
     watch.event("statement").await;
@@ -32,8 +32,8 @@ async fn written_files_are_private_to_their_owner_whatever_the_umask_is() {
     server.stop().await;
     let mut restored = premises;
     restored.set("storage.path", "elsewhere");
-    let restore = format!("umask 0; exec {} history restore copy.backup", program());
-    ran(restored.command_of(&["sh", "-c", &restore])).await.exits_with(0);
+    let restore = ["sh", "-c", "umask 0; exec \"$0\" history restore copy.backup", &program()];
+    ran(restored.command_of(&restore)).await.exits_with(0);
     let elsewhere = restored.path().join("elsewhere");
     assert_eq!((running, open_to_others(&elsewhere)), (Vec::new(), Vec::new()));
     for file in ["copy.backup", "lines", "data", "elsewhere"] {

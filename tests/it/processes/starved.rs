@@ -13,8 +13,7 @@ use crate::harness::{PATIENCE, Premises, Server, UnprivilegedUser, permit, progr
 #[tokio::test]
 async fn connections_leave_the_store_enough_open_files() {
     let premises = Premises::new();
-    let limited = format!("ulimit -n 80; exec {}", program());
-    let server = Server::of(premises.command_of(&["sh", "-c", &limited])).await;
+    let server = Server::of(premises.command_of(&["sh", "-c", "ulimit -n 80; exec \"$0\"", &program()])).await;
     server.logs("leaves no room for server.max_connections").await;
     // Earlier connections stay open.
     let mut lobby = server.watch("lobby", Some(0)).await;
@@ -56,8 +55,8 @@ async fn connections_leave_the_store_enough_open_files() {
 async fn a_file_size_limit_ends_the_server_and_loses_no_accepted_message() {
     let premises = Premises::new().with("server.requests_per_second", "1000000");
     // The limit of a file's size: two mebibytes, in blocks of half a kibibyte.
-    let limited = format!("ulimit -f 4096; exec {}", program());
-    let accepted = fill_up(Server::of(premises.command_of(&["sh", "-c", &limited])).await).await;
+    let limited = ["sh", "-c", "ulimit -f 4096; exec \"$0\"", &program()];
+    let accepted = fill_up(Server::of(premises.command_of(&limited)).await).await;
 
     assert_stored(premises.start().await, &accepted).await;
 }
