@@ -71,11 +71,9 @@ async fn the_close_code_decides_whether_the_session_is_resumed() {
         }
         scene.assert_receives_once().await;
 
-        assert_eq!(
-            (scene.home.discord.look(|state| state.journal.resumes.len()), scene.home.discord.identifies()),
-            if resumes { (1, 1) } else { (0, 2) },
-            "{code}"
-        );
+        // On a busy machine, Discord may get the second IDENTIFY too soon after the first, and have it sent again.
+        let sent = (scene.home.discord.look(|state| state.journal.resumes.len()), scene.home.discord.identifies());
+        assert!(matches!((resumes, sent), (true, (1, 1)) | (false, (0, 2..))), "{code}: {sent:?}");
     }
 }
 
