@@ -252,19 +252,23 @@ fn open_sled(
 ) -> Result<(sled::Db, Facts), OpenError> {
     let folder = layout::sled_folder(data);
     let config = config(&folder, options.cache_bytes);
-    let db = match config.open() {
-        Err(sled::Error::Io(error)) if is_lock(&error) => {
-            // We hold the lock of the data folder. So sled's lock is held by the end of an earlier opening, or by a foreign process.
-            let _ = reports.send(Report::Waiting);
-            let db = layout::db(&folder);
-            files::wait_for_lock(&db).map_err(|error| OpenError::of(&db, error))?;
-            let _ = reports.send(Report::Working);
-            config.open()
+    let open = || -> Result<sled::Result<sled::Db>, OpenError> {
+        let opened = config.open();
+        if !matches!(&opened, Err(sled::Error::Io(error)) if is_lock(error)) {
+            return Ok(opened);
         }
+        // We hold the lock of the data folder. So sled's lock is held by the end of an earlier opening, or by a foreign process.
+        let _ = reports.send(Report::Waiting);
+        let db = layout::db(&folder);
+        files::wait_for_lock(&db).map_err(|error| OpenError::of(&db, error))?;
+        let _ = reports.send(Report::Working);
+        Ok(config.open())
+    };
+    let db = match open()? {
         Err(sled::Error::Corruption { .. }) if options.accept_loss => {
             // Its snapshot is damaged, and can be made again from the rest.
             files::remove_snapshots(data, "").map_err(|error| OpenError::of(data, error))?;
-            config.open()
+            open()?
         }
         // A damaged snapshot can be made again, without a backup.
         Err(error @ sled::Error::Corruption { .. }) => return Err(OpenError::doubtful(data, super::message_of(&error))),
