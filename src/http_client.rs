@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Url, blocking};
 use rustls::CertificateError::{self, BadSignature, UnknownIssuer};
@@ -28,7 +29,9 @@ static HAS_AUTHORITIES: LazyLock<bool> = LazyLock::new(|| Client::builder().no_p
 
 /// A builder of a client for this URL and others of its host, which trusts these authorities besides those of the machine.
 pub fn builder(to: &Url, authorities: &[Certificate]) -> ClientBuilder {
-    let builder = Client::builder().redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+    // Proxies hold back a stream that they compress. Those that compress whatever is asked for are understood.
+    let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]);
+    let builder = Client::builder().default_headers(headers).redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT);
     let is_local = is_loopback(to);
     let builder = if is_local { builder.no_proxy() } else { builder };
     let authorities = authorities.iter().cloned();

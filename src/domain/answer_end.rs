@@ -1,5 +1,7 @@
 //! How an answer of a model ended, and what is left of a statement whose end is missing (docs/design/models.md M-21).
 
+pub mod endless;
+
 use super::split::is_end_of_sentence;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub enum AnswerEnd {
     Withheld,
     /// The endpoint failed midway.
     Failed,
+    /// The model repeats itself without an end ([`endless`]).
+    Endless,
     /// A reason that is not known.
     Other,
 }
@@ -39,10 +43,23 @@ impl AnswerEnd {
             | "aborted"
             | "cancelled"
             | "malformed_function_call" => Self::Failed,
+            ENDLESS => Self::Endless,
             _ => Self::Other,
         }
     }
+
+    /// Whether the end of this answer is missing. A reason that is not known is none if the answer ends with a whole sentence, or is JSON.
+    pub fn is_missing(self, answer: &str) -> bool {
+        match self {
+            Self::Limit | Self::Endless => true,
+            Self::Other => !is_whole(answer) && !answer.trim_end().ends_with(['}', ']']),
+            Self::Done | Self::Withheld | Self::Failed => false,
+        }
+    }
 }
+
+/// The reason that is given to an answer that was stopped because it repeats itself without an end.
+pub const ENDLESS: &str = "endless_repetition";
 
 /// A statement whose end is missing, cut back to its last whole sentence, or to its last whole line. A text without either stays as it is. A code
 /// block in which it breaks off keeps its whole lines, and is closed.

@@ -292,9 +292,9 @@ impl Answer {
         joined(&self.parts)
     }
 
-    /// Whether its end is missing, because the model reached its limit of tokens.
+    /// Whether its end is missing, because the model reached its limit of tokens, repeated itself, or ended for a reason that is not known.
     pub fn is_cut(&self) -> bool {
-        self.finish_reason.as_deref().is_some_and(|reason| AnswerEnd::of(reason) == AnswerEnd::Limit)
+        self.finish_reason.as_deref().is_some_and(|reason| AnswerEnd::of(reason).is_missing(&self.text()))
     }
 }
 
@@ -385,6 +385,13 @@ pub enum NoAnswer {
         /// The delay that the endpoint asked for, if it did.
         retry_after: Option<Duration>,
     },
+    /// The endpoint loads the model. The same request succeeds once it has.
+    #[error("{endpoint} is loading the model: {detail}")]
+    Loading {
+        endpoint: Arc<str>,
+        /// What it answered; never holds a key.
+        detail: String,
+    },
     /// The account has no credit (402, and other statuses that say so). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     NoCredit {
@@ -442,7 +449,7 @@ impl NoAnswer {
             Self::TimedOut { .. } => "timeout",
             Self::Unreachable { .. } => "unreachable",
             Self::CircuitOpen { .. } => "circuit_open",
-            Self::Overloaded { .. } => "overloaded",
+            Self::Overloaded { .. } | Self::Loading { .. } => "overloaded",
             Self::NoCredit { .. } => "no_credit",
             Self::OutOfTokens { .. } => "out_of_tokens",
             Self::KeyRejected { .. } => "key_rejected",
@@ -463,7 +470,14 @@ impl NoAnswer {
 
     /// Whether the same request may succeed a little later.
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::CircuitOpen { .. } | Self::Overloaded { .. })
+        matches!(
+            self,
+            Self::TimedOut { .. }
+                | Self::Unreachable { .. }
+                | Self::CircuitOpen { .. }
+                | Self::Overloaded { .. }
+                | Self::Loading { .. }
+        )
     }
 }
 

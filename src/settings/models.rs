@@ -1,5 +1,6 @@
 //! Section `models`: the models, their endpoints, timeouts and limits.
 
+pub mod extra;
 mod named;
 
 use std::borrow::Cow;
@@ -13,7 +14,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use self::extra::{Extra, ExtraValues};
 pub use self::named::NamedModel;
 pub(super) use self::named::check_table_name;
 use super::companion::shortened;
@@ -100,6 +103,15 @@ pub struct Endpoint {
     pub guild_max_concurrent: Option<usize>,
     /// The sampling temperature, 0 to 2. `None`: the endpoint's default.
     pub temperature: Option<f64>,
+    /// Further fields of the body of each request to the model.
+    #[serde(default)]
+    pub extra_body: Map<String, Value>,
+    /// Further headers of each request.
+    #[serde(default)]
+    pub extra_headers: ExtraValues,
+    /// Further parameters in the address of each request.
+    #[serde(default)]
+    pub extra_query: ExtraValues,
     /// The price of a million input tokens, in units of `models.currency`: 0, or 0.000001 to 1000000. Both prices must be set, or none. Without
     /// prices the cost is not known.
     pub input_price: Option<f64>,
@@ -331,6 +343,7 @@ impl Endpoint {
         within("max_concurrent", self.max_concurrent, 1..=1024)?;
         within("guild_max_concurrent", self.guild_share(), 1..=1024)?;
         within("temperature", self.temperature.unwrap_or_default(), 0.0..=2.0)?;
+        self.extra()?;
         // Last: if a value is out of range and was removed, the keys that need it are not the problem.
         self.check_dependent_keys()
     }
@@ -370,6 +383,15 @@ impl Endpoint {
     /// The file cannot be read. Or the key is empty, too long, or contains characters that no HTTP header can carry.
     pub fn key(&self) -> Result<Option<SecretString>, Problem> {
         read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
+    }
+
+    /// What is sent beyond the protocol.
+    ///
+    /// # Errors
+    /// A name or a value cannot be sent, or a file or a variable cannot be read.
+    pub fn extra(&self) -> Result<Extra, Problem> {
+        let sends_key = self.api_key.is_some() || self.api_key_file.is_some();
+        Extra::of(&self.extra_body, &self.extra_headers, &self.extra_query, sends_key)
     }
 
     /// Concurrent calls for one guild. The default is half of `max_concurrent`, rounded down, but at least 1.
@@ -416,9 +438,22 @@ pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Resul
 /// Parses the base URL of an API.
 ///
 /// # Errors
-/// It is not an absolute http or https URL, or contains a user, a password, a query or a fragment.
+/// It is not an absolute http or https URL, or contains a user, a password, a fragment, or a query that looks like a secret.
 pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
-    parsed_endpoint("base_url", text, "http://127.0.0.1:11434/v1")
+    // Azure's version of the API is a parameter.
+    let (address, query) = text.split_once('?').unwrap_or((text, ""));
+    let mut url = parsed_endpoint("base_url", address, "http://127.0.0.1:11434/v1")?;
+    url.set_query(Some(query).filter(|query| !query.is_empty()));
+    let is_secret =
+        |name: &str| ["key", "token", "secret", "sig", "password"].iter().any(|word| name.to_lowercase().contains(word));
+    if let Some((name, _)) = url.query_pairs().find(|(name, _)| is_secret(name)) {
+        let message = format!("must not contain the secret {name}; set it in extra_query, from a file or the environment");
+        return Err(Problem::new("base_url", message));
+    }
+    if url.fragment().is_some() || query.contains('#') {
+        return Err(Problem::new("base_url", "must not contain a #"));
+    }
+    Ok(url)
 }
 
 /// Parses the URL of another server, the value of this key.

@@ -17,6 +17,8 @@ use crate::settings::models::{self, Concurrency};
 /// A call that failed after this fraction of its question's time (a quarter), or more, has hung. By default adapters give up waiting for the first
 /// word after at least half of that time.
 const HUNG_PART: u32 = 4;
+/// While an endpoint loads a model, the pauses grow no longer after so many attempts.
+const LOADING_ATTEMPTS: u32 = 3;
 
 /// The parts of a question that scheduling needs.
 #[derive(Clone, Debug)]
@@ -191,6 +193,7 @@ impl Schedule {
             Ok(_)
             | Err(
                 NoAnswer::Refused { .. }
+                | NoAnswer::Loading { .. }
                 | NoAnswer::KeyRejected { .. }
                 | NoAnswer::NoCredit { .. }
                 | NoAnswer::UnknownModel { .. }
@@ -411,10 +414,13 @@ impl Schedule {
             NoAnswer::Overloaded { retry_after, .. } => *retry_after,
             _ => None,
         };
-        let until = now + self.pause(open.attempts, requested, fraction);
-        let (entry, attempts) = (open.entry.clone(), open.attempts);
+        let is_loading = matches!(no_answer, NoAnswer::Loading { .. });
+        // It takes as long as it takes: the pauses stay short, and the deadline is the only limit.
+        let attempts = if is_loading { open.attempts.min(LOADING_ATTEMPTS) } else { open.attempts };
+        let until = now + self.pause(attempts, requested, fraction);
+        let entry = open.entry.clone();
         let still_open = matches!(self.breaker(&entry.at).state(until), BreakerState::Open(_));
-        if attempts >= self.settings.pool.max_attempts || until >= entry.deadline || still_open {
+        if !is_loading && attempts >= self.settings.pool.max_attempts || until >= entry.deadline || still_open {
             self.answer(now, call, Err(no_answer), steps);
             return;
         }

@@ -27,6 +27,7 @@ impl Content {
         let fields: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
         match begin {
             [] => None,
+            [b'{', ..] if is_lines(declared) => Some(Self::Events),
             [b'{' | b'[', ..] => Some(Self::Json),
             _ if fields.iter().any(|field| begin.starts_with(field)) => Some(Self::Events),
             _ if fields.iter().any(|field| field.starts_with(begin)) => None,
@@ -37,25 +38,34 @@ impl Content {
 
     fn declared(declared: &str) -> Self {
         match declared {
-            "text/event-stream" => Self::Events,
+            declared if declared == "text/event-stream" || is_lines(declared) => Self::Events,
             declared if is_json(declared) => Self::Json,
             _ => Self::Other,
         }
     }
 }
 
-/// Reads the first bytes of a body, until they tell what it holds.
-pub(in crate::adapters) async fn begin(response: &mut Response, declared: &str) -> Result<(Content, Vec<u8>), reqwest::Error> {
-    let mut begin = Vec::new();
+/// Reads the first bytes of a body, until they tell what it holds. White space, which some servers send while a model is being loaded, keeps it alive.
+///
+/// # Errors
+/// The connection broke, or in `None` nothing came in time.
+pub(in crate::adapters) async fn begin(
+    response: &mut Response,
+    declared: &str,
+    first_by: Instant,
+    idle: Duration,
+) -> Result<(Content, Vec<u8>), Option<reqwest::Error>> {
+    let (mut begin, mut by) = (Vec::new(), first_by);
     loop {
         if let Some(content) = Content::of(&begin, declared).or_else(|| (begin.len() > MAX_ERROR_BYTES).then_some(Content::Other))
         {
             return Ok((content, begin));
         }
-        match response.chunk().await? {
+        match timeout_at(by, response.chunk()).await.map_err(|_| None)?? {
             Some(chunk) => begin.extend_from_slice(&chunk),
             None => return Ok((Content::declared(declared), begin)),
         }
+        by = first_by.max(Instant::now() + idle);
     }
 }
 
@@ -106,6 +116,14 @@ pub(in crate::adapters) fn media_type(response: &Response) -> String {
     named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// Whether each line of a body of this type is JSON.
+fn is_lines(media_type: &str) -> bool {
+    matches!(
+        media_type,
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/jsonlines" | "application/x-jsonlines"
+    )
+}
+
 /// Whether a body of this type is JSON.
 pub(in crate::adapters) fn is_json(media_type: &str) -> bool {
     media_type == "application/json" || media_type.ends_with("+json")
@@ -130,6 +148,7 @@ mod tests {
             (b"<html>", "text/event-stream", Some(Content::Other)),
             (b"Ollama is running", "text/plain", Some(Content::Other)),
             (b"hello", "application/json", Some(Content::Json)),
+            (b"{\"id\"", "application/x-ndjson", Some(Content::Events)),
             (b"hello", "text/event-stream", Some(Content::Events)),
         ] {
             assert_eq!(Content::of(begin, declared), expected, "{} as {declared}", String::from_utf8_lossy(begin));

@@ -43,6 +43,10 @@ pub(in crate::adapters) enum Broken {
     OutOfTokens(String),
     /// The model declined to answer: its words.
     Declined(String),
+    /// All that came is a thought, and the model was done.
+    OnlyThoughts,
+    /// The answer is nothing but one part, again and again.
+    Endless,
     /// The request cannot be serialised.
     Request(String),
     /// The answer is audio that cannot be used: what it is, and the way out.
@@ -75,19 +79,26 @@ pub(in crate::adapters) const OPENAI: Api = Api { name: "an OpenAI-compatible AP
 /// Describes the failures of one endpoint.
 pub(in crate::adapters) struct Failures {
     endpoint: Arc<str>,
-    key: Option<SecretString>,
+    /// The key, and whatever else is never shown.
+    secrets: Vec<SecretString>,
     api: Api,
 }
 
 impl Failures {
     /// Of an endpoint with an API of its own.
     pub fn new(endpoint: Arc<str>, key: Option<SecretString>) -> Self {
-        Self { endpoint, key, api: Api { name: "the API of this service", usual: None } }
+        Self { endpoint, secrets: key.into_iter().collect(), api: Api { name: "the API of this service", usual: None } }
     }
 
     /// Of an endpoint with this API.
     pub fn with_api(self, api: Api) -> Self {
         Self { api, ..self }
+    }
+
+    /// The same, which never shows these either.
+    pub fn with_secrets(mut self, secrets: impl IntoIterator<Item = SecretString>) -> Self {
+        self.secrets.extend(secrets);
+        self
     }
 
     /// A response with a status that is not a success.
@@ -120,6 +131,11 @@ impl Failures {
             Fault::Model => {
                 NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{} and model", usual(","))) }
             }
+            Fault::Api => NoAnswer::UnknownModel { endpoint, detail: advised("take a model that has the chat completions API") },
+            Fault::Account => {
+                NoAnswer::KeyRejected { endpoint, detail: advised("change what the account allows there, or take another model") }
+            }
+            Fault::Loading => NoAnswer::Loading { endpoint, detail: self.shown(&detail) },
             Fault::Load if *status == Some(500) => {
                 self.overloaded(format!("{detail} (its own log may tell why)"), told.retry_after)
             }
@@ -197,6 +213,14 @@ impl Failures {
             }
             Broken::Told(told) => self.of_told(&told),
             Broken::Declined(words) => self.refused(format!("the model declined to answer: {}", self.quoted(&words))),
+            Broken::OnlyThoughts => self.refused(
+                "the model only thought: its whole answer came as a thought (reasoning_content); turn thinking on in its chat template, or the \
+                 server's parser of thoughts off"
+                    .to_owned(),
+            ),
+            Broken::Endless => self.refused(
+                "the model wrote the same words again and again; use a larger model, or set a penalty for repetition".to_owned(),
+            ),
             Broken::OutOfTokens(why) => NoAnswer::OutOfTokens { endpoint: self.endpoint.clone(), detail: self.shown(&why) },
         }
     }
@@ -229,7 +253,8 @@ impl Failures {
 
     /// The key is removed before the text is shortened, so that no part of it remains.
     fn without_key(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.expose_secret(), "***"))
+        let secrets = self.secrets.iter().filter(|secret| !secret.expose_secret().is_empty());
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "***"))
     }
 }
 

@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::failure::{Failures, OPENAI};
 use crate::http_client::{self, is_loopback};
 use crate::settings::Problem;
+use crate::settings::models::extra::Extra;
 
 pub(in crate::adapters) struct Service {
     pub http: Client,
@@ -52,6 +53,15 @@ impl Service {
     pub fn openai(base_url: Url, key: Option<SecretString>, authorities: &[Certificate]) -> Result<Self, Problem> {
         let service = Self::new(base_url, key, AUTHORIZATION, "Bearer ", authorities)?;
         Ok(Self { failures: service.failures.with_api(OPENAI), ..service })
+    }
+
+    /// The same, which sends this with each request, and never shows what of it is secret.
+    pub fn with_extra(mut self, extra: &Extra) -> Self {
+        self.headers.extend(extra.headers.iter().cloned());
+        for (name, value) in &extra.query {
+            self.base_url.query_pairs_mut().append_pair(name, value.expose_secret());
+        }
+        Self { failures: self.failures.with_secrets(extra.secrets.iter().cloned()), ..self }
     }
 
     /// The host to which requests go. `None`: they do not leave this machine.

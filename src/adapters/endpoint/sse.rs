@@ -2,10 +2,12 @@
 //!
 //! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` matters here, and whether an event is an error.
 
+use serde::de::IgnoredAny;
+
 use crate::adapters::endpoint::failure::Broken;
 
-/// An event longer than this is rejected.
-const MAX_EVENT_BYTES: usize = 256 * 1024;
+/// An event longer than this is rejected. Some servers send probabilities of many tokens with each word.
+const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 /// A parser for a stream of events.
 #[derive(Debug, Default)]
@@ -44,18 +46,19 @@ impl Events {
                 if let Some(data) = self.data.take() {
                     return Some(data);
                 }
-            } else {
-                self.take_line(&line);
+            } else if let Some(data) = self.take_line(&line) {
+                self.is_error = self.names_error;
+                return Some(data);
             }
         }
     }
 
-    /// The data of an event without its final empty line, at the end of the stream: some servers forget that line.
+    /// The data of the next event without its final empty line, at the end of the stream: some servers forget that line.
     pub fn last(&mut self) -> Option<Vec<u8>> {
         let rest = self.buffer.split_off(self.consumed);
-        self.take_line(&rest);
-        self.is_error = std::mem::take(&mut self.names_error);
-        self.data.take()
+        let before = self.take_line(&rest);
+        self.is_error = if before.is_some() { self.names_error } else { std::mem::take(&mut self.names_error) };
+        before.or_else(|| self.data.take())
     }
 
     /// Whether the event that was returned last is named `error`.
@@ -83,15 +86,20 @@ impl Events {
         Some(line)
     }
 
-    fn take_line(&mut self, line: &[u8]) {
+    /// Adds a line. Returns the data before it if that is JSON already and this line begins another event: some servers write no empty lines, or lines
+    /// of JSON alone.
+    fn take_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         if let Some(name) = line.strip_prefix(b"event:") {
             self.names_error = name.trim_ascii() == b"error";
         }
         // Some servers write an error into the stream as it is.
         let bare = || Some(line).filter(|line| line.starts_with(b"{"));
-        let Some(value) = line.strip_prefix(b"data:").or_else(bare) else { return };
+        let value = line.strip_prefix(b"data:").or_else(bare)?;
         let value = value.strip_prefix(b" ").unwrap_or(value);
+        let begins = value.starts_with(b"{") || value == b"[DONE]";
+        let is_json = |data: &Vec<u8>| serde_json::from_slice::<IgnoredAny>(data).is_ok();
+        let before = if begins { self.data.take_if(|data| is_json(data)) } else { None };
         match &mut self.data {
             Some(data) => {
                 data.push(b'\n');
@@ -99,6 +107,7 @@ impl Events {
             }
             None => self.data = Some(value.to_vec()),
         }
+        before
     }
 }
 
@@ -115,7 +124,7 @@ mod tests {
             events.feed(piece).expect("short");
             events_read.extend(std::iter::from_fn(|| events.next()));
         }
-        events_read.extend(events.last());
+        events_read.extend(std::iter::from_fn(|| events.last()));
         events_read.into_iter().map(|data| String::from_utf8(data).expect("text")).collect()
     }
 
@@ -148,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_json_are_events_without_empty_lines_or_fields() {
+        for stream in [
+            "data: {\"a\": 1}\ndata: {\"b\":\ndata: 2}\ndata: {\"c\": 3}\ndata: [DONE]",
+            "{\"a\": 1}\n{\"b\":\ndata: 2}\n\n{\"c\": 3}\r\ndata: [DONE]\n",
+        ] {
+            assert_eq!(read(&[stream.as_bytes()]), ["{\"a\": 1}", "{\"b\":\n2}", "{\"c\": 3}", "[DONE]"], "{stream}");
+        }
+    }
+
+    #[test]
     fn a_last_event_without_its_empty_line_counts() {
         let events_read = read(&[b"data: one\n\ndata: [DO", b"NE]"]);
 
@@ -161,7 +180,7 @@ mod tests {
 
         let fed = (0..100).take_while(|_| events.feed(&piece).is_ok() && events.next().is_none()).count();
 
-        assert!(fed <= 5, "{fed} pieces were taken");
+        assert!(fed <= 17, "{fed} pieces were taken");
     }
 
     proptest! {

@@ -40,8 +40,14 @@ pub(in crate::adapters) enum Fault {
     Path,
     /// The name of the model, or the address.
     Model,
+    /// The model has another API.
+    Api,
+    /// The account may not use this model as it is set up.
+    Account,
     /// The endpoint itself, for now.
     Load,
+    /// The endpoint loads the model.
+    Loading,
     /// The request.
     Request,
 }
@@ -50,7 +56,9 @@ impl Told {
     /// The error in a response with a status that is not a success.
     pub fn by(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let told = Self::of(body);
-        Self { status: Some(status.as_u16()), retry_after: retry_after(headers).or(told.retry_after), ..told }
+        let told = Self { status: Some(status.as_u16()), retry_after: retry_after(headers).or(told.retry_after), ..told };
+        let is_long = told.status == Some(429) && told.retry_after.is_none() && told.says(LONG_LIMITS);
+        Self { retry_after: told.retry_after.or(is_long.then_some(MAX_RETRY_AFTER)), ..told }
     }
 
     /// The error in a body; its text, if it is not JSON.
@@ -82,12 +90,19 @@ impl Told {
         [&self.message].into_iter().chain(&self.codes).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
+    fn says(&self, known: &[&str]) -> bool {
+        let words = self.message.to_lowercase();
+        known.iter().any(|known| words.contains(known))
+    }
+
     /// What is at fault, by the codes and the words of the error where they are known, else by its status.
     pub fn fault(&self) -> Fault {
-        let words = self.message.to_lowercase();
-        let says = |known: &[&str]| known.iter().any(|known| words.contains(known));
+        let says = |known: &[&str]| self.says(known);
         let is = |known: &[&str]| self.codes.iter().any(|code| known.contains(&&**code));
         match self.status {
+            Some(400 | 409 | 425 | 429 | 500 | 503) | None if says(LOADING_WORDS) => Fault::Loading,
+            Some(400..=499) | None if says(OTHER_API_WORDS) || is(OTHER_API) => Fault::Api,
+            Some(400..=499) | None if says(ACCOUNT_WORDS) => Fault::Account,
             // Too many requests at a time, or in a minute, pass by themselves, whatever the error is called.
             _ if self.status == Some(402) || is(NO_CREDIT) && !says(PASSES) => Fault::Credit,
             Some(400..=499) | None if says(NO_CREDIT_WORDS) && self.retry_after.is_none() && !says(PASSES) => Fault::Credit,
@@ -150,6 +165,49 @@ const NO_CREDIT_WORDS: &[&str] = &[
 /// Words of limits that pass.
 const PASSES: &[&str] =
     &["concurrent", "per minute", "per second", "per hour", "rate limit", "too many requests", "retry in", "try again in"];
+
+/// Words of limits that do not pass within minutes.
+const LONG_LIMITS: &[&str] =
+    &["per day", "per-day", "daily", "per week", "weekly", "per month", "monthly", "free tier limit", "free_tier", "free quota"];
+
+const LOADING_WORDS: &[&str] = &[
+    "loading model",
+    "model is loading",
+    "model loading",
+    "currently loading",
+    "still loading",
+    "is being loaded",
+    "model is starting",
+    "model is warming up",
+    "cold start",
+];
+
+const OTHER_API: &[&str] = &["operationnotsupported", "unsupported_api_for_model"];
+const OTHER_API_WORDS: &[&str] = &[
+    "v1/responses",
+    "responses api",
+    "not a chat model",
+    "use v1/completions",
+    "operation does not work with the specified model",
+    "does not support chat",
+    "not support chat completion",
+    "not a chat completion model",
+    "no chat template",
+    "chat template is not",
+];
+
+const ACCOUNT_WORDS: &[&str] = &[
+    "data policy",
+    "must be verified",
+    "verify your organization",
+    "verify organization",
+    "account is not verified",
+    "verify your account",
+    "verify your email",
+    "accept the terms",
+    "agree to the terms",
+    "gated",
+];
 
 const WRONG_KEY: &[&str] = &[
     "invalid_api_key",

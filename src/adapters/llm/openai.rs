@@ -5,6 +5,7 @@
 mod answer;
 mod dialect;
 mod names;
+mod pieces;
 mod request;
 mod schema;
 mod text;
@@ -22,8 +23,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Response, Url};
+use secrecy::ExposeSecret as _;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -57,11 +61,16 @@ const MAX_PARSED_INLINE: usize = 64 * 1024;
 /// The time to wait, after the last word, for the token counts and the end.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
+/// The path of Azure's classic addresses, which read the key from a header of their own.
+const AZURE_PATH: &str = "/openai/deployments/";
+const AZURE_KEY: &str = "api-key";
+
 /// A model behind one endpoint that speaks OpenAI's protocol.
 pub struct OpenAi {
     service: Service,
     url: Url,
     temperature: Option<f64>,
+    extra_body: Map<String, Value>,
     timeout: Duration,
     first_token_timeout: Duration,
     idle_timeout: Duration,
@@ -85,8 +94,18 @@ impl OpenAi {
             model: model.into(),
             endpoint: base.origin().ascii_serialization().into(),
         };
-        let service = Service::openai(base, endpoint.key()?, authorities)?;
+        let (key, extra) = (endpoint.key()?, endpoint.extra()?);
+        let mut service = Service::openai(without_path_of_api(base), key.clone(), authorities)?.with_extra(&extra);
+        if let Some(key) =
+            key.filter(|_| service.base_url.path().contains(AZURE_PATH) && !service.headers.contains_key(AZURE_KEY))
+        {
+            let mut value = HeaderValue::from_str(key.expose_secret())
+                .map_err(|_| Problem::new("api_key", "holds characters that cannot be sent"))?;
+            value.set_sensitive(true);
+            service.headers.insert(AZURE_KEY, value);
+        }
         Ok(Self {
+            extra_body: extra.body,
             url: service.beneath("chat/completions"),
             service,
             temperature: limits.temperature,
@@ -115,6 +134,9 @@ impl OpenAi {
                 Ok(()) => {
                     self.dialect.worked(&attempt);
                     let answer = partial.finish(request, attempt.parameters.limit);
+                    if let Ok(Answer { finish_reason: Some(reason), .. }) = &answer {
+                        self.dialect.ended(reason);
+                    }
                     return answer.map_err(|error| self.service.failures.in_answer(error));
                 }
                 Err(Failed::Told(status, refusal, no_answer)) => {
@@ -152,14 +174,20 @@ impl OpenAi {
             return Err(Failed::Told(Some(status.as_u16()), refusal, Box::new(no_answer)));
         }
         let declared = media_type(&response);
-        let begun = timeout_at(within.first_token_deadline(), body::begin(&mut response, &declared))
-            .await
-            .map_err(|_| within.no_first_token())?;
-        let (content, begin) = begun.map_err(|broke| self.service.failures.of_connection(broke))?;
+        let begun = body::begin(&mut response, &declared, within.first_token_deadline(), within.idle).await;
+        let (content, begin) = begun.map_err(|broke| match broke {
+            Some(broke) => self.service.failures.of_connection(broke),
+            None => within.no_first_token(),
+        })?;
         match content {
             Content::Events => self.read_events(begin, response, partial, within).await,
             Content::Json => {
                 let body = body::rest(begin, response, MAX_WHOLE_BYTES, within.idle, &self.service.failures).await?;
+                if has_lines(&body) {
+                    let mut lines = body.split(|byte| *byte == b'\n');
+                    lines.try_for_each(|line| partial.take_event(line, false)).map_err(|error| self.failed(error))?;
+                    return if partial.survives_end() { Ok(()) } else { Err(self.service.failures.cut().into()) };
+                }
                 let whole = read_whole(body).await.map_err(|error| self.failed(error))?;
                 partial.take_whole(whole).map_err(|error| self.failed(error))
             }
@@ -181,7 +209,7 @@ impl OpenAi {
     }
 
     async fn send(&self, request: &Request, parameters: dialect::Parameters, within: Within) -> Result<Response, NoAnswer> {
-        let body = Body::new(&self.identity.model, self.temperature, request, parameters);
+        let body = Body::new(&self.identity.model, self.temperature, &self.extra_body, request, parameters);
         let body = body.map_err(|error| self.service.failures.in_answer(error))?;
         let body =
             serde_json::to_vec(&body).map_err(|error| self.service.failures.in_answer(Broken::Request(error.to_string())))?;
@@ -218,11 +246,11 @@ impl OpenAi {
                     return Ok(());
                 }
             }
-            // Comments are not words: some servers send them while a model is still being loaded.
+            // Before the first word, comments and empty pieces keep a stream alive: some servers send them while a model is being loaded, or reads.
             let by = match (partial.is_ending(), partial.has_begun()) {
                 (true, _) => Instant::now() + within.idle.min(LAST_GRACE),
                 (false, true) => Instant::now() + within.idle,
-                (false, false) => within.first_token_deadline(),
+                (false, false) => within.first_token_deadline().max(Instant::now() + within.idle),
             };
             next = match timeout_at(by, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
@@ -234,7 +262,7 @@ impl OpenAi {
                 Err(_) => return Err(within.no_first_token().into()),
             };
         }
-        if let Some(event) = events.last() {
+        while let Some(event) = events.last() {
             match partial.take_event(&event, events.is_error()) {
                 // The body was cut within a piece.
                 Err(Broken::Garbled(..)) if !partial.survives_break() => return Err(self.service.failures.cut().into()),
@@ -292,6 +320,22 @@ impl From<NoAnswer> for Failed {
     fn from(no_answer: NoAnswer) -> Self {
         Self::Other(no_answer)
     }
+}
+
+/// The base of an address that was copied whole, with the path of the API.
+fn without_path_of_api(mut url: Url) -> Url {
+    let path = url.path().trim_end_matches('/');
+    if let Some(base) = path.strip_suffix("/chat/completions").map(str::to_owned) {
+        url.set_path(&base);
+    }
+    url
+}
+
+/// Whether a body that was declared as JSON is lines of it: the pieces of a stream.
+fn has_lines(body: &[u8]) -> bool {
+    let body = body.trim_ascii();
+    let line = body.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.len() < body.len() && serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }
 
 async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {

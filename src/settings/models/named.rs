@@ -8,7 +8,9 @@ use secrecy::SecretString;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
+use serde_json::{Map, Value};
 
+use super::extra::ExtraValues;
 use super::{Endpoint, Models, Problem, within};
 use crate::domain::id::ModelName;
 
@@ -32,6 +34,12 @@ pub struct NamedModel {
     /// See [`Endpoint::guild_max_concurrent`]. If only `max_concurrent` is set, half of that.
     pub guild_max_concurrent: Option<usize>,
     pub temperature: Option<f64>,
+    #[serde(default)]
+    pub extra_body: Map<String, Value>,
+    #[serde(default)]
+    pub extra_headers: ExtraValues,
+    #[serde(default)]
+    pub extra_query: ExtraValues,
     pub input_price: Option<f64>,
     pub output_price: Option<f64>,
 }
@@ -53,6 +61,9 @@ impl NamedModel {
                 .guild_max_concurrent
                 .or(role.guild_max_concurrent.filter(|_| self.max_concurrent.is_none())),
             temperature: self.temperature.or(role.temperature),
+            extra_body: self.extra_body.clone(),
+            extra_headers: self.extra_headers.clone(),
+            extra_query: self.extra_query.clone(),
             input_price: self.input_price,
             output_price: self.output_price,
         }

@@ -184,6 +184,9 @@ pub(crate) fn named(max_concurrent: usize) -> NamedModel {
         max_concurrent: Some(max_concurrent),
         guild_max_concurrent: None,
         temperature: None,
+        extra_body: serde_json::Map::new(),
+        extra_headers: BTreeMap::new(),
+        extra_query: BTreeMap::new(),
         input_price: None,
         output_price: None,
     }

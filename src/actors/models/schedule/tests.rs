@@ -195,6 +195,27 @@ fn the_last_attempt_ends_with_its_own_error() {
 }
 
 #[test]
+fn a_model_that_is_being_loaded_is_asked_until_the_deadline_and_opens_no_breaker() {
+    let mut settings = tight();
+    (settings.pool.max_attempts, settings.breaker.failures) = (1, 1);
+    let mut schedule = asked(settings, 1);
+    let loading = || NoAnswer::Loading { endpoint: ENDPOINT.into(), detail: "Loading model".into() };
+
+    let mut now = 0.0;
+    let steps = loop {
+        let steps = schedule.ended(at(now), CallId(1), Err(loading()), 0.0);
+        if !steps.is_empty() {
+            break steps;
+        }
+        now += 2.0;
+        assert_eq!(described(&schedule.wake(at(now))), ["again 1"], "after {now} s");
+    };
+
+    assert_eq!(described(&steps), ["1 overloaded"]);
+    assert!((now - 14.0).abs() < 0.1, "{now}");
+}
+
+#[test]
 fn an_open_breaker_answers_all_waiting_and_all_new_questions() {
     let mut settings = tight();
     settings.breaker.failures = 1;

@@ -107,7 +107,35 @@ fn errors_of_many_servers_are_told_in_their_words_with_the_right_fault() {
             Some(503),
             r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#,
             "Loading model",
-            Fault::Load,
+            Fault::Loading,
+        ),
+        (
+            "OpenAI",
+            Some(404),
+            r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}"#,
+            "This model is only supported in v1/responses and not in v1/chat/completions.",
+            Fault::Api,
+        ),
+        (
+            "Azure",
+            Some(400),
+            r#"{"error":{"code":"OperationNotSupported","message":"The chatCompletion operation does not work with the specified model, x."}}"#,
+            "The chatCompletion operation does not work with the specified model, x.",
+            Fault::Api,
+        ),
+        (
+            "OpenRouter",
+            Some(404),
+            r#"{"error":{"message":"No endpoints found matching your data policy","code":404}}"#,
+            "No endpoints found matching your data policy",
+            Fault::Account,
+        ),
+        (
+            "OpenAI",
+            Some(403),
+            r#"{"error":{"message":"Your organization must be verified to use this model","code":"model_not_found"}}"#,
+            "Your organization must be verified to use this model",
+            Fault::Account,
         ),
         (
             "Anthropic by a gateway",
@@ -294,6 +322,15 @@ fn a_wait_may_be_named_in_the_body() {
         (r#"{"message":"slow down","retry_after":"soon"}"#, None),
     ] {
         assert_eq!(Told::of(body.as_bytes()).retry_after.map(|wait| wait.as_secs_f64()), secs, "{body}");
+    }
+}
+
+#[test]
+fn a_limit_for_a_day_does_not_pass_within_minutes() {
+    for (message, secs) in [("free-models-per-day", Some(600.0)), ("20 requests per minute", None)] {
+        let body = format!(r#"{{"error":{{"message":"Rate limit exceeded: {message}","code":429}}}}"#);
+        let told = Told::by(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body.as_bytes());
+        assert_eq!(told.retry_after.map(|wait| wait.as_secs_f64()), secs, "{message}");
     }
 }
 

@@ -1,21 +1,35 @@
 //! Assembles an answer from the pieces that an endpoint sends.
 
+use serde::de::IgnoredAny;
 use tokio::sync::mpsc;
 
+use super::pieces::{Added, Pieces};
 use super::text::Joiner;
 use super::wire::{CallPiece, Choice, MAX_TOOL_CALLS, Piece, Tokens};
 use crate::adapters::endpoint::failure::{Broken, shortened};
-use crate::domain::answer_end::AnswerEnd;
+use crate::domain::answer_end::{self, AnswerEnd, endless};
 use crate::domain::text::first_bytes;
-use crate::ports::language_model::{Answer, Draft, ModelRole, Part, Request, ToolCall, Usage};
+use crate::ports::language_model::{Answer, AnswerFormat, Draft, ModelRole, Part, Request, ToolCall, Usage};
 
 /// How many bytes of a refusal are kept.
 const MAX_REFUSAL_BYTES: usize = 4 * 1024;
+/// How many bytes of thoughts are kept, for an answer that is nothing else.
+const MAX_THOUGHT_BYTES: usize = 16 * 1024;
+/// After how many further bytes it is checked whether the answer repeats itself.
+const CHECKED_EVERY: usize = 512;
 
 /// An answer that is still incomplete.
 pub(super) struct PartialAnswer<'a> {
     text: String,
     joiner: Joiner,
+    pieces: Pieces,
+    /// At which length it is checked whether the text repeats itself.
+    checked_at: usize,
+    /// The words of the thoughts, as long as there is no other output.
+    thoughts: String,
+    thought_joiner: Joiner,
+    /// The number of the answer that is read: an endpoint may send several.
+    index: Option<u64>,
     /// Why the model declines, in its words.
     refusal: String,
     refusal_joiner: Joiner,
@@ -53,6 +67,11 @@ impl<'a> PartialAnswer<'a> {
         Self {
             text: String::new(),
             joiner: Joiner::default(),
+            pieces: Pieces::default(),
+            checked_at: CHECKED_EVERY,
+            thoughts: String::new(),
+            thought_joiner: Joiner::default(),
+            index: None,
             refusal: String::new(),
             refusal_joiner: Joiner::default(),
             calls: Vec::new(),
@@ -131,8 +150,20 @@ impl<'a> PartialAnswer<'a> {
     }
 
     /// The finished answer. Tokens are estimated where the endpoint did not report them, and are no more than the text can have.
-    pub fn finish(self, request: &Request, limit: u32) -> Result<Answer, Broken> {
+    pub fn finish(mut self, request: &Request, limit: u32) -> Result<Answer, Broken> {
         let end = self.finish_reason.as_deref().map(AnswerEnd::of);
+        if let Some(text) = self.pieces.at_end(&self.text).map(str::to_owned) {
+            self.replace(text);
+        }
+        let has_only_thoughts = self.text.trim().is_empty() && self.calls.is_empty() && self.refusal.trim().is_empty();
+        if has_only_thoughts && end == Some(AnswerEnd::Done) && !self.thoughts.trim().is_empty() {
+            if !is_answer(&self.thoughts, &request.format) {
+                return Err(Broken::OnlyThoughts);
+            }
+            // The server takes the whole answer for a thought.
+            let answer = std::mem::take(&mut self.thoughts);
+            self.replace(answer);
+        }
         // A tool call without a name cannot be executed.
         let tool_calls: Vec<_> =
             self.calls.into_iter().map(|partial| partial.call).filter(|call| !call.name.is_empty()).collect();
@@ -142,6 +173,7 @@ impl<'a> PartialAnswer<'a> {
                 Some(AnswerEnd::Withheld) => {
                     return Err(Broken::failed(Some(422), "its content filter withheld the answer".to_owned()));
                 }
+                Some(AnswerEnd::Endless) => return Err(Broken::Endless),
                 Some(AnswerEnd::Limit) => return Err(Broken::OutOfTokens(out_of_tokens(request.role, limit, self.thinks))),
                 _ => {}
             }
@@ -165,6 +197,9 @@ impl<'a> PartialAnswer<'a> {
     }
 
     fn take_choice(&mut self, choice: Choice) {
+        if *self.index.get_or_insert(choice.index) != choice.index {
+            return;
+        }
         self.has_choice = true;
         let reason = bounded_name(choice.finish_reason.clone());
         let is_repetition = choice.is_message && self.has_deltas;
@@ -176,7 +211,13 @@ impl<'a> PartialAnswer<'a> {
             // Words after a reason are words.
             self.ending = false;
             let text = self.joiner.push(&choice.text);
-            self.grow(text);
+            match self.pieces.add(&self.text, text, reason.is_some()) {
+                Added::More(text) => self.grow(text),
+                Added::Instead(text) => self.replace(text),
+            }
+            self.thoughts.push_str(&self.thought_joiner.push(&choice.thoughts));
+            self.thoughts.truncate(first_bytes(&self.thoughts, MAX_THOUGHT_BYTES).len());
+            self.stop_if_endless();
             self.refusal.push_str(&self.refusal_joiner.push(&choice.refusal));
             self.refusal.truncate(first_bytes(&self.refusal, MAX_REFUSAL_BYTES).len());
             choice.tool_calls.into_iter().for_each(|piece| self.call(piece));
@@ -199,6 +240,26 @@ impl<'a> PartialAnswer<'a> {
             self.text.push_str(&text);
             // There may be no receiver.
             drop(self.drafts.map(|drafts| drafts.send(Draft::More(text))));
+        }
+    }
+
+    /// Begins again with this text.
+    fn replace(&mut self, text: String) {
+        self.room += self.text.len();
+        self.text.clear();
+        drop(self.drafts.map(|drafts| drafts.send(Draft::Restart)));
+        self.grow(text);
+    }
+
+    fn stop_if_endless(&mut self) {
+        if self.text.len() < self.checked_at {
+            return;
+        }
+        self.checked_at = self.text.len() + CHECKED_EVERY;
+        if let Some(begin) = endless::repetition(&self.text) {
+            self.text.truncate(begin);
+            self.finish_reason = Some(answer_end::ENDLESS.to_owned());
+            self.cut = true;
         }
     }
 
@@ -250,6 +311,40 @@ impl<'a> PartialAnswer<'a> {
         self.cut = true;
     }
 }
+
+/// Whether thoughts are an answer in the wrong field: JSON where that was asked for, else words without a sign of thinking.
+fn is_answer(thoughts: &str, format: &AnswerFormat) -> bool {
+    let is_json = || serde_json::from_str::<IgnoredAny>(thoughts).is_ok_and(|_| thoughts.trim_start().starts_with('{'));
+    match format {
+        AnswerFormat::JsonObject | AnswerFormat::JsonSchema { .. } => is_json(),
+        AnswerFormat::Text => {
+            let words = thoughts.to_lowercase();
+            !SIGNS_OF_THINKING.iter().any(|sign| words.contains(sign))
+        }
+    }
+}
+
+/// What models write when they think.
+const SIGNS_OF_THINKING: [&str; 18] = [
+    "the user",
+    "user's",
+    "let me ",
+    "let's ",
+    "i should ",
+    "i need to ",
+    "i'll ",
+    "we need to ",
+    "we should ",
+    "okay, so",
+    "ok, so",
+    "hmm",
+    "wait,",
+    "the question",
+    "the prompt",
+    "they want",
+    "用户",
+    "嗯，",
+];
 
 /// What the limit of tokens did, and the setting that raises it.
 fn out_of_tokens(role: ModelRole, limit: u32, thinks: bool) -> String {

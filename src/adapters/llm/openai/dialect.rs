@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::domain::answer_end::AnswerEnd;
 use crate::ports::language_model::{AnswerFormat, Identity};
 
 /// How long a lesson counts. Servers are updated, and a refusal may have been a mistake.
@@ -14,6 +15,9 @@ const LEARNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The limit of tokens for an endpoint that refuses a higher one.
 const SHORT_ANSWER: u32 = 1_000;
+
+/// So many unknown reasons of the end are logged.
+const MOST_UNKNOWN_ENDS: usize = 16;
 
 /// What one endpoint supports for one model, as far as it is known.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ struct Known {
     lessons: BTreeMap<Lesson, Instant>,
     /// The forms in which an answer came.
     accepted: BTreeSet<Form>,
+    /// The reasons of the end that are not known.
+    unknown_ends: BTreeSet<String>,
 }
 
 /// The dialects of all models of a process, by base URL and model, so that several users of one model learn together.
@@ -221,6 +227,16 @@ impl Dialect {
                 let Identity { endpoint, model, .. } = &self.identity;
                 tracing::info!(%endpoint, %model, "{}", lesson.in_words());
             }
+        }
+    }
+
+    /// Logs a reason of the end that is not known, once.
+    pub fn ended(&self, reason: &str) {
+        let mut known = self.known.lock();
+        let is_new = AnswerEnd::of(reason) == AnswerEnd::Other && known.unknown_ends.len() < MOST_UNKNOWN_ENDS;
+        if is_new && known.unknown_ends.insert(reason.to_owned()) {
+            let Identity { endpoint, model, .. } = &self.identity;
+            tracing::warn!(%endpoint, %model, reason, "answers end with a finish_reason that is not known: one without a whole sentence at its end counts as cut");
         }
     }
 

@@ -106,7 +106,7 @@ fn read(pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Broken> {
         events.feed(piece)?;
         found.extend(std::iter::from_fn(|| events.next()));
     }
-    found.extend(events.last());
+    found.extend(std::iter::from_fn(|| events.last()));
     Ok(found)
 }
 

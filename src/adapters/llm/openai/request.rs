@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::dialect::{Form, Parameters};
 use super::schema::{Ordered, is_strict};
@@ -33,6 +33,9 @@ pub(super) struct Body<'a> {
     response_format: Option<ResponseFormat<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Function<OfferedTool<'a>>>,
+    /// What the endpoint wants besides.
+    #[serde(flatten)]
+    extra: &'a Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -123,7 +126,13 @@ struct StreamOptions {
 impl<'a> Body<'a> {
     /// # Errors
     /// The request contains something that the protocol cannot express.
-    pub fn new(model: &'a str, temperature: Option<f64>, request: &'a Request, parameters: Parameters) -> Result<Self, Broken> {
+    pub fn new(
+        model: &'a str,
+        temperature: Option<f64>,
+        extra: &'a Map<String, Value>,
+        request: &'a Request,
+        parameters: Parameters,
+    ) -> Result<Self, Broken> {
         let limit = Some(request.max_tokens.min(parameters.limit));
         let messages: Result<Vec<_>, _> = request.messages.iter().map(SentMessage::of).collect();
         let messages = messages?.into_iter().filter(|message| !message.is_empty()).collect();
@@ -143,6 +152,7 @@ impl<'a> Body<'a> {
                 (Form::Object | Form::Schema, _) => Some(ResponseFormat::JsonObject),
             },
             tools: request.tools.iter().map(offered_tool).collect(),
+            extra,
         })
     }
 }

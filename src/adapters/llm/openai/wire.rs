@@ -26,7 +26,7 @@ const PART: [&str; 3] = ["type", "text", "refusal"];
 pub(super) struct Piece {
     pub id: Option<String>,
     pub model: Option<String>,
-    /// The first choice: only one answer is requested.
+    /// The choice with the lowest index: only one answer is requested.
     pub choice: Option<Choice>,
     pub tokens: Option<Tokens>,
 }
@@ -34,12 +34,16 @@ pub(super) struct Piece {
 /// The model's output, and why it ended.
 #[derive(Default)]
 pub(super) struct Choice {
+    /// The number of the answer that it belongs to.
+    pub index: u64,
     pub text: Units,
     pub tool_calls: Vec<CallPiece>,
     /// Why the model declines to answer, in its words.
     pub refusal: Units,
     /// Whether this contains a thought, which is not shown.
     pub thinks: bool,
+    /// The words of the thought, if they are a text.
+    pub thoughts: Units,
     /// Whether it is a whole message and no piece of one.
     pub is_message: bool,
     pub finish_reason: Option<String>,
@@ -87,7 +91,7 @@ impl Piece {
                 Ok(value) if value.get().starts_with('[') => told(value),
                 _ => garbled(error),
             })?;
-        let choices: Option<First<&RawValue, 1>> =
+        let choices: Option<First<&RawValue, MAX_CHOICES>> =
             choices.map(|choices| serde_json::from_str(choices.get())).transpose().map_err(garbled)?;
         if let Some(error) = error.filter(|error| is_something(error)) {
             // Its code and its words may be beside it.
@@ -98,7 +102,7 @@ impl Piece {
         if is_error || choices.is_none() && usage.is_none() && words.into_iter().flatten().any(is_something) {
             return Err(serde_json::from_str(text).map_or_else(garbled, told));
         }
-        let choice = choices.and_then(|first| first.0.into_iter().next());
+        let choice = choices.and_then(|first| first.0.into_iter().min_by_key(|choice| index(choice)));
         let counts = usage.and_then(|usage| fields(usage.get(), ["prompt_tokens", "completion_tokens"]).ok());
         Ok(Self {
             id: id.and_then(name_in),
@@ -113,6 +117,15 @@ impl Piece {
     pub fn error(json: &[u8]) -> Broken {
         Broken::Told(Box::new(Told::of(json)))
     }
+}
+
+/// The most choices that are looked at in a piece.
+const MAX_CHOICES: usize = 16;
+
+/// The number of the answer that a choice belongs to.
+fn index(choice: &RawValue) -> u64 {
+    let index = fields(choice.get(), ["index"]).ok().and_then(|[index]| index.and_then(count));
+    index.unwrap_or_default()
 }
 
 /// The longest answer whose error is read together with what is beside it.
@@ -167,7 +180,7 @@ impl Choice {
             _ => piece,
         };
         let text = if choice.has_output() { choice.text } else { text.map(Units::of).unwrap_or_default() };
-        Ok(Self { text, finish_reason, ..choice })
+        Ok(Self { index: index(sent), text, finish_reason, ..choice })
     }
 
     fn of(words: &RawValue) -> Result<Self, serde_json::Error> {
@@ -192,6 +205,8 @@ impl Choice {
         let calls = calls.map(|calls: First<&RawValue, { MAX_TOOL_CALLS + 1 }>| calls.0).unwrap_or_default();
         choice.tool_calls = calls.into_iter().map(CallPiece::read).collect::<Result<_, _>>().unwrap_or_default();
         choice.thinks |= thoughts.into_iter().flatten().any(is_something);
+        // Some servers send a thought in two fields.
+        choice.thoughts = thoughts.into_iter().flatten().map(Units::of).find(|words| !words.is_empty()).unwrap_or_default();
         Ok(choice)
     }
 

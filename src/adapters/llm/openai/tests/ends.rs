@@ -284,3 +284,117 @@ async fn the_words_of_a_refusal_are_told() {
         assert_eq!(detail, "the model declined to answer: “I can’t help with that.”");
     }
 }
+
+#[tokio::test]
+async fn a_reason_that_is_not_known_is_no_end_of_half_a_sentence() {
+    for (text, reason, is_cut) in [
+        ("The ferry to the isl", "token_budget", true),
+        ("The harbour opens at six.", "COMPLETE", false),
+        (r#"{"decision": "YES"}"#, "finished", false),
+        ("The ferry to the isl", "stop", false),
+    ] {
+        let answer = ask_once(streamed([piece(text), ended(reason), done()], Then::Ends)).await.expect("an answer");
+        assert_eq!((&*answer.text(), answer.is_cut()), (text, is_cut), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn of_several_answers_the_first_is_read() {
+    let of = |index: u64, text: &str| json!({ "index": index, "delta": { "content": text } });
+    let both = |first: &str| json!({ "choices": [of(1, "XX"), of(0, first)] }).to_string();
+    let events = [both("See "), choice(of(1, "YY")), choice(of(0, "you")), both("."), stop(), done()];
+
+    let answer = ask_once(streamed(events, Then::Ends)).await.expect("an answer");
+
+    assert_eq!(answer.text(), "See you.");
+}
+
+#[tokio::test]
+async fn an_answer_that_came_as_a_thought_is_used_if_it_is_none() {
+    let thought = |text: &str| choice(json!({ "delta": { "reasoning_content": text } }));
+    let asked = async |text: &str, format: AnswerFormat| {
+        let fake = Fake::new([streamed([thought(&text[..4]), thought(&text[4..]), stop(), done()], Then::Ends)]).await;
+        model(&endpoint(&fake.url)).ask(&Request { format, ..request() }, None).await
+    };
+
+    let words = asked("The harbour opens at six.", AnswerFormat::Text).await.expect("an answer");
+    let vote = asked(r#"{"decision": "YES"}"#, AnswerFormat::JsonObject).await.expect("an answer");
+    let thinking = asked("Okay, the user wants to know when it opens.", AnswerFormat::Text).await.expect_err("a thought");
+    let no_vote = asked("The harbour opens at six.", AnswerFormat::JsonObject).await.expect_err("a thought");
+
+    assert_eq!((&*words.text(), &*vote.text()), ("The harbour opens at six.", r#"{"decision": "YES"}"#));
+    assert!(thinking.to_string().contains("only thought") && no_vote.to_string().contains("only thought"), "{thinking}");
+}
+
+#[tokio::test]
+async fn a_model_that_repeats_itself_is_stopped() {
+    let endless = |begin: &str, part: &str| {
+        let events = [piece(begin)].into_iter().chain(std::iter::repeat_n(piece(part), 2_000));
+        streamed(events, Then::Hangs)
+    };
+
+    let answer = ask_once(endless("The harbour opens at six.", " the")).await.expect("an answer");
+    let nothing = ask_once(endless("", "\n")).await.expect_err("no word");
+
+    assert_eq!((&*answer.text(), answer.is_cut()), ("The harbour opens at six.", true));
+    assert!(nothing.to_string().contains("again and again"), "{nothing}");
+}
+
+#[tokio::test]
+async fn lines_of_json_are_a_stream() {
+    let body = [piece("Hel"), piece("lo."), stop()].join("\n");
+    for kind in ["application/x-ndjson", "application/json", "text/plain"] {
+        let answer = ask_once(plain(200, kind, body.clone())).await.expect("an answer");
+        assert_eq!(answer.text(), "Hello.", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_read_although_none_is_asked_for() {
+    let compressed = |status: u16, kind: &str, body: &str| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, body.as_bytes()).expect("memory");
+        let Does::Answers(mut response) = plain(status, kind, gzip.finish().expect("memory")) else { unreachable!() };
+        response.headers_mut().insert("content-encoding", "gzip".parse().expect("a value"));
+        Does::Answers(response)
+    };
+    let stream = format!("data: {}\n\ndata: {}\n\ndata: [DONE]\n\n", piece("Hello."), stop());
+    let bomb = format!("{{\"choices\": [{}", " ".repeat(40 << 20));
+
+    let streamed = ask_once(compressed(200, "text/event-stream", &stream)).await.expect("an answer");
+    let refused =
+        ask_once(compressed(400, "application/json", r#"{"error": {"message": "no access"}}"#)).await.expect_err("refused");
+    let bombed = ask_once(compressed(200, "application/json", &bomb)).await.expect_err("too long");
+
+    assert_eq!(streamed.text(), "Hello.");
+    assert!(refused.to_string().contains("no access") && bombed.to_string().contains("too long"), "{refused} {bombed}");
+}
+
+#[tokio::test]
+async fn what_an_endpoint_wants_besides_is_sent_and_its_secrets_are_never_shown() {
+    let fake = Fake::new([error(400, "no gateway-secret here", &[])]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("key");
+    std::fs::write(&file, "gateway-secret\n").expect("a file");
+    let set = |table: Value| -> Endpoint {
+        let mut endpoint = endpoint(&fake.url);
+        endpoint.extra_body = serde_json::from_value(table["body"].clone()).expect("a table");
+        endpoint.extra_headers = serde_json::from_value(table["headers"].clone()).expect("a table");
+        endpoint
+    };
+
+    let wanted = set(json!({ "body": { "top_k": 5 }, "headers": { "x-gateway-key": { "file": file } } }));
+    let refused = model(&wanted).ask(&request(), None).await.expect_err("refused").to_string();
+
+    assert_eq!(fake.received()[0].body["top_k"], 5);
+    assert!(refused.contains("no *** here"), "{refused}");
+    for (body, headers, words) in [
+        (json!({ "model": "other" }), json!({}), "must not have model"),
+        (json!({}), json!({ "Authorization": "Bearer other" }), "is set by the program itself"),
+        (json!({}), json!({ "a b": "c" }), "is not the name of a header"),
+        (json!({}), json!({ "x-key": { "file": "/nowhere" } }), "cannot be read"),
+    ] {
+        let problem = set(json!({ "body": body, "headers": headers })).extra().expect_err("a problem");
+        assert!(problem.message.contains(words), "{problem}");
+    }
+}
