@@ -100,7 +100,9 @@ impl Told {
         let says = |known: &[&str]| self.says(known);
         let is = |known: &[&str]| self.codes.iter().any(|code| known.contains(&&**code));
         match self.status {
-            Some(400 | 409 | 425 | 429 | 500 | 503) | None if says(LOADING_WORDS) => Fault::Loading,
+            Some(400 | 409 | 425 | 429 | 500 | 503) | None if says(LOADING_WORDS) && !says(LOADING_FAILED_WORDS) => {
+                Fault::Loading
+            }
             Some(400..=499) | None if says(OTHER_API_WORDS) || is(OTHER_API) => Fault::Api,
             Some(400..=499) | None if says(ACCOUNT_WORDS) => Fault::Account,
             // Too many requests at a time, or in a minute, pass by themselves, whatever the error is called.
@@ -182,6 +184,10 @@ const LOADING_WORDS: &[&str] = &[
     "cold start",
 ];
 
+/// A model that could not be loaded is not loaded by waiting.
+const LOADING_FAILED_WORDS: &[&str] =
+    &["error loading", "fail", "unable", "could not", "cannot", "can't", "terminated", "out of memory", "not enough memory"];
+
 const OTHER_API: &[&str] = &["operationnotsupported", "unsupported_api_for_model"];
 const OTHER_API_WORDS: &[&str] = &[
     "v1/responses",
@@ -206,7 +212,9 @@ const ACCOUNT_WORDS: &[&str] = &[
     "verify your email",
     "accept the terms",
     "agree to the terms",
-    "gated",
+    "gated model",
+    "gated repo",
+    "is gated",
 ];
 
 const WRONG_KEY: &[&str] = &[

@@ -110,6 +110,13 @@ fn errors_of_many_servers_are_told_in_their_words_with_the_right_fault() {
             Fault::Loading,
         ),
         (
+            "Ollama",
+            Some(500),
+            r#"{"error":"llama runner process has terminated: error loading model: unable to allocate buffer"}"#,
+            "llama runner process has terminated: error loading model: unable to allocate buffer",
+            Fault::Load,
+        ),
+        (
             "OpenAI",
             Some(404),
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}"#,
