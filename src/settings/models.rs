@@ -385,7 +385,7 @@ impl Endpoint {
         read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
     }
 
-    /// What is sent beyond the protocol.
+    /// The additional body fields, headers and query parameters.
     ///
     /// # Errors
     /// A name or a value cannot be sent, or a file or a variable cannot be read.

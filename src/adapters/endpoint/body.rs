@@ -45,7 +45,7 @@ impl Content {
     }
 }
 
-/// Reads the first bytes of a body, until they tell what it holds. White space, which some servers send while a model is being loaded, keeps it alive.
+/// Reads the first bytes of a body, until its content type is clear. White space, which some servers send as a keep-alive, extends the deadline.
 ///
 /// # Errors
 /// The connection broke, or in `None` nothing came in time.

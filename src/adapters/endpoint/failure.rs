@@ -43,9 +43,9 @@ pub(in crate::adapters) enum Broken {
     OutOfTokens(String),
     /// The model declined to answer: its words.
     Declined(String),
-    /// All that came is a thought, and the model was done.
+    /// The answer consists of reasoning only, and ended with `stop`.
     OnlyThoughts,
-    /// The answer is nothing but one part, again and again.
+    /// The answer is one text repeated without an end.
     Endless,
     /// The request cannot be serialised.
     Request(String),

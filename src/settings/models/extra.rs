@@ -1,4 +1,4 @@
-//! What an endpoint wants beyond its protocol: further fields, headers and parameters of each request.
+//! Additional body fields, headers and query parameters for an endpoint.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -55,13 +55,13 @@ pub enum ExtraValue {
 /// A table of values by their names.
 pub type ExtraValues = BTreeMap<String, ExtraValue>;
 
-/// What is sent, with the values from files and the environment.
+/// The additional fields, headers and parameters, with values read from files and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Extra {
     pub body: Map<String, Value>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub query: Vec<(String, SecretString)>,
-    /// What is never shown.
+    /// Values to redact from errors and logs.
     pub secrets: Vec<SecretString>,
 }
 

@@ -1,9 +1,9 @@
-//! Pieces that hold more than the next words: some servers send the whole text so far in each, or the whole text once more at the end.
+//! Removes repetition from streams: some servers send the whole text so far in each chunk, or the whole text again at the end.
 
-/// A piece shorter than this, in bytes, may repeat all that was said by chance: "ha".
+/// The minimum length of repeated text in bytes. A shorter repetition may be intended: "haha".
 const SHORTEST: usize = 8;
 
-/// What is known of the pieces of one answer.
+/// The state of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     count: usize,
@@ -47,7 +47,7 @@ impl Pieces {
     pub fn at_end(&self, so_far: &str) -> Option<&str> {
         let is_long = self.last.len() >= SHORTEST;
         let before = so_far.strip_suffix(self.last.as_str())?;
-        // The last of two pieces goes on from the first, or the last of many repeats all of them.
+        // The second of two pieces begins with the first, or the last piece repeats all pieces before it.
         let repeats = is_long && before.len() >= SHORTEST && (self.grows && self.count == 2 || before == self.last);
         repeats.then_some(&self.last)
     }
