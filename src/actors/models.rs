@@ -103,6 +103,7 @@ impl Actor for SideModels {
                 state.log_cut(call, &result);
                 state.schedule.ended(now, call, result, self.rng.fraction())
             }
+            PoolMessage::Changed(call) => state.schedule.changed(now, call),
             PoolMessage::Panicked(call) => {
                 state.log_panic(call, "a model's call panicked; its question is answered without a model");
                 state.schedule.panicked(now, call)

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::domain::answer_end::AnswerEnd;
 use crate::domain::id::{CompanionId, GuildId, ModelName, Seq};
-use crate::domain::prompt::{Prompt, Turn};
+use crate::domain::prompt::{self, Prompt, Turn};
 
 pub use http::Extensions;
 
@@ -32,8 +32,16 @@ pub trait LanguageModel: Send + Sync + 'static {
     fn identity(&self) -> &Identity;
 
     /// How it is asked otherwise than usual, because it refuses the usual way. One sentence each.
-    fn adaptations(&self) -> Vec<&'static str> {
+    fn adaptations(&self) -> Vec<Cow<'static, str>> {
         Vec::new()
+    }
+
+    /// Learns what can be known before the first question.
+    async fn prepare(&self) {}
+
+    /// The most tokens that a prompt may have before an answer of at most so many, by [`Request::tokens`], as far as it is known.
+    fn prompt_room(&self, _max_tokens: u32) -> Option<usize> {
+        None
     }
 }
 
@@ -120,6 +128,11 @@ impl Request {
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, extension: T) -> Self {
         self.extensions.insert(extension);
         self
+    }
+
+    /// The estimated tokens of the prompt.
+    pub fn tokens(&self) -> usize {
+        self.messages.iter().map(|message| prompt::tokens(&message.words())).sum()
     }
 
     /// The input: the texts of all user messages.
@@ -287,6 +300,11 @@ impl Answer {
         Self { parts, tool_calls: Vec::new(), usage, model: None, response_id: None, finish_reason: None }
     }
 
+    /// Whether it holds neither a text nor anything else.
+    pub fn is_empty(&self) -> bool {
+        self.tool_calls.is_empty() && self.parts.iter().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
+    }
+
     /// Its whole text; empty if the answer only calls tools.
     pub fn text(&self) -> Cow<'_, str> {
         joined(&self.parts)
@@ -406,6 +424,13 @@ pub enum NoAnswer {
         /// The limit, and the setting that raises it.
         detail: String,
     },
+    /// The prompt and its answer have more tokens than the model reads at once. A shorter prompt may be accepted.
+    #[error("{endpoint} refused: {detail}")]
+    TooLong {
+        endpoint: Arc<str>,
+        /// What it answered, and the settings; never holds a key.
+        detail: String,
+    },
     /// The endpoint does not accept the API key (401, 403). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     KeyRejected {
@@ -452,11 +477,20 @@ impl NoAnswer {
             Self::Overloaded { .. } | Self::Loading { .. } => "overloaded",
             Self::NoCredit { .. } => "no_credit",
             Self::OutOfTokens { .. } => "out_of_tokens",
+            Self::TooLong { .. } => "too_long",
             Self::KeyRejected { .. } => "key_rejected",
             Self::UnknownModel { .. } => "unknown_model",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",
             Self::NoPrompt => "no_prompt",
             Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// What happened, without the endpoint where that is a field of its own.
+    pub fn in_detail(&self) -> String {
+        match self {
+            Self::Refused { detail, .. } | Self::Overloaded { detail, .. } => detail.clone(),
+            _ => self.to_string(),
         }
     }
 

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod fake;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -116,7 +117,7 @@ pub struct ModelView {
     pub output_price: Option<f64>,
     /// How it is asked otherwise than usual, because it refused the usual way. One sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub adaptations: Vec<&'static str>,
+    pub adaptations: Vec<Cow<'static, str>>,
 }
 
 /// A model whose last call failed.
@@ -149,7 +150,7 @@ pub struct Tried {
     pub works: bool,
     /// How it was asked otherwise than usual, because it refused the usual way. One sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub adaptations: Vec<&'static str>,
+    pub adaptations: Vec<Cow<'static, str>>,
     /// If there was no answer, the error code, as on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,

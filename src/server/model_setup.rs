@@ -78,6 +78,7 @@ impl Setup {
         }
         let Some(companion) = self.context.memberships.companions().values().next().cloned() else { return };
         let pool = &self.context.pool;
+        pool.prepare().await;
         let ask = |request: Request| {
             let request = Request { model: request.role.into(), ..request };
             let deadline = pool.deadline(request.role);
@@ -329,6 +330,7 @@ async fn tried(
     request: Request,
     read: impl Fn(&Answer) -> Result<String, String>,
 ) -> Tried {
+    model.prepare().await;
     let began = Instant::now();
     let result = model.ask(&request, None).await;
     let secs = (began.elapsed().as_secs_f64() * 100.0).round() / 100.0;

@@ -191,7 +191,11 @@ pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::Unanswered { companion, error, back_off, .. } = &recorded.event else { return None };
     (*companion == who.id).then(|| {
         let retry = who.tell("why.errors.retry", &[("time", &span(*back_off, who.language))]);
-        let setting = (**error == *"out_of_tokens").then_some("prompt.max_side_answer_tokens");
+        let setting = match &**error {
+            "out_of_tokens" => Some("prompt.max_side_answer_tokens"),
+            "too_long" => Some("prompt.decision_tokens"),
+            _ => None,
+        };
         Told { setting, ..failed(who, error).and(Some(retry)) }.line(recorded, "error")
     })
 }
@@ -206,7 +210,11 @@ pub(crate) fn failed(who: &Subject, error: &str) -> Told {
 
 /// The same for a statement.
 fn statement_failed(who: &Subject, error: &str) -> Told {
-    let setting = matches!(error, "out_of_tokens" | "only_thoughts").then_some("prompt.max_main_answer_tokens");
+    let setting = match error {
+        "out_of_tokens" | "only_thoughts" => Some("prompt.max_main_answer_tokens"),
+        "too_long" => Some("prompt.statement_tokens"),
+        _ => None,
+    };
     Told { setting, ..failed(who, error).and(Some(who.tell("why.errors.silent", &[]))) }
 }
 

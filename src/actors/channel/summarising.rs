@@ -21,9 +21,11 @@ use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::settings::prompt::Prompt;
 
-/// When the rolling summary is due: after `prompt.summary_after` messages, or when they take a quarter of a statement's prompt.
-pub(super) fn summary_limits(prompt: &Prompt) -> SummaryLimits {
-    SummaryLimits { messages: prompt.summary_after, tokens: prompt.statement_tokens as u64 / 4 }
+/// When the rolling summary is due: after `prompt.summary_after` messages, or when they take a quarter of a statement's prompt, for
+/// which the models of the channel have this room.
+pub(super) fn summary_limits(prompt: &Prompt, room: Option<usize>) -> SummaryLimits {
+    let statement = room.map_or(prompt.statement_tokens, |room| prompt.statement_tokens.min(room));
+    SummaryLimits { messages: prompt.summary_after, tokens: statement as u64 / 4 }
 }
 
 /// A summary that was asked for.
@@ -61,14 +63,15 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     let (pool, templates) = (&context.pool, &context.settings.prompt);
     let base = Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens);
     let covered = Arc::new(Mutex::new(None));
-    let request = LazyRequest::later(base, {
+    let request = LazyRequest::later(base.clone(), {
         let (channel, covered) = (channel.clone(), covered.clone());
         move || {
-            let (channel, covered, range) = (channel.clone(), covered.clone(), range.clone());
+            let (channel, covered, range, base) = (channel.clone(), covered.clone(), range.clone(), base.clone());
             async move {
-                let (messages, upto, previous) = read(&range, &channel).await?;
+                let words = channel.context.pool.fitting(&channel.context.settings.prompt, &base, 1);
+                let (messages, upto, previous) = read(&range, words.summary_tokens, &channel).await?;
                 *covered.lock() = Some((upto, messages.len() as u64));
-                Some(summary_request(&messages, previous.as_deref(), &channel.key, &channel.context.settings.prompt))
+                Some(summary_request(&messages, previous.as_deref(), &channel.key, &words))
             }
         }
     });
@@ -82,12 +85,12 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
 }
 
 /// The messages to summarise, the last event that they cover, and the summary before.
-async fn read(range: &HistoryRange, channel: &ChannelContext) -> Option<(Vec<Said>, Seq, Option<Arc<str>>)> {
+async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelContext) -> Option<(Vec<Said>, Seq, Option<Arc<str>>)> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let _lock = history::lock(context, channel_key).await?;
     let previous = channel.source(|conversation| Some(conversation.summary().text.clone()))().await?;
     // A half of the prompt: the rest is for the frame of each message, the previous summary and the instructions.
-    let max_tokens = context.settings.prompt.summary_tokens / 2;
+    let max_tokens = prompt_tokens / 2;
     let (messages, upto) = history::read_oldest(context, channel_key, range, max_tokens).await?;
     Some((messages, upto, previous))
 }

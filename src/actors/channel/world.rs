@@ -1,5 +1,6 @@
 //! What a channel's conversation decides by: the settings, the policies of its companions, and the budgets of its guild.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::channel_context::ChannelContext;
@@ -7,7 +8,8 @@ use super::guild_budgets::GuildBudgets;
 use super::interjection_policies::InterjectionPolicies;
 use super::summarising::summary_limits;
 use crate::domain::conversation::{Rules, World};
-use crate::domain::id::TurnId;
+use crate::domain::id::{ModelName, TurnId};
+use crate::domain::model_role::ModelRole;
 
 pub(super) struct ChannelWorld {
     budgets: Arc<GuildBudgets>,
@@ -15,11 +17,13 @@ pub(super) struct ChannelWorld {
     edition: Option<u64>,
     policies: Arc<InterjectionPolicies>,
     language: Option<Arc<str>>,
+    /// The names of the models that write the statements of the channel's companions.
+    writers: BTreeSet<ModelName>,
 }
 
 impl ChannelWorld {
     pub(super) fn new(budgets: Arc<GuildBudgets>) -> Self {
-        Self { budgets, edition: None, policies: Arc::default(), language: None }
+        Self { budgets, edition: None, policies: Arc::default(), language: None, writers: BTreeSet::new() }
     }
 
     /// Runs this with the rules in force. It locks the budgets of the guild.
@@ -31,7 +35,13 @@ impl ChannelWorld {
             self.edition = Some(edition);
             self.policies = self.budgets.policies.shared(context.memberships.policies(&channel.key.channel));
             self.language = context.memberships.language(&channel.key.channel);
+            let present = context.memberships.present(&channel.key.channel).into_keys();
+            let companions = present.filter_map(|id| context.memberships.companion(&channel.key.channel, &id));
+            self.writers = companions.map(|companion| companion.model.main).collect();
         }
+        let words = &context.settings.prompt;
+        let room = |model| context.pool.prompt_room(ModelRole::Main, model, words.max_main_answer_tokens);
+        let statement_room = self.writers.iter().filter_map(room).min();
         let mut ledger = self.budgets.ledger();
         ledger.set_clock(channel.machine_time());
         run(&mut World {
@@ -42,7 +52,7 @@ impl ChannelWorld {
             roll: &mut || Some(context.rng.fraction()),
             turn: &mut || TurnId(context.rng.id()),
             ledger: &mut ledger,
-            summary: Some(summary_limits(&context.settings.prompt)),
+            summary: Some(summary_limits(words, statement_room)),
             tokens_per_day: context.settings.models.guild_tokens_per_day,
             is_unpostable,
         })

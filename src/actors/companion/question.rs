@@ -49,10 +49,10 @@ fn lazy_request(
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
 ) -> Arc<LazyRequest> {
-    let base_request = base_request(settings, channel_key.guild.clone(), &context.settings.prompt);
+    let base_request = Arc::new(base_request(settings, channel_key.guild.clone(), &context.settings.prompt));
     let asked = (settings.id.clone(), settings.model.clone());
-    LazyRequest::later(base_request, move || {
-        let (input, (companion, model)) = (input(), asked.clone());
+    LazyRequest::later((*base_request).clone(), move || {
+        let (input, (companion, model), base) = (input(), asked.clone(), base_request.clone());
         let (channel_key, context) = (channel_key.clone(), context.clone());
         async move {
             let (_, input) = input.await?.pop()?;
@@ -60,7 +60,8 @@ fn lazy_request(
             let _at_work = at_work(Address::Channel(channel_key.channel.clone()));
             let brief = brief_writing::brief_of(&context, &settings);
             let scene = scene(&context, &channel_key, &[&companion], input.modality == Modality::Voice);
-            Some(request(input, &settings, &scene, channel_key.guild.clone(), brief.as_deref(), &context.settings.prompt))
+            let words = context.pool.fitting(&context.settings.prompt, &base, 1);
+            Some(request(input, &settings, &scene, channel_key.guild.clone(), brief.as_deref(), &words))
         }
     })
 }

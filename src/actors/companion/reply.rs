@@ -159,12 +159,12 @@ fn lose(reply: &Arguments, myself: &ActorRef<Write>) -> Result<(), ActorProcessi
 ///
 /// `speakers` then gets the names of everybody who is known in the room.
 fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
-    let base = base_request(settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt);
+    let base = Arc::new(base_request(settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt));
     let (channel_key, ticket) = (reply.channel_key.clone(), reply.ticket);
     let (context, source) = (Arc::new(reply.context.clone()), reply.statement.clone());
     let asked = (settings.id.clone(), settings.model.clone());
-    LazyRequest::later(base, move || {
-        let (channel_key, (companion, model)) = (channel_key.clone(), asked.clone());
+    LazyRequest::later((*base).clone(), move || {
+        let (channel_key, (companion, model), base) = (channel_key.clone(), asked.clone(), base.clone());
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         async move {
             // While it is held, nothing is erased that was read already.
@@ -173,12 +173,13 @@ fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Spea
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let is_call = statement.is_spoken || statement.input.modality == Modality::Voice;
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
+            let words = context.pool.fitting(&context.settings.prompt, &base, 1);
             if lock.is_some() {
-                add_history(&mut statement, &history, &settings, &scene, &channel_key, &context).await;
+                add_history(&mut statement, &history, &settings, &scene, &channel_key, &context, &words).await;
             }
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key);
             let _at_work = at_work(Address::Reply(channel_key.channel.clone(), ticket));
-            Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &context.settings.prompt))
+            Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words))
         }
     })
 }
@@ -201,8 +202,8 @@ async fn add_history(
     scene: &Scene,
     channel_key: &ChannelKey,
     context: &ActorContext,
+    words: &settings::prompt::Prompt,
 ) {
-    let words = &context.settings.prompt;
     let read = history::read(context, channel_key, range, statement.summary_upto, words.statement_tokens).await;
     let Some(read) = read else { return };
     (statement.input.recent, statement.left_out) = (read.messages, read.left_out);

@@ -18,6 +18,8 @@ pub enum PoolMessage {
     /// Drop a call whose answer is no longer wanted.
     Cancel(CallId),
     Ended(CallId, Result<Answer, NoAnswer>),
+    /// A call failed for a reason that does not concern its next prompt, which is another one.
+    Changed(CallId),
     /// The task of a call panicked.
     Panicked(CallId),
     /// The prompt of a question could not be built, so no model was called.

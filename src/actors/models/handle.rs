@@ -1,5 +1,6 @@
 //! The handle through which the rest of the system asks models. It stays valid when the pool restarts.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,6 +19,7 @@ use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
 use crate::ports::language_model::{Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Request, Usage};
 use crate::settings::models::Models as Settings;
+use crate::settings::prompt::Prompt;
 use crate::telemetry::instruments::Instruments;
 
 /// Summaries get one in this many places of a queue, because nobody waits for them and their prompts are long.
@@ -169,8 +171,25 @@ impl Pool {
     }
 
     /// How the model that serves a role is asked otherwise than usual.
-    pub fn adaptations(&self, role: ModelRole) -> Vec<&'static str> {
+    pub fn adaptations(&self, role: ModelRole) -> Vec<Cow<'static, str>> {
         self.current().models.of(role).adaptations()
+    }
+
+    /// Has the models that serve both roles learn what can be known before the first question.
+    pub async fn prepare(&self) {
+        let models = &self.current().models;
+        tokio::join!(models.side.prepare(), models.main.prepare());
+    }
+
+    /// The most tokens of a prompt for the model that serves a role for companions that name it so, as far as it is known.
+    pub fn prompt_room(&self, role: ModelRole, name: &ModelName, max_answer_tokens: u32) -> Option<usize> {
+        self.current().models.named_or_default(role, name).prompt_room(max_answer_tokens)
+    }
+
+    /// The settings of prompts, with sizes that the model of this request reads. A prompt for several companions has a part for each.
+    pub fn fitting<'a>(&self, words: &'a Prompt, request: &Request, companions: usize) -> Cow<'a, Prompt> {
+        let room = self.prompt_room(request.role, &request.model, request.max_tokens);
+        room.map_or(Cow::Borrowed(words), |room| words.within(room / companions.max(1)))
     }
 
     /// Whether a model of this name is configured.

@@ -197,6 +197,7 @@ impl Schedule {
                 | NoAnswer::KeyRejected { .. }
                 | NoAnswer::NoCredit { .. }
                 | NoAnswer::UnknownModel { .. }
+                | NoAnswer::TooLong { .. }
                 | NoAnswer::OutOfTokens { .. },
             ) => Verdict::Alive,
         };
@@ -204,6 +205,19 @@ impl Schedule {
         match result {
             Err(no_answer) if no_answer.is_transient() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
             result => self.answer(now, call, result, &mut steps),
+        }
+        self.start_calls(now, &at, &mut steps);
+        steps
+    }
+
+    /// Notes that a call failed, and that the question is asked again with another prompt, at once.
+    pub fn changed(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        let Some(at) = self.leave(now, call, Verdict::Alive, &mut steps) else { return steps };
+        if let Some(Open { entry, .. }) = self.open.get(&call) {
+            let entry = entry.clone();
+            self.events.push(PoolEvent::Retried(entry.role));
+            self.lane(&entry).queue.push(call, entry.priority, &entry.guild);
         }
         self.start_calls(now, &at, &mut steps);
         steps

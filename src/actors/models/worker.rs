@@ -7,8 +7,8 @@ use crate::actors::messages::models::{CallId, Job, PoolMessage};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::telemetry::instruments::Instruments;
 
-/// Starts a call, which is cancelled when the returned value is dropped. The pool receives its end as a message: `Ended`, `Panicked` if the call
-/// panicked, `NoPrompt` if building the prompt panicked, or `NotNeeded` if there is nothing to ask any more. No call was made in the last two cases.
+/// Starts a call, which is cancelled when the returned value is dropped. The pool receives its end as a message: `Ended`, `Changed` if the next prompt
+/// may be accepted, `Panicked` if the call panicked, `NoPrompt` if building the prompt panicked, or `NotNeeded` if there is nothing to ask any more. No call was made in the last two cases.
 pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> OwnedTask {
     let mut report = EndReport { pool, call, on_drop: Some(PoolMessage::NoPrompt) };
     let span = job.span.clone();
@@ -20,7 +20,10 @@ pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instrum
         report.on_drop = Some(PoolMessage::Panicked);
         instruments.pool_calls.add(1, [request.role.as_str()]);
         let result = job.model.ask(&request, job.drafts.as_ref()).await;
-        report.end(PoolMessage::Ended(call, result));
+        report.end(match &result {
+            Err(failure) if job.request.changes_after(failure) => PoolMessage::Changed(call),
+            _ => PoolMessage::Ended(call, result),
+        });
     };
     tokio::spawn(work.instrument(span)).into()
 }

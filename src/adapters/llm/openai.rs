@@ -3,6 +3,7 @@
 //! Protocol: <https://platform.openai.com/docs/api-reference/chat/create> and `…/chat-streaming`.
 
 mod answer;
+mod context;
 mod dialect;
 mod names;
 mod pieces;
@@ -18,6 +19,7 @@ pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub use self::dialect::Dialects;
 
 use self::answer::PartialAnswer;
+use self::context::Refusal;
 use self::dialect::{Attempt, Dialect, Form};
 use self::request::Body;
 use self::wire::Piece;
@@ -126,20 +129,42 @@ impl OpenAi {
     /// Asks, in another way each time that the endpoint refuses one, until an answer comes or no other way is left.
     async fn ask_within(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let began = Instant::now();
-        let mut attempt = self.dialect.first(Form::of(&request.format), request.max_tokens);
+        let (context, prompt) = (&self.dialect.context, request.tokens());
+        let limit = context.answer_limit(prompt, request.max_tokens);
+        let mut attempt = self.dialect.first(Form::of(&request.format), limit);
+        let mut is_shortened = false;
         loop {
             let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);
             let within = self.within(&attempt, began);
             match self.attempt(request, &attempt, &mut partial, within).await {
                 Ok(()) => {
                     self.dialect.worked(&attempt);
+                    let counted = partial.prompt_tokens();
                     let answer = partial.finish(request, attempt.parameters.limit);
-                    if let Ok(Answer { finish_reason: Some(reason), .. }) = &answer {
+                    let answer = answer.map_err(|error| self.service.failures.in_answer(error))?;
+                    if let Some(reason) = &answer.finish_reason {
                         self.dialect.ended(reason);
                     }
-                    return answer.map_err(|error| self.service.failures.in_answer(error));
+                    if !answer.is_empty() {
+                        context.answered(prompt, counted, &self.identity);
+                    } else if context.was_silent(prompt, request.max_tokens, &self.identity) {
+                        return Err(self.too_long(format!(
+                            "it answered nothing to a prompt of about {prompt} tokens, more than to any that it answered"
+                        )));
+                    }
+                    return Ok(answer);
                 }
                 Err(Failed::Told(status, refusal, no_answer)) => {
+                    if !partial.has_begun() && !matches!(status, Some(401..=404)) {
+                        match context.refused(&refusal, prompt, attempt.parameters.limit, &self.identity) {
+                            Refusal::Answer(limit) if !is_shortened => {
+                                (attempt.parameters.limit, is_shortened) = (limit, true);
+                                continue;
+                            }
+                            Refusal::Answer(_) | Refusal::Prompt => return Err(self.too_long(no_answer.in_detail())),
+                            Refusal::Other => {}
+                        }
+                    }
                     // Words that were shown are not asked for in another way.
                     let next = if partial.has_begun() { None } else { self.dialect.next(&attempt, status, &refusal) };
                     attempt = next.ok_or(*no_answer)?;
@@ -147,6 +172,11 @@ impl OpenAi {
                 Err(Failed::Other(no_answer)) => return Err(no_answer),
             }
         }
+    }
+
+    fn too_long(&self, detail: String) -> NoAnswer {
+        let detail = format!("{detail} (prompt.statement_tokens and prompt.decision_tokens limit prompts)");
+        NoAnswer::TooLong { endpoint: self.identity.endpoint.clone(), detail }
     }
 
     /// The time limits of an attempt. An answer in one piece comes when the model has written all of it.
@@ -285,8 +315,16 @@ impl LanguageModel for OpenAi {
         &self.identity
     }
 
-    fn adaptations(&self) -> Vec<&'static str> {
+    fn adaptations(&self) -> Vec<Cow<'static, str>> {
         self.dialect.in_words()
+    }
+
+    async fn prepare(&self) {
+        self.read_context().await;
+    }
+
+    fn prompt_room(&self, max_tokens: u32) -> Option<usize> {
+        self.dialect.context.prompt_room(max_tokens)
     }
 }
 

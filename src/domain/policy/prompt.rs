@@ -107,6 +107,20 @@ impl Prompt {
         zone.map_or(TimeZone::UTC, Zone::time_zone)
     }
 
+    /// The same, with prompts of at most so many tokens.
+    pub fn within(&self, room: usize) -> Cow<'_, Self> {
+        if self.decision_tokens.max(self.statement_tokens).max(self.summary_tokens) <= room {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            decision_tokens: self.decision_tokens.min(room),
+            statement_tokens: self.statement_tokens.min(room),
+            summary_tokens: self.summary_tokens.min(room),
+            recall_tokens: self.recall_tokens.min(room / 10),
+            ..self.clone()
+        })
+    }
+
     /// The words that say YES and NO in answers.
     pub fn verdict_words(&self) -> Words<'_> {
         Words { yes: &self.yes_words, no: &self.no_words, verdict_first: !self.reason_first }

@@ -3,10 +3,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-use super::Request;
+use super::{NoAnswer, Request};
 
 type BuildPrompt = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Option<Request>> + Send>> + Send + Sync>;
 
@@ -15,7 +16,12 @@ pub struct LazyRequest {
     base: Arc<Request>,
     build_prompt: Option<BuildPrompt>,
     newest: Mutex<Option<Arc<Request>>>,
+    /// How often a model found it too long.
+    too_long: AtomicU32,
 }
+
+/// So often a prompt that is too long is made shorter, and asked again.
+const MOST_SHORTENED: u32 = 3;
 
 impl LazyRequest {
     /// A request that waits as `base`, which has no prompt. `build_prompt` completes it from what is true by then. `None`: nobody needs an answer
@@ -25,7 +31,7 @@ impl LazyRequest {
         F: Future<Output = Option<Request>> + Send + 'static,
     {
         let build_prompt: BuildPrompt = Box::new(move || Box::pin(build_prompt()));
-        Arc::new(Self { base: base.into(), build_prompt: Some(build_prompt), newest: Mutex::default() })
+        Arc::new(Self { base: base.into(), build_prompt: Some(build_prompt), newest: Mutex::default(), too_long: AtomicU32::default() })
     }
 
     /// What is known before the prompt is built: everything else.
@@ -41,6 +47,16 @@ impl LazyRequest {
         Some(request)
     }
 
+    /// Whether its next prompt will be another one, after this failure of the one before: shorter, once the model has told how much it reads.
+    pub fn changes_after(&self, failure: &NoAnswer) -> bool {
+        match failure {
+            NoAnswer::TooLong { .. } if self.build_prompt.is_some() => {
+                self.too_long.fetch_add(1, Ordering::Relaxed) < MOST_SHORTENED
+            }
+            _ => false,
+        }
+    }
+
     /// The request with the prompt that was built last. Without a prompt if none was.
     pub fn newest(&self) -> Arc<Request> {
         self.newest.lock().as_ref().unwrap_or(&self.base).clone()
@@ -50,7 +66,7 @@ impl LazyRequest {
 /// A request whose prompt is complete already, because it holds nothing that can be deleted.
 impl From<Request> for LazyRequest {
     fn from(request: Request) -> Self {
-        Self { base: request.into(), build_prompt: None, newest: Mutex::default() }
+        Self { base: request.into(), build_prompt: None, newest: Mutex::default(), too_long: AtomicU32::default() }
     }
 }
 

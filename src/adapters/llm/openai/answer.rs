@@ -127,6 +127,11 @@ impl<'a> PartialAnswer<'a> {
         self.cut
     }
 
+    /// The tokens of the prompt, if the endpoint counted them.
+    pub fn prompt_tokens(&self) -> Option<u64> {
+        self.tokens.and_then(|tokens| tokens.prompt)
+    }
+
     /// Adds one event of a stream.
     pub fn take_event(&mut self, data: &[u8], is_error: bool) -> Result<(), Broken> {
         if data.trim_ascii() == b"[DONE]" {

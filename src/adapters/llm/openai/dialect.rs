@@ -1,5 +1,6 @@
 //! Learns what an endpoint refuses for a model, and asks in another way from then on. What was learnt is forgotten after a day.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +8,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::context::Context;
 use crate::domain::answer_end::AnswerEnd;
 use crate::ports::language_model::{AnswerFormat, Identity};
 
 /// How long a lesson counts. Servers are updated, and a refusal may have been a mistake.
-const LEARNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const LEARNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The limit of tokens for an endpoint that refuses a higher one.
 const SHORT_ANSWER: u32 = 1_000;
@@ -22,7 +24,8 @@ const MOST_UNKNOWN_ENDS: usize = 16;
 /// What one endpoint supports for one model, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Dialect {
-    identity: Identity,
+    pub identity: Identity,
+    pub context: Context,
     known: Mutex<Known>,
 }
 
@@ -136,7 +139,7 @@ impl Attempt {
 impl Dialect {
     /// A dialect of an endpoint that has refused nothing yet.
     pub fn of(identity: Identity) -> Self {
-        Self { identity, known: Mutex::default() }
+        Self { identity, context: Context::default(), known: Mutex::default() }
     }
 
     /// The first attempt for an answer of this form and of at most so many tokens.
@@ -241,8 +244,9 @@ impl Dialect {
     }
 
     /// What was learnt, in words.
-    pub fn in_words(&self) -> Vec<&'static str> {
-        self.lessons().into_iter().map(Lesson::in_words).collect()
+    pub fn in_words(&self) -> Vec<Cow<'static, str>> {
+        let lessons = self.lessons().into_iter().map(|lesson| Cow::Borrowed(lesson.in_words()));
+        lessons.chain(self.context.in_words().map(Cow::Owned)).collect()
     }
 
     fn lessons(&self) -> BTreeSet<Lesson> {

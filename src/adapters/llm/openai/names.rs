@@ -44,7 +44,25 @@ impl OpenAi {
         timeout_at(by, self.names_by(by)).await.unwrap_or(Err(NoAnswer::TimedOut { after: self.first_token_timeout }))
     }
 
+    /// Learns from the list of models how much this one reads, if the list says so.
+    pub(super) async fn read_context(&self) {
+        let by = Instant::now() + self.first_token_timeout;
+        let Ok(Ok(body)) = timeout_at(by, self.list(by)).await else { return };
+        let size = |entry: &RawValue| (name(entry).as_deref() == Some(&*self.identity.model)).then(|| context(entry)).flatten();
+        if let Some(size) = entries(&body).ok().and_then(|entries| entries.into_iter().find_map(size)) {
+            self.dialect.context.is_listed(size, &self.identity);
+        }
+    }
+
     async fn names_by(&self, by: Instant) -> Result<Vec<String>, NoAnswer> {
+        let mut names = read(&self.list(by).await?).map_err(|error| self.service.failures.in_answer(error))?;
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(MOST_NAMES);
+        Ok(names)
+    }
+
+    async fn list(&self, by: Instant) -> Result<Vec<u8>, NoAnswer> {
         let Service { http, headers, failures, .. } = &self.service;
         let sent = http.get(self.service.beneath("models")).headers(headers.clone()).send().await;
         let response = sent.map_err(|broke| failures.of_connection(broke))?;
@@ -53,17 +71,18 @@ impl OpenAi {
             let body = body::of_error(response, by).await;
             return Err(failures.of_status(status, &headers, &body));
         }
-        let body = body::whole(response, MAX_BYTES, self.idle_timeout, failures).await?;
-        let mut names = read(&body).map_err(|error| failures.in_answer(error))?;
-        names.sort_unstable();
-        names.dedup();
-        names.truncate(MOST_NAMES);
-        Ok(names)
+        body::whole(response, MAX_BYTES, self.idle_timeout, failures).await
     }
 }
 
-/// The names in a list: an array, or an object that holds it. Entries without a name are left out.
+/// The names in a list. Entries without a name are left out.
 fn read(body: &[u8]) -> Result<Vec<String>, Broken> {
+    let names = entries(body)?.into_iter().filter_map(name);
+    Ok(names.map(|name| shortened(&name, MAX_NAME_CHARS)).collect())
+}
+
+/// The entries of a list: an array, or an object that holds it.
+fn entries(body: &[u8]) -> Result<Vec<&RawValue>, Broken> {
     let garbled = |why: String| Broken::garbled(format!("the list of models: {why}"), body);
     let sent: &RawValue = serde_json::from_slice(body).map_err(|error| garbled(error.to_string()))?;
     let list = if sent.get().starts_with('[') {
@@ -79,8 +98,14 @@ fn read(body: &[u8]) -> Result<Vec<String>, Broken> {
     };
     let entries: Option<First<&RawValue, MOST_ENTRIES>> =
         serde_json::from_str(list.get()).map_err(|error| garbled(error.to_string()))?;
-    let names = entries.into_iter().flat_map(|entries| entries.0).filter_map(name);
-    Ok(names.map(|name| shortened(&name, MAX_NAME_CHARS)).collect())
+    Ok(entries.into_iter().flat_map(|entries| entries.0).collect())
+}
+
+/// The tokens that a model reads at once, by the names that servers have for them: of the loaded model before those that it could read.
+fn context(entry: &RawValue) -> Option<u64> {
+    let names = ["loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx"];
+    let found = fields(entry.get(), names).ok()?.into_iter().flatten().find_map(|value| value.get().parse().ok());
+    found.or_else(|| fields(entry.get(), ["meta"]).ok()?.into_iter().flatten().find_map(context))
 }
 
 fn name(entry: &RawValue) -> Option<String> {

@@ -73,7 +73,7 @@ pub(super) struct CallPiece {
 /// The token counts that the endpoint reported.
 #[derive(Clone, Copy)]
 pub(super) struct Tokens {
-    prompt: Option<u64>,
+    pub prompt: Option<u64>,
     completion: Option<u64>,
 }
 
