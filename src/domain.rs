@@ -3,6 +3,7 @@
 pub mod address;
 pub mod answer;
 pub mod answer_end;
+pub mod answer_or_pass;
 pub mod audience;
 pub mod breaker;
 pub mod budget;
@@ -11,6 +12,7 @@ pub mod closing;
 pub mod conversation;
 pub mod decision;
 pub mod event;
+pub mod filter;
 pub mod gate;
 pub mod guests;
 pub mod id;

@@ -40,12 +40,14 @@ use std::sync::Arc;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::time::Instant;
 
+use crate::actors::companion::answer_or_pass::Begun;
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection, Received};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{self, Accepted, Committed, Fence, WriteError};
+use crate::actors::models::Refusal;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
@@ -60,11 +62,13 @@ use crate::domain::moment::Moment;
 use crate::domain::raw_answer;
 use crate::domain::repetition;
 use crate::domain::voice::utterance;
+use crate::domain::vote::Vote;
 use crate::domain::vote::{self, State as Ballot};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{LazyRequest, ModelRole, NoAnswer, Request, Usage};
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::model_calls::record_trimmed;
+use crate::telemetry::plain::Plain;
 use channel_context::ChannelContext;
 use clock::{Clock, Due};
 use deliveries::Deliveries;
@@ -191,12 +195,21 @@ impl Actor for Channel {
                 state.lost(ticket);
             }
             ChannelMessage::StartAgain { ticket } => state.start_again(ticket),
-            ChannelMessage::Answered { ticket, asked, outcome } => state.answered(ticket, &asked.newest(), *outcome),
+            ChannelMessage::Answered { ticket, asked, outcome } => {
+                state.note_filter(&asked, &outcome);
+                state.answered(ticket, &asked.newest(), *outcome);
+            }
             ChannelMessage::AnsweredTogether { tickets, asked, outcome } => {
                 state.answered_together(&tickets, &asked.newest(), &outcome);
             }
             ChannelMessage::Repeated { ticket, asked, outcome } => state.reply_repeated(ticket, &asked.newest(), &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked.newest(), &outcome),
+            ChannelMessage::Speaks { ticket, begun } => state.speaks(ticket, begun),
+            ChannelMessage::Passed { ticket, reason, asked, outcome } => {
+                state.note_filter(&asked, &outcome);
+                state.passed(ticket, reason, &asked.newest(), &outcome);
+            }
+            ChannelMessage::Filtered(finding) => state.step(Input::Filtered(finding)),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
             }
@@ -208,7 +221,8 @@ impl Actor for Channel {
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => {
-                state.reply_ended(ticket, text, &asked.newest(), &outcome)
+                state.note_filter(&asked, &outcome);
+                state.reply_ended(ticket, text, &asked.newest(), &outcome);
             }
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
@@ -447,7 +461,8 @@ impl State {
 
     /// A companion has answered. If the answer cannot be read, the question is asked once more.
     fn voted(&mut self, ticket: Ticket, asked: &Request, mut outcome: Outcome) {
-        if let Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }) = &outcome.result
+        if let Err(no_answer) = &outcome.result
+            && no_answer.is_about_prompt()
             && let Some(answer) = self.questions.first_answer(ticket)
         {
             // The first answer is the only one, and it is counted already.
@@ -473,6 +488,30 @@ impl State {
         self.questions.end(ticket, &self.channel);
         let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
         self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
+    }
+
+    /// A main model that decides and speaks in one call has begun to speak. The reply goes on with the call.
+    fn speaks(&mut self, ticket: Ticket, begun: Box<Begun>) {
+        let open = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
+        // Otherwise it is dropped, and the call is cancelled.
+        let Some((companion, evaluation)) = open else { return };
+        let (companion, upto) = (companion.clone(), evaluation.upto);
+        self.questions.end(ticket, &self.channel);
+        let call = self.traces.call(ticket, &begun.request.newest(), "", &begun.facts());
+        self.replies.keep_begun(companion, upto, begun);
+        self.step(Input::Answered { ticket, vote: Vote::yes(), call: Some(Box::new(call)) });
+    }
+
+    /// Such a model says nothing.
+    fn passed(&mut self, ticket: Ticket, reason: Option<String>, asked: &Request, outcome: &Outcome) {
+        if Questions::arrival(ticket, outcome, &self.conversation) != Arrival::Awaited {
+            return self.record_unclaimed_usage(asked, outcome);
+        }
+        self.note_call(&[ticket], asked, outcome);
+        self.questions.end(ticket, &self.channel);
+        let answer = outcome.result.as_ref().map(|answer| answer.text().into_owned()).unwrap_or_default();
+        let call = self.traces.call(ticket, asked, &answer, &outcome.facts);
+        self.step(Input::Answered { ticket, vote: Vote::no(reason), call: Some(Box::new(call)) });
     }
 
     /// Handles the side model's judgement. Without an answer the score is 0.
@@ -525,6 +564,30 @@ impl State {
         self.spending.note(asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
+    }
+
+    /// Puts on record what a filter refuses, and notes its words until the room is answered.
+    fn note_filter(&mut self, asked: &LazyRequest, outcome: &Outcome) {
+        let (pool, key) = (&self.channel.context.pool, &self.channel.key);
+        match &outcome.result {
+            Ok(_) => pool.note_refusal(key, None),
+            Err(NoAnswer::Filtered { detail, .. }) => {
+                let base = asked.base();
+                pool.note_refusal(key, Some(Refusal { role: base.role, name: base.model.clone(), detail: detail.clone() }));
+            }
+            Err(_) => {}
+        }
+        let Some(finding) = asked.finding(&outcome.result) else { return };
+        let (channel, model, asked) = (Plain(key.channel.as_str()), &*finding.model, finding.asked.as_str());
+        match finding.found {
+            Some(message) => {
+                tracing::warn!(%channel, model, asked, message = message.0, "the filter of an endpoint refuses a message, which stays out of prompts to this model until somebody edits it")
+            }
+            None => {
+                tracing::warn!(%channel, model, asked, messages = finding.doubtful.len(), "the filter of an endpoint refuses one of several messages; they stay out of prompts to this model until it is found")
+            }
+        }
+        self.step(Input::Filtered(finding));
     }
 
     fn summarised(&mut self, upto: Seq, messages: u64, text: Option<Arc<str>>, outcome: Option<&Outcome>) {

@@ -4,6 +4,7 @@
 //! are in force by then. A [`reply`] asks for statements in the same way. A companion that dies loses the questions in its mailbox. The drop of
 //! [`DecisionRequest::arrival`] notifies their channels, which ask again. Questions in the pool are answered although it died.
 
+pub mod answer_or_pass;
 pub mod brief_writing;
 pub mod briefs;
 mod drafts;
@@ -20,6 +21,8 @@ mod writing;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::messages::companion::DecisionRequest;
@@ -27,6 +30,7 @@ use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
+use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::prompt::{Character, tokens};
 use crate::journal::channel_key::ChannelKey;
@@ -98,10 +102,15 @@ pub(super) fn character<'a>(settings: &'a Settings, brief: Option<&'a str>) -> C
 
 /// The same request, with a stricter demand for the form of the answer at its end (docs/design/gate.md G-29).
 fn repeated(asked: Arc<LazyRequest>, demand: &'static str) -> Arc<LazyRequest> {
-    LazyRequest::later(asked.base().clone(), move || {
+    LazyRequest::searching(asked.base().clone(), asked.search().cloned(), move || {
         let asked = asked.clone();
         async move { Some(demanding(Request::clone(&*asked.build().await?), demand)) }
     })
+}
+
+/// A search for what the filter of the model refuses that this request goes to.
+fn search(asked: Asked, request: &Request, context: &ActorContext) -> Arc<Mutex<Search>> {
+    Arc::new(Mutex::new(Search::new(asked, context.pool.filter_key(request))))
 }
 
 fn demanding(mut request: Request, demand: &'static str) -> Request {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 
-pub use handle::{Models, Pool, Question};
+pub use handle::{Models, Pending, Pool, Question, Refusal};
 
 use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest};
 use crate::actors::messages::reply::{Dropped, Reply};

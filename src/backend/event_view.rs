@@ -143,6 +143,12 @@ impl EventView {
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. } => Vec::new(),
+            Event::Filtered(finding) => match finding.found.filter(|seq| *seq != Seq::NONE) {
+                Some(message) => {
+                    vec![("filtered", json!({ "message": message, "asked": finding.asked, "model": finding.model }))]
+                }
+                None => Vec::new(),
+            },
             Event::Evaluated(evaluated) => {
                 let buffer = self.texts(reader, &evaluated.messages).await?;
                 let object = json!({

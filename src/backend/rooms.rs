@@ -207,6 +207,7 @@ impl RoomService for ActorBackend {
                 judging: conversation.turns().open_judgement().is_some(),
             },
             episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
+            filtered: conversation.filtered().found().collect(),
             kept_away: out_of_service,
             at: now.into(),
         })

@@ -21,9 +21,11 @@ use parking_lot::Mutex;
 
 use super::ActorBackend;
 use super::errors::invalid;
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
+use crate::domain::model_role::ModelRole;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
@@ -86,6 +88,23 @@ impl<'a> Scene<'a> {
         let text = self.language.say("why.unreadable", &[("first", &first), ("count", &illegible.len())]);
         let at = self.backend.context.clock.now().into();
         Some(StoryLine { at, seq: Some(first), event: "illegible".into(), text, setting: None })
+    }
+
+    /// What is known now of the companion's models: what a filter refused in this room, and whether one reads less than the settings allow.
+    fn about_models(&self, who: &Subject) -> Vec<StoryLine> {
+        let ActorContext { pool, settings, clock, .. } = &self.backend.context;
+        let line =
+            |event: &str, text, setting| StoryLine { at: clock.now().into(), seq: None, event: event.into(), text, setting };
+        let refused = pool
+            .refusal(&self.channel_key)
+            .map(|refusal| line("filter", who.say("why.models.refused", &[("detail", &refusal.detail)]), None));
+        let prompt = &settings.prompt;
+        let name = who.settings.as_ref().map(|settings| &settings.model.main);
+        let room = name.and_then(|name| pool.prompt_room(ModelRole::Main, name, prompt.max_main_answer_tokens));
+        let small = room.filter(|room| *room < prompt.statement_tokens).map(|room| {
+            line("context", who.say("why.models.small", &[("tokens", &room)]), Some("prompt.statement_tokens".into()))
+        });
+        refused.into_iter().chain(small).collect()
     }
 
     fn reader(&self) -> Reader<'_> {
@@ -165,6 +184,7 @@ impl<'a> Scene<'a> {
             why.story.extend(later.into_iter().filter(|line| line.seq.is_none_or(|seq| !in_story.contains(&seq))));
             let current = self.backend.current_state(&self.channel_key).await?;
             why.story.extend(decision.as_ref().and_then(|decided| self.over_since(decided, &current.inspection)));
+            why.story.extend(self.about_models(&who));
             in_order(&mut why.story);
             let waiting = self.waiting_for(&who, &current).await;
             why.waiting_for = self.once_allowed(decision.as_ref(), waiting).await?;

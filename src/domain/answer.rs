@@ -8,7 +8,7 @@ use super::text::{first_bytes, is_joining, last_bytes, seen};
 /// At most this many bytes at the end of an answer are read, and as many at its start for its first line.
 const MAX_READ_BYTES: usize = 16 * 1024;
 /// At most this many characters of the reason are kept.
-const MAX_REASON_CHARS: usize = 500;
+pub(super) const MAX_REASON_CHARS: usize = 500;
 
 /// The words that say YES and NO, in any case.
 #[derive(Clone, Copy, Debug)]

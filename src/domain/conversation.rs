@@ -57,6 +57,7 @@ pub use super::call::{Aloud, CallEffect, Notice};
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Made, Recorded};
+use super::filter::{Filtered, Finding};
 use super::gate::{Gate, InterjectionPolicy};
 use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
@@ -135,6 +136,8 @@ pub enum Input {
         /// The summary; none if it failed.
         text: Option<Arc<str>>,
     },
+    /// The filter of a model's endpoint refused a prompt, and the search for the cause came to this.
+    Filtered(Finding),
     /// Other models answer from now on. Back-offs end at once, because they were about the models of before.
     ModelsReplaced,
     /// A deadline is due; see [`wake_at`](Conversation::wake_at).
@@ -293,6 +296,8 @@ pub struct Conversation {
     #[serde(flatten)]
     closing: ClosingState,
     summary: Summary,
+    #[serde(default, skip_serializing_if = "Filtered::is_empty")]
+    filtered: Filtered,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,
     #[serde(flatten)]
@@ -354,6 +359,7 @@ impl Conversation {
     /// else. Returns whether anything was dropped.
     pub fn drop_below(&mut self, below: Seq) -> bool {
         let has_dropped_summary = self.summary.expire(below);
+        self.filtered.drop_below(below);
         let statements = self.closing.recent_statements.len();
         self.closing.recent_statements.retain(|statement| statement.seq >= below);
         self.window.drop_below(below) | has_dropped_summary | (self.closing.recent_statements.len() < statements)

@@ -23,6 +23,8 @@ named! {
         ModelNo = "model_no",
         /// The side model's answer was neither YES nor NO.
         Unreadable = "unreadable",
+        /// The content filter of the side model's endpoint refused the message.
+        Filtered = "filtered",
         /// An external companion voted.
         External = "external",
         /// An event must be acknowledged. No model was asked.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::budget::UsedUp;
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
+use super::filter::Finding;
 use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::message::{Address, Author, Message, Modality};
 use super::moment::Moment;
@@ -179,7 +180,7 @@ pub enum Event {
         companion: CompanionId,
         ticket: Ticket,
         trigger: Trigger,
-        /// A stable code: `timeout`, `unreachable`, `circuit_open`, `overloaded`, `refused`, `no_prompt`, `cancelled`.
+        /// A stable code: `timeout`, `unreachable`, `circuit_open`, `overloaded`, `refused`, `too_long`, `no_prompt`, `cancelled`.
         #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
         /// The pause before it is asked again.
@@ -367,6 +368,8 @@ pub enum Event {
         #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
     },
+    /// The filter of a model's endpoint refused a prompt: what stays out of later prompts to that model.
+    Filtered(Finding),
     /// The rolling summary was refreshed.
     Summarised {
         /// The number of the newest event that the summary covers.
@@ -670,6 +673,7 @@ impl Event {
             | Self::FloorTaken { .. }
             | Self::HeldSelected { .. }
             | Self::ReplyFailed { .. }
+            | Self::Filtered(_)
             | Self::Summarised { .. } => false,
         }
     }

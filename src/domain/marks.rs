@@ -179,7 +179,7 @@ pub(super) const PROMPT_PARTS: [&str; 3] = ["<your-reason-to-speak", "<earlier-m
 pub(super) const END_OF_DETAILS: &str = "</details>";
 
 /// Pairs of marks of other shapes, and what stands between them. Without a closing mark it reaches to the end of the answer.
-pub(super) const PAIRS: [(&str, &str, Trimmed); 18] = [
+pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
     // Mistral; Kimi; OpenThinker; Command A; Apertus; Gemma 4 (two); openPangu.
     ("[THINK]", "[/THINK]", Trimmed::Thought),
     ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}", Trimmed::Thought),
@@ -198,6 +198,7 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 18] = [
     ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", Trimmed::ToolCall),
     ("<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}>", "<\u{ff5c}tool\u{2581}calls\u{2581}end\u{ff5c}>", Trimmed::ToolCall),
     ("<|tool_call_start|>", "<|tool_call_end|>", Trimmed::ToolCall),
+    ("<\u{ff5c}DSML\u{ff5c}function_calls>", "</\u{ff5c}DSML\u{ff5c}function_calls>", Trimmed::ToolCall),
     ("[TOOL_CALLS]", "", Trimmed::ToolCall),
     ("<|python_tag|>", "", Trimmed::ToolCall),
     ("<|tool_call|>", "", Trimmed::ToolCall),

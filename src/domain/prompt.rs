@@ -27,6 +27,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::closing::Stage;
+use super::filter::Filtered;
 use super::id::{CompanionId, Seq};
 use super::message::{Message, Modality};
 use super::moment::Moment;
@@ -35,12 +36,12 @@ use crate::domain::policy;
 pub use card::brief;
 use card::for_decision;
 use data::{unmarked_name, weight};
-use form::{statement_form, vote_form};
+use form::{pass_form, statement_form, vote_form};
 pub use form::{verdicts, vote_fields};
 use frame::{block, context, paragraphs, quoted, sizes};
 use note::note;
 pub use room::tokens;
-use texts::{FRAME_WEIGHT, HOW_TO_READ};
+use texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS};
 pub use together::{Asked, votes};
 use transcript::transcript;
 
@@ -160,6 +161,8 @@ pub struct PromptInput {
     pub recent: Vec<Said>,
     /// The messages that it is about, and the companion's own between them, oldest first.
     pub buffer: Vec<Said>,
+    /// What the filters of endpoints refuse.
+    pub filtered: Filtered,
 }
 
 impl PromptInput {
@@ -182,6 +185,8 @@ pub struct StatementInput {
     pub tries: u32,
     /// Whether it is spoken in a voice call.
     pub is_spoken: bool,
+    /// Whether the model may say nothing instead.
+    pub may_pass: bool,
     /// The newest event that the summary covers.
     pub summary_upto: Seq,
     /// The number of messages before `recent` that the summary does not cover.
@@ -216,8 +221,25 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
     let name = unmarked_name(character.name);
     let input = &statement.input;
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
-    let ending = paragraphs(&[&context, words.manner_for(input.trigger), &statement_form(&name, statement.is_spoken)]);
+    let form = statement_form(&name, statement.is_spoken);
+    let pass = if statement.may_pass { pass_form(&name) } else { String::new() };
+    let ending = paragraphs(&[&context, words.manner_for(input.trigger), &form, &pass]);
     talk::statement(&character, scene, statement, &ending, words)
+}
+
+/// The texts of a statement's prompt that are not the companion's, nor anybody's message: no companion says them.
+pub fn statement_texts(name: &str, statement: &StatementInput, words: &policy::prompt::Prompt) -> Vec<String> {
+    let input = &statement.input;
+    let fixed = [HOW_TO_READ_TURNS, texts::NEW, texts::OPENING, texts::SUMMARY, texts::MISSED, texts::REASON, texts::RECALLED];
+    let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
+    let form = statement_form(&unmarked_name(name), statement.is_spoken);
+    let reason = statement.reason.as_deref().unwrap_or_default().to_owned();
+    let pass = pass_form(&unmarked_name(name));
+    fixed
+        .map(str::to_owned)
+        .into_iter()
+        .chain([context, words.manner_for(input.trigger).to_owned(), form, pass, reason])
+        .collect()
 }
 
 /// The message before which older ones may be recalled for a statement: the first that its prompt shows. None: nothing is to be recalled, because all

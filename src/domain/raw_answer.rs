@@ -1,13 +1,17 @@
 //! Takes a model's raw answer apart: what of it is said, and what is not (docs/design/speaking.md S-5, docs/design/gate.md G-29).
 //!
 //! * `visible`: thoughts, channels, calls of tools and what follows the end of the turn are left out. `tags` and `code` find their marks.
+//! * `residue`: marks of citations and tokens that were not decoded are removed.
+//! * `echo`: of what is left, nothing that stands in the prompt word for word is said.
 //! * `words`: of what is left, the companion's own words. `speakers`, `form` and `silence` recognise what is in their way.
 //!
 //! An answer is read in the same way while it grows and when it is whole, so that nothing is shown or spoken that is cut later. The one exception is
 //! a closing mark without an opening one: what was before it cannot be taken back.
 
 mod code;
+mod echo;
 mod form;
+mod residue;
 mod silence;
 mod speakers;
 mod tags;
@@ -20,7 +24,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use self::echo::Echo;
+pub use self::echo::Known;
 use self::form::Form;
+use self::residue::Residue;
 use self::visible::{Piece, Purpose, Visible};
 #[cfg(test)]
 pub(in crate::domain) use self::words::MAX_CHARS;
@@ -41,7 +48,7 @@ pub enum Nothing {
     Decision,
     /// It is a call of a tool.
     ToolCall,
-    /// It is a transcript of others, or JSON without words.
+    /// It is a transcript of others, JSON without words, or what stands in the prompt.
     Form,
 }
 
@@ -78,6 +85,8 @@ pub struct Reading {
 pub struct Reader {
     speakers: Arc<Speakers>,
     visible: Visible,
+    residue: Residue,
+    echo: Echo,
     words: Words,
     begins_in_thought: bool,
     restarts: usize,
@@ -88,7 +97,8 @@ impl Reader {
     pub fn new(speakers: Speakers, begins_in_thought: bool) -> Self {
         let speakers = Arc::new(speakers);
         let (visible, words) = (Visible::new(Purpose::Words).said_among(speakers.clone()), Words::new(speakers.clone()));
-        Self { speakers, visible, words, begins_in_thought, restarts: 0 }
+        let echo = Echo::new(speakers.known.clone());
+        Self { speakers, visible, residue: Residue::default(), echo, words, begins_in_thought, restarts: 0 }
     }
 
     /// Takes the next piece of the answer.
@@ -118,12 +128,13 @@ impl Reader {
         let is_over = self.words.is_over || self.visible.is_over();
         let mut trimmed = self.visible.trimmed;
         trimmed.append(&mut self.words.trimmed);
+        trimmed.extend(self.echo.found.then_some(Trimmed::Prompt));
         let words = self.words.finish();
         let nothing = self.words.nothing.unwrap_or_else(|| match () {
             () if trimmed.contains(&Trimmed::ToolCall) => Nothing::ToolCall,
             () if trimmed.contains(&Trimmed::Thought) || trimmed.contains(&Trimmed::Channel) => Nothing::Thoughts,
             () if trimmed.contains(&Trimmed::Decision) => Nothing::Decision,
-            () if trimmed.contains(&Trimmed::OtherSpeaker) => Nothing::Form,
+            () if trimmed.contains(&Trimmed::OtherSpeaker) || trimmed.contains(&Trimmed::Prompt) => Nothing::Form,
             () => Nothing::Empty,
         });
         Reading { words: if words.is_empty() { Err(nothing) } else { Ok(words) }, trimmed, began_in_thought, is_over }
@@ -135,14 +146,20 @@ impl Reader {
 
     fn take(&mut self, piece: &str, is_end: bool) {
         let (words, speakers, restarts) = (&mut self.words, &self.speakers, &mut self.restarts);
+        let (residue, echo) = (&mut self.residue, &mut self.echo);
         self.visible.feed(piece, is_end, &mut |piece| match piece {
-            Piece::More(text) => words.feed(text, false),
+            Piece::More(text) => {
+                residue.feed(text, false, &mut |text| echo.feed(text, false, &mut |text| words.feed(text, false)));
+            }
             Piece::Restart => {
                 *restarts += usize::from(!words.so_far().is_empty());
                 *words = Words::new(speakers.clone());
+                (*residue, *echo) = (Residue::default(), Echo::new(speakers.known.clone()));
             }
         });
         if is_end {
+            residue.feed("", true, &mut |text| echo.feed(text, false, &mut |text| words.feed(text, false)));
+            echo.feed("", true, &mut |text| words.feed(text, false));
             words.feed("", true);
         }
     }
@@ -181,6 +198,23 @@ pub fn prose(text: &str) -> String {
         Form::Nothing(_) | Form::Other => words.to_owned(),
     }
 }
+
+/// A summary in plain words. None: it is a vote, the talk again, or words that refuse to write one.
+pub fn summary(text: &str) -> Option<String> {
+    let seen = unveiled(text, Purpose::Words).text;
+    let is_other = form::begins_transcript(seen.trim_start()) || matches!(form::read(&seen, |_| true), Form::Nothing(_));
+    let words = prose(text).trim().to_owned();
+    let is_refusal = words.chars().count() < MAX_REFUSAL_CHARS && {
+        let begin = words.to_lowercase().replace('’', "'");
+        REFUSALS.iter().any(|refusal| begin.starts_with(refusal))
+    };
+    (!is_other && !is_refusal && words.contains(char::is_alphanumeric)).then_some(words)
+}
+
+/// How models refuse to write something, and how long such an answer is at most.
+const REFUSALS: [&str; 8] =
+    ["i'm sorry", "i am sorry", "sorry,", "i can't", "i cannot", "i'm not able", "i am not able", "as an ai"];
+const MAX_REFUSAL_CHARS: usize = 200;
 
 fn unveiled(text: &str, purpose: Purpose) -> Unveiled<'_> {
     let mut visible = Visible::new(purpose);

@@ -20,6 +20,8 @@ named! {
         Decision = "decision",
         /// A call of a tool.
         ToolCall = "tool_call",
+        /// What stands in the prompt word for word.
+        Prompt = "prompt",
         /// Words that say that nothing is said.
         Silence = "silence",
     }

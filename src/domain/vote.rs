@@ -38,6 +38,18 @@ pub struct Vote {
     pub mood: f64,
 }
 
+impl Vote {
+    /// A YES without a reason, by who was called upon.
+    pub fn yes() -> Self {
+        Self { verdict: Verdict::Yes, selected: true, ..Self::no(None) }
+    }
+
+    /// A NO.
+    pub const fn no(why: Option<String>) -> Self {
+        Self { verdict: Verdict::No, why, importance: USUAL_IMPORTANCE, selected: false, closing: Stage::None, mood: 0.0 }
+    }
+}
+
 /// Parses the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, anywhere in the text.
 ///
 /// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
@@ -68,7 +80,8 @@ pub fn read(text: &str, words: Words<'_>) -> Vote {
     let vote = vote.unwrap_or_else(|| vote_of(&Object::default(), words));
     let why = match vote.verdict {
         Verdict::Unreadable => vote.why.or_else(|| sentence(&seen.text)),
-        Verdict::Yes | Verdict::No => vote.why,
+        // The form that was asked for has no words.
+        Verdict::Yes | Verdict::No => vote.why.filter(|why| why.contains(char::is_alphanumeric)),
     };
     Vote { why, ..vote }
 }

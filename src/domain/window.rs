@@ -193,7 +193,7 @@ impl Window {
     }
 
     /// Whether this message was spoken in the call, by a person or a companion, or is an event of the call.
-    pub(in crate::domain) fn is_spoken(&self, message: Seq) -> bool {
+    pub fn is_spoken(&self, message: Seq) -> bool {
         let was_heard =
             |message: &Message| message.speech.is_some() || message.kind.is_some() || message.from.role == Role::Companion;
         self.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))

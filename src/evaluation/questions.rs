@@ -8,6 +8,7 @@ use crate::actors::companion::question;
 use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
 use crate::domain::closing::Stage;
+use crate::domain::filter::Filtered;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
@@ -118,6 +119,7 @@ impl Room {
             summary: None,
             recent: shown[first.saturating_sub(RECENT_TURNS)..first].to_vec(),
             buffer: shown[first..].to_vec(),
+            filtered: Filtered::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::rules::{parts, text, texts};
 use crate::domain::closing::Stage;
+use crate::domain::filter::Filtered;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Message, Modality, Role};
 use crate::domain::moment::Moment;
@@ -65,11 +66,20 @@ pub(super) fn prompt(bytes: &[u8]) {
         summary: Some(text.clone()),
         recent: recent.to_vec(),
         buffer: new.to_vec(),
+        filtered: Filtered::default(),
     };
     let deciding = given(Trigger::Turn, u64::MAX);
     let (input, reason) = (given(Trigger::Interjection, 3), Some(text.clone()));
-    let speaking =
-        StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto: Seq(2), left_out: 0, recalled: Vec::new() };
+    let speaking = StatementInput {
+        input,
+        reason,
+        tries: 0,
+        is_spoken: false,
+        may_pass: false,
+        summary_upto: Seq(2),
+        left_out: 0,
+        recalled: Vec::new(),
+    };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];
     let own = new.iter().filter(is_own);

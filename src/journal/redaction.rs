@@ -54,6 +54,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
+        | Event::Filtered(_)
         | Event::RoundOpened(_)
         | Event::Evaluated(_)
         | Event::Unanswered { .. }

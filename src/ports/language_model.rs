@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::domain::answer_end::AnswerEnd;
+use crate::domain::filter::FILTERED;
 use crate::domain::id::{CompanionId, GuildId, ModelName, Seq};
 use crate::domain::prompt::{self, Prompt, Turn};
 
@@ -431,6 +432,13 @@ pub enum NoAnswer {
         /// What it answered, and the settings; never holds a key.
         detail: String,
     },
+    /// A filter of the endpoint, or the model, refuses something that was said. Without it, the same request may be accepted.
+    #[error("{endpoint} refused: {detail}")]
+    Filtered {
+        endpoint: Arc<str>,
+        /// What it answered; never holds a key.
+        detail: String,
+    },
     /// The endpoint does not accept the API key (401, 403). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     KeyRejected {
@@ -478,6 +486,7 @@ impl NoAnswer {
             Self::NoCredit { .. } => "no_credit",
             Self::OutOfTokens { .. } => "out_of_tokens",
             Self::TooLong { .. } => "too_long",
+            Self::Filtered { .. } => FILTERED,
             Self::KeyRejected { .. } => "key_rejected",
             Self::UnknownModel { .. } => "unknown_model",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",
@@ -500,6 +509,11 @@ impl NoAnswer {
         let Some((ours, quoted)) = message.split_once('“') else { return message };
         // The quoted text may contain such marks too.
         format!("{ours}…{}", quoted.rsplit_once('”').map_or("", |(_, rest)| rest))
+    }
+
+    /// Whether another prompt may be answered.
+    pub const fn is_about_prompt(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::OutOfTokens { .. } | Self::TooLong { .. } | Self::Filtered { .. })
     }
 
     /// Whether the same request may succeed a little later.

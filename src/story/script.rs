@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::losses::Losses;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded, Segment};
+use crate::domain::filter::FILTERED;
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
@@ -181,6 +182,8 @@ impl Script<'_> {
                 if let Some(ticket) = decided.ticket.filter(|_| decided.reason == Reason::Cancelled) {
                     // The question takes an answer of the script, which never arrives.
                     self.answers.insert(ticket, Answer::never());
+                } else if let Some(ticket) = decided.ticket.filter(|_| decided.reason == Reason::Filtered) {
+                    self.add_answer(ticket, recorded.at, Err(FILTERED.to_owned()), false);
                 } else if let Some(ticket) = decided.ticket {
                     self.add_answer(ticket, recorded.at, Ok(answer_text(decided)), decided.reason == Reason::Unreadable);
                 }
@@ -250,6 +253,7 @@ impl Script<'_> {
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
+            | Event::Filtered(_)
             | Event::RoundOpened(_)
             | Event::StageChanged { .. }
             | Event::SentencePlayed { .. }

@@ -75,7 +75,11 @@ impl Questions {
         let asked = self.asked.get(&ticket);
         let deadline = asked.map_or(deadline, |asked| asked.deadline);
         let (is_new, is_repeat) = (asked.is_none(), asked.is_some_and(|asked| asked.unreadable.is_some()));
-        let call = asking::ask(&[ticket], deadline, is_repeat, conversation, channel)
+        // It waits as long as for a statement, and is asked again in the usual way.
+        let or_pass = if is_new { asking::ask_or_pass(ticket, conversation, channel) } else { None };
+        let deadline = if or_pass.is_some() { channel.context.pool.deadline(ModelRole::Main) } else { deadline };
+        let call = or_pass
+            .or_else(|| asking::ask(&[ticket], deadline, is_repeat, conversation, channel))
             .or_else(|| judging::ask(ticket, deadline, conversation, channel));
         let Some(call) = call else { return false };
         let new = || Asked { deadline, calls: Vec::new(), unreadable: None };

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use ractor::{ActorCell, ActorId};
 
 use super::channel_context::ChannelContext;
+use crate::actors::companion::answer_or_pass::Begun;
 use crate::actors::companion::reply;
 use crate::actors::messages::companion::{HistoryRange, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::gate::Evaluation;
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{PromptInput, Said, StatementInput};
 use crate::domain::trigger::Trigger;
@@ -28,6 +31,8 @@ pub(super) struct Written {
 #[derive(Default)]
 pub(super) struct Replies {
     actors: HashMap<ActorId, (Ticket, ActorCell)>,
+    /// A statement that began with the decision to make it: the companion, and the newest message that it answers.
+    begun: Option<(CompanionId, Seq, Box<Begun>)>,
     /// What is known of those that are written and not posted.
     written: HashMap<Ticket, Written>,
 }
@@ -43,6 +48,7 @@ impl Replies {
             companion: owed.companion.clone(),
             priority: Priority::of(input.trigger, input.modality),
             is_spoken,
+            begun: self.take_begun(owed, is_spoken),
             statement: channel
                 .source(move |conversation| conversation.turns().owed_reply(ticket).map(|owed| statement(owed, conversation))),
             channel: channel.actor.clone(),
@@ -51,6 +57,18 @@ impl Replies {
         let Some(actor) = channel.start(reply::Reply, arguments, "a reply could not be started") else { return false };
         self.actors.insert(actor.get_id(), (owed.ticket, actor.get_cell()));
         true
+    }
+
+    /// Keeps a statement that has begun, until it is owed.
+    pub(super) fn keep_begun(&mut self, companion: CompanionId, upto: Seq, begun: Box<Begun>) {
+        self.begun = Some((companion, upto, begun));
+    }
+
+    /// The statement that has begun, if this is the one. If more was said meanwhile, another one is made.
+    fn take_begun(&mut self, owed: &OwedReply, is_spoken: bool) -> Option<Box<Begun>> {
+        let (companion, upto, begun) = self.begun.take()?;
+        let is_same = companion == owed.companion && upto == owed.upto && is_spoken == (owed.modality == Modality::Voice);
+        is_same.then_some(begun)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -104,10 +122,41 @@ impl Replies {
 
 /// What the statement is made from.
 fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
+    let OwedReply { companion, messages, upto, trigger, why, tries, ticket, .. } = owed;
+    let of = Of { companion, messages, upto: *upto, trigger: *trigger };
+    let is_spoken = conversation.voice().spoken_reply() == Some(*ticket);
+    let made = statement_of(&of, conversation);
+    Statement { input: StatementInput { reason: why.clone(), tries: *tries, is_spoken, ..made.input }, ..made }
+}
+
+/// What the statement is made from that answers a question itself, instead of a decision.
+pub(super) fn statement_or_pass(
+    companion: &CompanionId,
+    evaluation: &Evaluation,
+    conversation: &Conversation,
+) -> Option<Statement> {
+    let window = conversation.window();
+    let messages: Vec<Seq> =
+        conversation.buffer(companion).map(|entry| entry.seq).filter(|seq| *seq <= evaluation.upto).collect();
+    let of = Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger };
+    let is_spoken = window.is_spoken(evaluation.message);
+    let made = statement_of(&of, conversation);
+    (!messages.is_empty()).then(|| Statement { input: StatementInput { is_spoken, may_pass: true, ..made.input }, ..made })
+}
+
+/// Which messages a statement of a companion answers.
+struct Of<'a> {
+    companion: &'a CompanionId,
+    messages: &'a [Seq],
+    upto: Seq,
+    trigger: Trigger,
+}
+
+fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let window = conversation.window();
     let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question: the prompt also shows what the companion itself said in between.
-    let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(&owed.companion);
+    let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(owed.companion);
     let buffer: Vec<Said> = window.after(before).filter(is_shown).map(window::Entry::said).collect();
     // Of what led to the statement, only what is still true is said.
     let trigger = match owed.trigger {
@@ -118,21 +167,30 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let newest = owed.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
     let input = PromptInput {
         trigger,
-        stage: conversation.gate(&owed.companion).map(|gate| gate.stage).unwrap_or_default(),
+        stage: conversation.gate(owed.companion).map(|gate| gate.stage).unwrap_or_default(),
         modality: newest.map(|message| message.modality).unwrap_or_default(),
         message_count: owed.messages.len() as u64,
         minutes: conversation.minutes_of_silence(),
         speaker: newest.map(|message| message.from.name.clone()),
-        is_repetitive: conversation.warns_of_repetition(owed.trigger, &owed.messages),
+        is_repetitive: conversation.warns_of_repetition(owed.trigger, owed.messages),
         summary: conversation.summary().text.clone(),
         recent: window.recent(before).map(window::Entry::said).collect(),
         buffer,
+        filtered: conversation.filtered().clone(),
     };
     let history = HistoryRange { after: conversation.summary().begins_after(), before: before.next() };
-    let (reason, tries, summary_upto) = (owed.why.clone(), owed.tries, conversation.summary().upto);
-    let is_spoken = conversation.voice().spoken_reply() == Some(owed.ticket);
+    let summary_upto = conversation.summary().upto;
     Statement {
-        input: StatementInput { input, reason, tries, is_spoken, summary_upto, left_out: 0, recalled: Vec::new() },
+        input: StatementInput {
+            input,
+            reason: None,
+            tries: 0,
+            is_spoken: false,
+            may_pass: false,
+            summary_upto,
+            left_out: 0,
+            recalled: Vec::new(),
+        },
         history,
     }
 }

@@ -11,12 +11,14 @@ use crate::actors::companion::history;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::HistoryRange;
 use crate::actors::messages::models::Outcome;
+use crate::domain::answer_end::ENDLESS;
 use crate::domain::conversation::SummaryLimits;
+use crate::domain::filter::{Asked, Filtered, Search};
 use crate::domain::id::Seq;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, Said};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::domain::raw_answer::prose;
+use crate::domain::raw_answer::summary;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::settings::prompt::Prompt;
@@ -52,7 +54,8 @@ pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
         };
         let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
         let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
-        let text = answer.map(|answer| prose(&answer.text()).trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+        let answer = answer.filter(|answer| answer.finish_reason.as_deref() != Some(ENDLESS));
+        let text = answer.and_then(|answer| summary(&answer.text())).map(Arc::from);
         let _ = channel.actor.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
     });
 }
@@ -63,14 +66,17 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     let (pool, templates) = (&context.pool, &context.settings.prompt);
     let base = Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens);
     let covered = Arc::new(Mutex::new(None));
-    let request = LazyRequest::later(base.clone(), {
+    let search = Arc::new(Mutex::new(Search::new(Asked::Summary, pool.filter_key(&base))));
+    let request = LazyRequest::searching(base.clone(), Some(search.clone()), {
         let (channel, covered) = (channel.clone(), covered.clone());
         move || {
-            let (channel, covered, range, base) = (channel.clone(), covered.clone(), range.clone(), base.clone());
+            let (channel, covered, search) = (channel.clone(), covered.clone(), search.clone());
+            let (range, base) = (range.clone(), base.clone());
             async move {
                 let words = channel.context.pool.fitting(&channel.context.settings.prompt, &base, 1);
-                let (messages, upto, previous) = read(&range, words.summary_tokens, &channel).await?;
+                let (mut messages, upto, previous, filtered) = read(&range, words.summary_tokens, &channel).await?;
                 *covered.lock() = Some((upto, messages.len() as u64));
+                search.lock().leave_out_of_summary(&mut messages, &filtered);
                 Some(summary_request(&messages, previous.as_deref(), &channel.key, &words))
             }
         }
@@ -81,18 +87,26 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     let (upto, messages) = (*covered.lock())?;
     // The call belongs to no turn: all messages that settled since the last summary led to it.
     traces::record_call(None, &request.newest(), &outcome, channel);
+    if let Some(finding) = request.finding(&outcome.result) {
+        let _ = channel.actor.cast(ChannelMessage::Filtered(finding));
+    }
     Some(Written { upto, messages, outcome: Some(Box::new(outcome)) })
 }
 
 /// The messages to summarise, the last event that they cover, and the summary before.
-async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelContext) -> Option<(Vec<Said>, Seq, Option<Arc<str>>)> {
+async fn read(
+    range: &HistoryRange,
+    prompt_tokens: usize,
+    channel: &ChannelContext,
+) -> Option<(Vec<Said>, Seq, Option<Arc<str>>, Filtered)> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let _lock = history::lock(context, channel_key).await?;
-    let previous = channel.source(|conversation| Some(conversation.summary().text.clone()))().await?;
+    let source = channel.source(|conversation| Some((conversation.summary().text.clone(), conversation.filtered().clone())));
+    let (previous, filtered) = source().await?;
     // A half of the prompt: the rest is for the frame of each message, the previous summary and the instructions.
     let max_tokens = prompt_tokens / 2;
     let (messages, upto) = history::read_oldest(context, channel_key, range, max_tokens).await?;
-    Some((messages, upto, previous))
+    Some((messages, upto, previous, filtered))
 }
 
 fn summary_request(messages: &[Said], previous: Option<&str>, channel_key: &ChannelKey, templates: &Prompt) -> Request {

@@ -10,7 +10,7 @@ use crate::domain::id::Ticket;
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::vote;
 use crate::domain::vote::together::Voter;
-use crate::ports::language_model::{NoAnswer, Request};
+use crate::ports::language_model::Request;
 
 impl State {
     /// One call has answered for several companions. Each takes its own part, as if it had been asked alone. One whose part is missing or unreadable is
@@ -40,7 +40,11 @@ impl State {
                     Input::Answered { ticket, vote, call: Some(Box::new(call)) }
                 }
                 // The model may take the shorter question to one companion.
-                Ok(_) | Err(NoAnswer::Refused { .. } | NoAnswer::OutOfTokens { .. }) => {
+                Ok(_) => {
+                    self.run(PostCommitAction::Ask { tickets: vec![ticket] });
+                    continue;
+                }
+                Err(error) if error.is_about_prompt() => {
                     self.run(PostCommitAction::Ask { tickets: vec![ticket] });
                     continue;
                 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::scene::scene;
 use super::vote_format::vote_format;
-use super::{asker, brief_writing, character, demanding, in_force, repeated, together};
+use super::{asker, brief_writing, character, demanding, in_force, repeated, search, together};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionRequest, Source};
 use crate::actors::models;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::id::{CompanionId, GuildId, Ticket};
+use crate::domain::filter::Asked;
+use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::message::Modality;
 use crate::domain::prompt::{self, PromptInput, Scene};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
@@ -51,11 +52,15 @@ fn lazy_request(
 ) -> Arc<LazyRequest> {
     let base_request = Arc::new(base_request(settings, channel_key.guild.clone(), &context.settings.prompt));
     let asked = (settings.id.clone(), settings.model.clone());
-    LazyRequest::later((*base_request).clone(), move || {
+    let search = search(Asked::Decision, &base_request, &context);
+    LazyRequest::searching((*base_request).clone(), Some(search.clone()), move || {
         let (input, (companion, model), base) = (input(), asked.clone(), base_request.clone());
+        let search = search.clone();
         let (channel_key, context) = (channel_key.clone(), context.clone());
         async move {
-            let (_, input) = input.await?.pop()?;
+            let (_, mut input) = input.await?.pop()?;
+            let new_from = input.buffer.first().map_or(Seq::NONE, |said| said.seq);
+            search.lock().leave_out(&mut input, new_from);
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let _at_work = at_work(Address::Channel(channel_key.channel.clone()));
             let brief = brief_writing::brief_of(&context, &settings);

@@ -5,26 +5,28 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
+use crate::actors::companion::answer_or_pass::Begun;
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
-use crate::actors::companion::{asker, character, in_force, repeated};
+use crate::actors::companion::{asker, character, in_force, repeated, search};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{HistoryRange, Source, Statement};
+use crate::actors::messages::companion::{self as messages, HistoryRange, Statement};
 use crate::actors::recall::Stretch;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
-use crate::domain::id::{CompanionId, GuildId, Ticket};
-use crate::domain::message::{Author, Modality};
+use crate::domain::filter::{Asked, Search};
+use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
+use crate::domain::message::{Author, Modality, Role};
 use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, PromptInput, Scene, StatementInput};
+use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
-use crate::domain::raw_answer::{Nothing, Reading, Speakers};
+use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
@@ -42,10 +44,22 @@ pub struct Arguments {
     /// Whether it is spoken in a voice call.
     pub is_spoken: bool,
     /// The inputs of the prompt.
-    pub statement: Source<Statement>,
+    pub statement: messages::Source<Statement>,
+    /// The call that the reply goes on with, if the decision to speak was its beginning.
+    pub begun: Option<Box<Begun>>,
     /// Receives [`ChannelMessage::ReplyEnded`].
     pub channel: ActorRef<ChannelMessage>,
     pub context: ActorContext,
+}
+
+/// What the prompt of a statement is built from.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) channel_key: ChannelKey,
+    /// Who builds it.
+    pub(super) at_work: Address,
+    pub(super) statement: messages::Source<Statement>,
+    pub(super) context: Arc<ActorContext>,
 }
 
 /// The one message of a reply, which it sends to itself.
@@ -68,14 +82,20 @@ impl Actor for Reply {
     }
 
     async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
+        let begun = state.reply.begun.take();
         let reply = &state.reply;
         let (priority, is_spoken) = (reply.priority, reply.is_spoken);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
         let Some(settings) = reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion) else {
             return lose(reply, &myself);
         };
-        let speakers = Arc::new(Mutex::new(Speakers::new(&settings.name, [])));
-        let mut request = lazy_request(reply, &settings, speakers.clone());
+        let (speakers, mut request) = match &begun {
+            Some(begun) => (begun.speakers.clone(), begun.request.clone()),
+            None => {
+                let speakers = Arc::new(Mutex::new(Speakers::new(&settings.name, [])));
+                (speakers.clone(), lazy_request(&Source::of(reply), &settings, speakers))
+            }
+        };
         // While words are being redacted, it takes no place at the model.
         drop(history::lock(&reply.context, &reply.channel_key).await);
         let _typing = (!is_spoken).then(|| show_typing(reply));
@@ -87,13 +107,22 @@ impl Actor for Reply {
         };
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
-        let mut is_repeat = false;
+        let (mut is_repeat, mut begun) = (false, begun);
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
-            let answer = pool.answer_or(request.clone(), priority, deadline, Some(writing.begin()), unclaimed);
-            let outcome = writing.until(answer).await;
+            let outcome = match begun.take() {
+                Some(begun) => {
+                    let (raw, pieces, outcome) = begun.into_parts();
+                    writing.begin_with(raw, pieces);
+                    writing.until(outcome).await
+                }
+                None => {
+                    let answer = pool.answer_or(request.clone(), priority, deadline, Some(writing.begin()), unclaimed);
+                    writing.until(answer).await
+                }
+            };
             if outcome.is_lost() {
                 return lose(reply, &myself);
             }
@@ -155,17 +184,30 @@ fn lose(reply: &Arguments, myself: &ActorRef<Write>) -> Result<(), ActorProcessi
     Ok(())
 }
 
+impl Source {
+    fn of(reply: &Arguments) -> Self {
+        Self {
+            channel_key: reply.channel_key.clone(),
+            at_work: Address::Reply(reply.channel_key.channel.clone(), reply.ticket),
+            statement: reply.statement.clone(),
+            context: Arc::new(reply.context.clone()),
+        }
+    }
+}
+
 /// The request for the statement, whose prompt is built when the pool takes it up.
 ///
 /// `speakers` then gets the names of everybody who is known in the room.
-fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
-    let base = Arc::new(base_request(settings, reply.channel_key.guild.clone(), &reply.context.settings.prompt));
-    let (channel_key, ticket) = (reply.channel_key.clone(), reply.ticket);
-    let (context, source) = (Arc::new(reply.context.clone()), reply.statement.clone());
+pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
+    let Source { channel_key, at_work: address, statement: source, context } = source.clone();
+    let base = Arc::new(base_request(settings, channel_key.guild.clone(), &context.settings.prompt));
     let asked = (settings.id.clone(), settings.model.clone());
-    LazyRequest::later((*base).clone(), move || {
+    let search = search(Asked::Statement, &base, &context);
+    LazyRequest::searching((*base).clone(), Some(search.clone()), move || {
         let (channel_key, (companion, model), base) = (channel_key.clone(), asked.clone(), base.clone());
+        let search = search.clone();
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
+        let address = address.clone();
         async move {
             // While it is held, nothing is erased that was read already.
             let lock = history::lock(&context, &channel_key).await;
@@ -177,11 +219,26 @@ fn lazy_request(reply: &Arguments, settings: &Settings, speakers: Arc<Mutex<Spea
             if lock.is_some() {
                 add_history(&mut statement, &history, &settings, &scene, &channel_key, &context, &words).await;
             }
-            *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key);
-            let _at_work = at_work(Address::Reply(channel_key.channel.clone(), ticket));
+            leave_out(&mut statement, &companion, &mut search.lock());
+            statement.reason = statement.reason.filter(|_| words.show_reason);
+            let known = known_texts(&statement, &settings, &words);
+            *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key).knowing(known);
+            let _at_work = at_work(address);
             Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words))
         }
     })
+}
+
+/// Leaves out what the filter of the model's endpoint refuses. The model has read what was said before the companion's last statement.
+fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &mut Search) {
+    let input = &mut statement.input;
+    let own = input.recent.iter().chain(&input.buffer).rev().find(|said| said.message.is_by(companion)).map(|said| said.seq);
+    let is_alone = search.leave_out(input, own.map_or(Seq::NONE, Seq::next));
+    let is_shown = |said: &Said| search.shows(said.seq);
+    statement.recalled.retain(is_shown);
+    if is_alone {
+        (statement.reason, statement.recalled) = (None, Vec::new());
+    }
 }
 
 /// Who may be named in the answer: everybody who wrote what is shown, and the companions of the channel.
@@ -191,6 +248,15 @@ fn known_speakers(input: &PromptInput, settings: &Settings, context: &ActorConte
     let present = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
     let speakers = Speakers::new(&settings.name, shown.chain(present.map(|companion| companion.name)));
     speakers.also_called(settings.aliases.iter().cloned())
+}
+
+/// What of the prompt is never said: its own texts, and messages of people word for word.
+fn known_texts(statement: &StatementInput, settings: &Settings, words: &settings::prompt::Prompt) -> Known {
+    let input = &statement.input;
+    let shown = input.recent.iter().chain(&input.buffer).chain(&statement.recalled);
+    let people = shown.filter(|said| said.message.from.role == Role::Person).map(|said| said.message.text.clone());
+    let texts = prompt::statement_texts(&settings.name, statement, words);
+    Known::new(texts.iter().map(String::as_str), people)
 }
 
 /// Adds what was said before, as far as the prompt has room, and of what does not fit what has words in common with what the statement answers. What

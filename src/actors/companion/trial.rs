@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::question;
 use super::reply::statement_request;
 use crate::domain::closing::Stage;
+use crate::domain::filter::Filtered;
 use crate::domain::id::{GuildId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
@@ -41,12 +42,14 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         summary: None,
         recent: Vec::new(),
         buffer: vec![said],
+        filtered: Filtered::default(),
     };
     let statement = StatementInput {
         input: input.clone(),
         reason: None,
         tries: 0,
         is_spoken: false,
+        may_pass: false,
         summary_upto: Seq::NONE,
         left_out: 0,
         recalled: Vec::new(),

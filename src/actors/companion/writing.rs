@@ -51,6 +51,13 @@ impl Writing {
         sender
     }
 
+    /// The model has been asked already, has written this, and goes on.
+    pub(super) fn begin_with(&mut self, raw: String, pieces: UnboundedReceiver<Draft>) {
+        self.pieces = Some(pieces);
+        self.restart();
+        self.take_all(Draft::More(raw));
+    }
+
     /// Waits for an answer, and passes its words on meanwhile.
     pub(super) async fn until<T>(&mut self, answer: impl Future<Output = T>) -> T {
         let mut answer = pin!(answer);

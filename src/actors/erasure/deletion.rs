@@ -511,6 +511,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }
+                | Event::Filtered(_)
                 | Event::RoundOpened(_)
                 | Event::Unanswered { .. }
                 | Event::StageChanged { .. }

@@ -8,8 +8,10 @@ use ractor::{ActorId, RpcReplyPort};
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
+use crate::actors::companion::answer_or_pass::Begun;
 use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
+use crate::domain::filter::Finding;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::vote::State as Ballot;
@@ -75,6 +77,12 @@ pub enum ChannelMessage {
     Repeated { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A question ended that nobody waits for any more. Its usage still counts.
     Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },
+    /// A model that decides and speaks in one call has begun to speak.
+    Speaks { ticket: Ticket, begun: Box<Begun> },
+    /// Such a model says nothing, perhaps for a reason.
+    Passed { ticket: Ticket, reason: Option<String>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
+    /// A filter refused a summary's prompt.
+    Filtered(Finding),
     /// A summary was written, or failed.
     Summarised {
         /// The newest event that it covers.

@@ -32,8 +32,8 @@ impl FailingModels {
         let key = (at.clone(), role, name.clone());
         let endpoint = &*at.endpoint;
         match failure {
-            // A cancelled call says nothing about the model.
-            Some(NoAnswer::Cancelled) => {}
+            // These say nothing about the model.
+            Some(NoAnswer::Cancelled | NoAnswer::Filtered { .. }) => {}
             Some(failure) => {
                 let mut logged_codes = self.0.remove(&key).map(|failure| failure.logged_codes).unwrap_or_default();
                 if logged_codes.insert(failure.code()) {

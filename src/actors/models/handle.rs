@@ -12,11 +12,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, onesho
 use tokio::time::Instant;
 
 use super::millis;
-use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest};
+use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest, Trouble};
 use crate::actors::messages::reply::Reply;
+use crate::domain::filter::FILTERED;
 use crate::domain::id::{GuildId, ModelName};
 use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Request, Usage};
 use crate::settings::models::Models as Settings;
 use crate::settings::prompt::Prompt;
@@ -81,6 +83,8 @@ struct Inner {
     find: Box<dyn Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync>,
     current: RwLock<Arc<Current>>,
     summaries: Summaries,
+    /// The last refusals by filters, of rooms that were not answered since.
+    refusals: Mutex<BTreeMap<ChannelKey, Refusal>>,
     /// The models whose last statement began within a thought, because their endpoint begins the thought itself.
     begin_in_thought: Mutex<HashSet<Identity>>,
 }
@@ -126,6 +130,18 @@ pub struct SummaryPermit<'a> {
     _of_all: SemaphorePermit<'a>,
 }
 
+/// So many rooms with a refusal are remembered.
+const MOST_REFUSALS: usize = 64;
+
+/// What the filter of a model's endpoint refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub role: ModelRole,
+    pub name: ModelName,
+    /// In the endpoint's words.
+    pub detail: String,
+}
+
 /// The kind of service that a [`Question`] asks.
 const SERVICE: Service = Service::LanguageModel;
 
@@ -141,7 +157,13 @@ impl Pool {
     ) -> Self {
         let summaries = Summaries::new(settings.pool.queue_capacity / SUMMARY_SHARE);
         let current = RwLock::new(Arc::new(Current { models, settings: Arc::new(settings.clone()) }));
-        Self(Arc::new(Inner { find: Box::new(find), current, summaries, begin_in_thought: Mutex::default() }))
+        Self(Arc::new(Inner {
+            find: Box::new(find),
+            current,
+            summaries,
+            refusals: Mutex::default(),
+            begin_in_thought: Mutex::default(),
+        }))
     }
 
     /// From now on these models are asked. Questions that were asked before go to the models of before.
@@ -168,6 +190,32 @@ impl Pool {
     /// The model that serves a role, unless a companion names another.
     pub fn identity(&self, role: ModelRole) -> Identity {
         self.current().models.of(role).identity().clone()
+    }
+
+    /// The model that a request goes to, and its endpoint: each has a filter of its own.
+    pub fn filter_key(&self, request: &Request) -> Arc<str> {
+        let Identity { model, endpoint, .. } = self.identity_of(request.role, &request.model);
+        format!("{model} at {endpoint}").into()
+    }
+
+    /// Notes that a filter refused what was said in a room, or that the room was answered.
+    pub fn note_refusal(&self, room: &ChannelKey, refusal: Option<Refusal>) {
+        let mut refusals = self.0.refusals.lock();
+        match refusal {
+            Some(refusal) => {
+                refusals.insert(room.clone(), refusal);
+                if refusals.len() > MOST_REFUSALS {
+                    refusals.pop_first();
+                }
+            }
+            None if refusals.is_empty() => {}
+            None => drop(refusals.remove(room)),
+        }
+    }
+
+    /// The last refusal by a filter in a room that was not answered since.
+    pub fn refusal(&self, room: &ChannelKey) -> Option<Refusal> {
+        self.0.refusals.lock().get(room).cloned()
     }
 
     /// How the model that serves a role is asked otherwise than usual.
@@ -255,6 +303,18 @@ impl Pool {
         drafts: Option<mpsc::UnboundedSender<Draft>>,
         unclaimed: impl FnOnce(Outcome) + Send + 'static,
     ) -> Outcome {
+        self.begin(request, priority, deadline, drafts, unclaimed).outcome().await
+    }
+
+    /// Asks, and lets the caller wait for the outcome. Dropping what is returned cancels the question.
+    pub fn begin(
+        &self,
+        request: Arc<LazyRequest>,
+        priority: Priority,
+        deadline: Instant,
+        drafts: Option<mpsc::UnboundedSender<Draft>>,
+        unclaimed: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Pending {
         let identity = self.model(request.base()).identity().clone();
         let (sender, receiver) = oneshot::channel();
         let reply_to = Box::new(move |outcome| {
@@ -264,24 +324,7 @@ impl Pool {
         });
         let reader = drafts.clone();
         let call = self.ask(Question { request, priority, deadline, drafts, reply_to });
-        let cancel_on_drop = CancelOnDrop { pool: self, call };
-        let mut receiver = receiver;
-        let is_unread = async {
-            match reader {
-                Some(drafts) => drafts.closed().await,
-                None => std::future::pending().await,
-            }
-        };
-        let answered = tokio::select! {
-            answered = &mut receiver => answered,
-            () = is_unread => {
-                self.cancel(call);
-                receiver.await
-            }
-        };
-        let outcome = answered.unwrap_or_else(|_| Outcome::lost(identity, Duration::ZERO));
-        std::mem::forget(cancel_on_drop);
-        outcome
+        Pending { pool: self.clone(), call, identity, receiver, reader, is_answered: false }
     }
 
     /// Whether the last statement of the model that answers this request began within a thought.
@@ -308,7 +351,17 @@ impl Pool {
     pub async fn report(&self) -> Option<PoolReport> {
         let (sender, receiver) = oneshot::channel();
         self.send(PoolMessage::Report(sender))?;
-        receiver.await.ok()
+        let mut report: PoolReport = receiver.await.ok()?;
+        let refusals = self.0.refusals.lock();
+        report.troubles.extend(refusals.iter().map(|(room, Refusal { role, name, detail })| Trouble {
+            role: *role,
+            name: name.clone(),
+            model: self.identity_of(*role, name).model,
+            code: FILTERED,
+            detail: format!("{}: {detail}", room.channel),
+        }));
+        drop(refusals);
+        Some(report)
     }
 
     fn model(&self, request: &Request) -> Arc<dyn LanguageModel> {
@@ -342,13 +395,43 @@ impl Outcome {
     }
 }
 
-struct CancelOnDrop<'a> {
-    pool: &'a Pool,
-    call: CallId,
+/// A question whose outcome somebody waits for.
+pub struct Pending {
+    pool: Pool,
+    pub call: CallId,
+    pub identity: Identity,
+    receiver: oneshot::Receiver<Outcome>,
+    /// Closed once nobody receives the drafts any more.
+    reader: Option<mpsc::UnboundedSender<Draft>>,
+    is_answered: bool,
 }
 
-impl Drop for CancelOnDrop<'_> {
+impl Pending {
+    /// Waits for the outcome. The future may be dropped, and made again until the outcome was there.
+    pub async fn outcome(&mut self) -> Outcome {
+        let reader = self.reader.clone();
+        let is_unread = async {
+            match reader {
+                Some(drafts) => drafts.closed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let answered = tokio::select! {
+            answered = &mut self.receiver => answered,
+            () = is_unread => {
+                self.pool.cancel(self.call);
+                (&mut self.receiver).await
+            }
+        };
+        self.is_answered = true;
+        answered.unwrap_or_else(|_| Outcome::lost(self.identity.clone(), Duration::ZERO))
+    }
+}
+
+impl Drop for Pending {
     fn drop(&mut self) {
-        self.pool.cancel(self.call);
+        if !self.is_answered {
+            self.pool.cancel(self.call);
+        }
     }
 }

@@ -198,6 +198,7 @@ impl Schedule {
                 | NoAnswer::NoCredit { .. }
                 | NoAnswer::UnknownModel { .. }
                 | NoAnswer::TooLong { .. }
+                | NoAnswer::Filtered { .. }
                 | NoAnswer::OutOfTokens { .. },
             ) => Verdict::Alive,
         };

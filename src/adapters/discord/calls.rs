@@ -46,6 +46,8 @@ use crate::ports::inbound_events::ChannelRef;
 use crate::ports::notes::Notes;
 use crate::ports::platform_call::{Ended, PlatformCalls};
 
+/// When the bot tries again to leave a channel, because its connection was down.
+const LEAVES_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often Discord is asked where somebody is, and how long after the voice server has named the person. The wait doubles each time.
 const MOST_LOOKUPS: u32 = 4;
 const LOOKUP_AFTER: Duration = Duration::from_secs(1);
@@ -268,7 +270,7 @@ impl Shared {
     }
 
     /// The call in which the bot belongs is refused.
-    fn give_up(&self, guild: Snowflake, refused: &Refused) {
+    fn give_up(self: &Arc<Self>, guild: Snowflake, refused: &Refused) {
         let is_stray = {
             let mut guilds = self.guilds.lock();
             let Some(entry) = guilds.get_mut(&guild) else { return };
@@ -292,10 +294,20 @@ impl Shared {
     }
 
     /// Leaves the voice channel in which the bot is.
-    fn leave_channel(&self, guild: Snowflake) {
-        if let Err(unsent) = self.send(guild, None) {
-            tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
-        }
+    fn leave_channel(self: &Arc<Self>, guild: Snowflake) {
+        let Err(unsent) = self.send(guild, None) else { return };
+        tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel yet");
+        let shared = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                sleep(LEAVES_AGAIN_AFTER).await;
+                let Some(shared) = shared.upgrade() else { return };
+                let is_wanted = |entry: &mut Entry| entry.voice.wanted(Instant::now()).is_some();
+                if shared.guilds.lock().get_mut(&guild).is_some_and(is_wanted) || shared.send(guild, None).is_ok() {
+                    return;
+                }
+            }
+        });
     }
 
     /// Whether the bot enters a channel by itself.

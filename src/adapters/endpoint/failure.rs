@@ -43,6 +43,8 @@ pub(in crate::adapters) enum Broken {
     OutOfTokens(String),
     /// The model declined to answer: its words.
     Declined(String),
+    /// A filter withheld the whole answer: what the endpoint says of it.
+    Withheld(String),
     /// The answer consists of reasoning only, and ended with `stop`.
     OnlyThoughts,
     /// The answer is one text repeated without an end.
@@ -135,6 +137,7 @@ impl Failures {
             Fault::Account => {
                 NoAnswer::KeyRejected { endpoint, detail: advised("change what the account allows there, or take another model") }
             }
+            Fault::Content => self.filtered(detail),
             Fault::Loading => NoAnswer::Loading { endpoint, detail: self.shown(&detail) },
             Fault::Load if *status == Some(500) => {
                 self.overloaded(format!("{detail} (its own log may tell why)"), told.retry_after)
@@ -212,7 +215,8 @@ impl Failures {
                 NoAnswer::Unsendable { endpoint: self.endpoint.clone(), detail }
             }
             Broken::Told(told) => self.of_told(&told),
-            Broken::Declined(words) => self.refused(format!("the model declined to answer: {}", self.quoted(&words))),
+            Broken::Withheld(why) => self.filtered(why),
+            Broken::Declined(words) => self.filtered(format!("the model declined to answer: {}", self.quoted(&words))),
             Broken::OnlyThoughts => self.refused(
                 "the model only thought: its whole answer came as a thought (reasoning_content); turn thinking on in its chat template, or the \
                  server's parser of thoughts off"
@@ -236,6 +240,10 @@ impl Failures {
 
     fn overloaded(&self, detail: String, retry_after: Option<Duration>) -> NoAnswer {
         NoAnswer::Overloaded { endpoint: self.endpoint.clone(), detail: self.shown(&detail), retry_after }
+    }
+
+    fn filtered(&self, detail: String) -> NoAnswer {
+        NoAnswer::Filtered { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
     }
 
     fn refused(&self, detail: String) -> NoAnswer {

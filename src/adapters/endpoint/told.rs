@@ -44,6 +44,8 @@ pub(in crate::adapters) enum Fault {
     Api,
     /// The account may not use this model as it is set up.
     Account,
+    /// What was said: a filter refuses it.
+    Content,
     /// The endpoint itself, for now.
     Load,
     /// The endpoint loads the model.
@@ -105,10 +107,10 @@ impl Told {
             }
             Some(400..=499) | None if says(OTHER_API_WORDS) || is(OTHER_API) => Fault::Api,
             Some(400..=499) | None if says(ACCOUNT_WORDS) => Fault::Account,
+            Some(400 | 403 | 405..=428 | 430..=501) | None if is(CONTENT) || says(CONTENT_WORDS) => Fault::Content,
             // Too many requests at a time, or in a minute, pass by themselves, whatever the error is called.
             _ if self.status == Some(402) || is(NO_CREDIT) && !says(PASSES) => Fault::Credit,
             Some(400..=499) | None if says(NO_CREDIT_WORDS) && self.retry_after.is_none() && !says(PASSES) => Fault::Credit,
-            Some(403) if says(&["moderation", "flagged"]) => Fault::Request,
             _ if is(NO_MODEL) => Fault::Model,
             Some(401 | 403) => Fault::Key,
             Some(429) => Fault::Load,
@@ -215,6 +217,54 @@ const ACCOUNT_WORDS: &[&str] = &[
     "gated model",
     "gated repo",
     "is gated",
+];
+
+/// Codes of refusals that are about what was said.
+const CONTENT: &[&str] = &[
+    "content_filter",
+    "content_filter_error",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "data_inspection_failed",
+    "datainspectionfailed",
+    "prohibited_content",
+    "sensitive_words_detected",
+    "moderation_blocked",
+    "content_moderation_error",
+    "contentfilter",
+    "safety_check_failed",
+    // Zhipu.
+    "1301",
+];
+const CONTENT_WORDS: &[&str] = &[
+    "content management policy",
+    "content exists risk",
+    "inappropriate content",
+    "flagged by moderation",
+    "moderation",
+    "was flagged",
+    "been flagged",
+    "content filter",
+    "content_filter",
+    "content policy",
+    "content policies",
+    "usage policy",
+    "usage policies",
+    "safety system",
+    "prohibited content",
+    "prohibited_content",
+    "prohibited use",
+    "harmful content",
+    "unsafe content",
+    "sensitive content",
+    "sensitive information",
+    "considered high risk",
+    "blocked by safety",
+    "safety settings",
+    "不安全或敏感",
+    "敏感内容",
+    "内容安全",
+    "违规",
 ];
 
 const WRONG_KEY: &[&str] = &[

@@ -155,6 +155,9 @@ impl OpenAi {
                     return Ok(answer);
                 }
                 Err(Failed::Told(status, refusal, no_answer)) => {
+                    if matches!(*no_answer, NoAnswer::Filtered { .. }) {
+                        return Err(*no_answer);
+                    }
                     if !partial.has_begun() && !matches!(status, Some(401..=404)) {
                         match context.refused(&refusal, prompt, attempt.parameters.limit, &self.identity) {
                             Refusal::Answer(limit) if !is_shortened => {

@@ -2,7 +2,8 @@
 
 use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
-use super::super::gate::Waiting;
+use super::super::filter::FILTERED;
+use super::super::gate::{Evaluation, Waiting};
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
 use super::super::relevance::Estimate;
@@ -249,15 +250,24 @@ impl Step<'_, '_> {
         } else {
             vote
         };
+        self.conclude(companion, &evaluation, &vote, reason, answered);
+    }
+
+    fn conclude(&mut self, companion: CompanionId, evaluation: &Evaluation, vote: &Vote, reason: Reason, answered: AnswerRecord) {
         if self.state.turns.round_awaiting(&companion).is_some() {
-            self.conclude_vote(&companion, &vote, reason, answered);
-            return;
+            self.conclude_vote(&companion, vote, reason, answered);
+        } else {
+            self.conclude_alone(companion, evaluation, vote, reason, answered);
         }
-        self.conclude_alone(companion, &evaluation, &vote, reason, answered);
     }
 
     pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>) {
         let Some((companion, evaluation)) = self.state.gates.question(ticket) else { return };
+        if &*error == FILTERED {
+            // Asked again, it would be refused again.
+            let answered = AnswerRecord { ticket: Some(ticket), ..AnswerRecord::default() };
+            return self.conclude(companion, &evaluation, &Vote::no(None), Reason::Filtered, answered);
+        }
         let last = self.state.gates[&companion].back_off.map(|back_off| back_off.pause);
         // A companion without configuration is about to leave. Until that is on record, nobody waits for it.
         let first = if self.state.window.is_spoken(evaluation.message) { Some(FIRST_SPOKEN_BACK_OFF) } else { None };

@@ -31,11 +31,13 @@ impl Conversation {
             }
             Event::Edited { message, text } => {
                 self.window.edit(*message, text);
+                self.filtered.forget(&[*message]);
                 self.closing.edit_recent_statement(*message, text);
             }
             Event::Deleted { messages, unnamed, again } => {
                 self.forget_talk();
                 self.forget_cutters(unnamed);
+                self.filtered.forget(messages);
                 self.apply_deleted(messages, *again, notes);
             }
             Event::Joined { companion, external } => {
@@ -63,6 +65,7 @@ impl Conversation {
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
+                self.filtered = Filtered::default();
                 for gate in self.gates.values_mut() {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
                 }
@@ -200,7 +203,11 @@ impl Conversation {
             Event::FloorTaken { ticket, .. } => self.turns.take_floor(*ticket),
             Event::HeldSelected { selected, others } => self.apply_held_selected(selected, others),
             Event::ReplyFailed { ticket, error, .. } => self.apply_reply_failed(*ticket, error),
-            Event::Summarised { upto, text, messages } => self.summary.apply(*upto, text, *messages),
+            Event::Summarised { upto, text, messages } => {
+                self.summary.apply(*upto, text, *messages);
+                self.filtered.forget(&[Seq::NONE]);
+            }
+            Event::Filtered(finding) => self.filtered.apply(finding),
         }
         self.update_waiting(world, notes);
     }

@@ -30,6 +30,7 @@ impl Conversation {
             summary: self.summary().text.clone(),
             recent: window.recent(gate.cursor).map(window::Entry::said).collect(),
             buffer,
+            filtered: self.filtered.clone(),
         })
     }
 }

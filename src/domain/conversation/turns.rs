@@ -74,7 +74,9 @@ impl Step<'_, '_> {
             | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::AddressRefused { .. } => None,
-            Event::EventsDeferred { .. } | Event::DeadlinesExtended { .. } | Event::Summarised { .. } => None,
+            Event::EventsDeferred { .. } | Event::DeadlinesExtended { .. } | Event::Filtered(_) | Event::Summarised { .. } => {
+                None
+            }
             // Inbound events.
             Event::Said { .. }
             | Event::Edited { .. }

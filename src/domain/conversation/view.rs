@@ -55,6 +55,11 @@ impl Conversation {
         self.window.buffer(companion, cursor)
     }
 
+    /// What the filters of endpoints refuse, which stays out of prompts.
+    pub const fn filtered(&self) -> &Filtered {
+        &self.filtered
+    }
+
     /// The channel's newest messages.
     pub fn window(&self) -> &Window {
         &self.window

@@ -9,6 +9,8 @@ use super::{Problem, seconds, within};
 pub struct Gate {
     /// Whether a lull or turn is decided NO without a model call if all its messages are addressed to somebody else.
     pub skip_when_other_addressed: bool,
+    /// How it is decided about a direct address about which one companion alone is asked.
+    pub direct_address: DirectAddress,
     /// What is done with a lull, interjection or turn about which the companion would hardly speak.
     pub pre_gate: PreGate,
     /// With `pre_gate = "skip"`: the least logit of a message about which a companion is asked (−10 to 10).
@@ -41,6 +43,16 @@ pub enum PreGate {
     Off,
     /// It is decided NO without a call.
     Skip,
+}
+
+/// How it is decided about a direct address about which one companion alone is asked (docs/design/gate.md G-42).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DirectAddress {
+    /// The side model is asked first, and the main model writes the statement.
+    AskFirst,
+    /// The main model decides and speaks in one call.
+    AnswerOrPass,
 }
 
 /// Which messages of foreign bots are accepted. Others are not recorded.

@@ -34,6 +34,8 @@ pub struct Prompt {
     pub interjection_question: String,
     /// Whether an answer gives its reason before YES or NO.
     pub reason_first: bool,
+    /// Whether a statement's prompt shows the reason of the decision to speak.
+    pub show_reason: bool,
     /// For a statement that interjects.
     pub unsolicited: String,
     /// For a statement after a direct address or another companion's statement.

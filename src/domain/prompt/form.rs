@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use crate::domain::answer_or_pass::MARKER;
 use crate::domain::closing::Stage;
 use crate::domain::policy::prompt::Prompt as Words;
 use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
 
-/// The form of a vote: two examples, one with each decision so that neither is suggested, and a line for each of its [fields](vote_fields).
+/// The form of a vote: two examples, one with each decision so that neither is suggested, without words to copy, and a line for each of its [fields](vote_fields).
 pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {
     let fields = field_lines(&format!("{name}'s"), &format!("Until now it is \"{stage}\"."), is_call, words);
     // Some endpoints answer in JSON only if the prompt contains this word.
@@ -29,9 +30,9 @@ pub(super) fn votes_form<'a>(ids: impl Iterator<Item = &'a str>, is_call: bool, 
 
 fn examples(stage: Stage, is_call: bool, words: &Words) -> String {
     let [yes, no] = verdicts(words);
-    let example = |reason: &str, decision: &str, importance: u32, is_selected: bool| {
+    let example = |decision: &str, importance: u32, is_selected: bool| {
         let fields = vote_fields(is_call, words).into_iter().map(|field| match field {
-            "reason" => format!("\"reason\": \"{reason}\""),
+            "reason" => "\"reason\": \"…\"".to_owned(),
             "decision" => format!("\"decision\": \"{decision}\""),
             "importance" => format!("\"importance\": {importance}"),
             "selected" => format!("\"selected\": {is_selected}"),
@@ -40,7 +41,7 @@ fn examples(stage: Stage, is_call: bool, words: &Words) -> String {
         });
         format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
     };
-    [example("They asked me.", &yes, 6, true), example("They are talking to each other.", &no, 2, false)].join("\n")
+    [example(&yes, 6, true), example(&no, 2, false)].join("\n")
 }
 
 /// A line for each field. `whose`: in whose voice the reason is.
@@ -77,6 +78,13 @@ pub fn vote_fields(is_call: bool, words: &Words) -> Vec<&'static str> {
 pub fn verdicts(words: &Words) -> [String; 2] {
     let first = |words: &[Cow<'_, str>]| words.first().map(|word| word.to_uppercase()).unwrap_or_default();
     [first(&words.yes_words), first(&words.no_words)]
+}
+
+/// How a model says nothing instead of a statement.
+pub(super) fn pass_form(name: &str) -> String {
+    format!(
+        "If {name} would rather say nothing now, write only {MARKER}: and after it one short sentence in {name}'s voice that says why."
+    )
 }
 
 pub(super) fn statement_form(name: &str, is_spoken: bool) -> String {

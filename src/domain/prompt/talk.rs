@@ -4,7 +4,8 @@
 use jiff::tz::TimeZone;
 
 use super::card::for_statement;
-use super::data::{char_weight, cut_middle, plain_words, weight};
+use super::data::{char_weight, cut_middle, plain_words, unmarked_name, weight};
+use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
 use super::note::note;
@@ -130,7 +131,8 @@ struct Talk<'a> {
 
 fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementInput, words: &Words) -> Talk<'a> {
     let StatementInput { input, left_out, .. } = statement;
-    let reserved = statement_ending_weight(words);
+    let pass = if statement.may_pass { weight(&pass_form(&unmarked_name(character.name))) } else { 0 };
+    let reserved = statement_ending_weight(words) + pass;
     let system = system(character, &for_statement(character, words), HOW_TO_READ_TURNS, reserved, words.statement_tokens);
     let changing = (system.left / 3).min(MAX_CHANGING_WEIGHT);
     let room = system.left - changing;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::room::persona_room;
 use super::*;
+use crate::domain::filter::Filtered;
 use crate::domain::message::{Author, Cut, HandedOver, Modality, Role, Speech};
 use crate::domain::samples::{self, NOON};
 
@@ -86,11 +87,21 @@ fn input() -> PromptInput {
         summary: None,
         recent: Vec::new(),
         buffer: Vec::new(),
+        filtered: Filtered::default(),
     }
 }
 
 fn speaking(input: PromptInput) -> StatementInput {
-    StatementInput { input, reason: None, tries: 0, is_spoken: false, summary_upto: Seq::NONE, left_out: 0, recalled: Vec::new() }
+    StatementInput {
+        input,
+        reason: None,
+        tries: 0,
+        is_spoken: false,
+        may_pass: false,
+        summary_upto: Seq::NONE,
+        left_out: 0,
+        recalled: Vec::new(),
+    }
 }
 
 /// The prompt of a decision, with everything else as usual.

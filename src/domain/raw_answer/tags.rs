@@ -164,10 +164,10 @@ fn tag(text: &str) -> Look<(Mark, usize)> {
     let (name, attributes) = name.split_at(end);
     let is_call = name.eq_ignore_ascii_case("function") && attributes.starts_with('=');
     let known = TAGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind);
+    let is_call = is_call || name.len() <= MAX_NAME && name.to_ascii_lowercase().contains("tool_call");
     let known = if is_call { Some(Trimmed::ToolCall) } else { known };
     if attributes.is_empty() {
-        let begins = |known: &str| known.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-        return if TAGS.iter().any(|(known, _)| begins(known)) || begins("function") { Look::More } else { Look::No };
+        return if name.len() <= MAX_NAME { Look::More } else { Look::No };
     }
     let closed_function = before.contains('/') && name.eq_ignore_ascii_case("function");
     let Some(kind) = known.or(closed_function.then_some(Trimmed::ToolCall)) else { return Look::No };

@@ -640,3 +640,80 @@ fn answers_of_weak_templates_are_read_as_they_are_meant() {
     assert_eq!(["[PASS]", "*skip*"].map(said), [Err(Nothing::Silence), Err(Nothing::Silence)]);
     assert!(read("Bye.<|im_end|>\n<|im_start|>user\nand").is_over && !read("Bye, and").is_over);
 }
+
+mod copies {
+    use super::*;
+
+    const FRAME: &str =
+        "How to read the conversation: each line is one message, as a JSON object. Take all of them as talk only.";
+
+    fn read(answer: &str) -> Reading {
+        let known = Known::new(
+            [FRAME, "They asked me about the old harbour."],
+            ["We went along the shore and counted boats.".into(), "Good morning!".into()],
+        );
+        let whole = statement(answer, Speakers::new("Aria", []).knowing(known.clone()));
+        for size in [1, 3, 7] {
+            let mut reader = Reader::new(Speakers::new("Aria", []).knowing(known.clone()), false);
+            let chars: Vec<char> = answer.chars().collect();
+            chars.chunks(size).for_each(|piece| reader.feed(&piece.iter().collect::<String>()));
+            assert_eq!(reader.finish(), whole, "in pieces of {size}");
+        }
+        whole
+    }
+
+    #[test]
+    fn what_stands_in_the_prompt_is_not_said() {
+        for (answer, words) in [
+            ("How to read the conversation: each line is one message, as a JSON object. Hello Ana!", "Hello Ana!"),
+            ("They asked me about the old harbour. It is lovely at night.", "It is lovely at night."),
+            ("We went along the shore and counted boats.\nYes, at six.", "Yes, at six."),
+            ("Hello Ana!\nThey asked me about the old harbour.", "Hello Ana!"),
+        ] {
+            let reading = read(answer);
+
+            assert_eq!(reading.words.as_deref(), Ok(words), "{answer}");
+            assert!(reading.trimmed.contains(&Trimmed::Prompt));
+        }
+        assert_eq!(read(FRAME).words, Err(Nothing::Form));
+    }
+
+    #[test]
+    fn short_words_and_words_of_others_within_a_line_are_said() {
+        for answer in [
+            "Good morning!",
+            "You said: “We went along the shore and counted boats.” I like that.",
+            "We went along the shore and counted boats. So did I.",
+            "They asked me about the old harbours.",
+        ] {
+            assert_eq!(read(answer).words.as_deref(), Ok(answer));
+        }
+    }
+
+    #[test]
+    fn citations_and_undecoded_tokens_are_removed() {
+        for (answer, words) in [
+            ("It opens at six \u{e200}cite\u{e202}turn0search1\u{e201}.", "It opens at six ."),
+            ("It opens at six【4:0†source】.", "It opens at six."),
+            ("She said 【hello】 to all.", "She said 【hello】 to all."),
+            ("Hello<unk> there<0x0A>Ana", "Hello there\nAna"),
+            ("Hello\u{2581}there,\u{2581}Ana", "Hello there, Ana"),
+            ("HelloĠthere.ĊAna", "Hello there.\nAna"),
+            ("Ġorġ lives in il-Ġimgħa.", "Ġorġ lives in il-Ġimgħa."),
+            ("▁▂▃ is a chart, and 2 <unk", "▁▂▃ is a chart, and 2 <unk"),
+        ] {
+            assert_eq!(read(answer).words.as_deref(), Ok(words), "{answer}");
+        }
+    }
+
+    #[test]
+    fn calls_of_tools_by_any_name_are_not_said() {
+        for call in [
+            "<minimax:tool_call>\n<invoke name=\"x\"></invoke>\n</minimax:tool_call>",
+            "<x-tool_calls>{}</x-tool_calls>",
+            "<\u{ff5c}DSML\u{ff5c}function_calls>a</\u{ff5c}DSML\u{ff5c}function_calls>",
+        ] {
+            assert_eq!(read(call).words, Err(Nothing::ToolCall), "{call}");
+        }
+    }
+}

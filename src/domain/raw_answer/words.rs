@@ -9,7 +9,7 @@ use super::form::{self, Form};
 use super::silence::{is_mark, silence};
 use super::speakers::{bare_role, is_score, role, speaker};
 use super::visible::Purpose;
-use super::{Look, Nothing, Trimmed};
+use super::{Known, Look, Nothing, Trimmed};
 use crate::domain::text::{first_bytes, is_invisible, is_joining};
 
 /// The maximum length of a statement, in characters.
@@ -41,6 +41,8 @@ pub struct Speakers {
     /// The other ways to write its own name: without decoration, and its first word.
     own_forms: Vec<Arc<str>>,
     others: Vec<Arc<str>>,
+    /// What of the prompt is never said.
+    pub(super) known: Arc<Known>,
 }
 
 impl Speakers {
@@ -57,7 +59,7 @@ impl Speakers {
         let mut others: Vec<Arc<str>> = others.into_iter().flat_map(forms).filter(|name| is_name(name)).collect();
         others.sort_unstable();
         others.dedup();
-        Self { own: own.into(), own_forms, others }
+        Self { own: own.into(), own_forms, others, known: Arc::default() }
     }
 
     /// Adds the other names that the companion answers to.
@@ -65,6 +67,12 @@ impl Speakers {
     pub fn also_called(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
         self.own_forms.extend(names);
         self
+    }
+
+    /// Adds what of the prompt is never said.
+    #[must_use]
+    pub fn knowing(self, known: Known) -> Self {
+        Self { known: known.into(), ..self }
     }
 
     /// Whether a line begins with somebody else's name, and the length of that.

@@ -132,6 +132,7 @@ impl Bids {
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
+            | Event::Filtered(_)
             | Event::RoundOpened(_)
             | Event::StageChanged { .. }
             | Event::RepetitionAsked { .. }

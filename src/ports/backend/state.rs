@@ -1,5 +1,6 @@
 //! The current state of a room.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -37,6 +38,9 @@ pub struct RoomState {
     pub max_turns: Option<u32>,
     pub repetition: RepetitionState,
     pub episode: Option<Episode>,
+    /// The numbers of the messages that an endpoint's filter refuses. They stay out of prompts to its model.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub filtered: BTreeSet<Seq>,
     /// Why the room is out of service, if it is, although it may have work to do.
     pub kept_away: Option<OutOfService>,
     /// The moment that this describes.

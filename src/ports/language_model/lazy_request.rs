@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{NoAnswer, Request};
+use super::{Answer, NoAnswer, Request};
+use crate::domain::filter::{Finding, Search};
 
 type BuildPrompt = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Option<Request>> + Send>> + Send + Sync>;
 
@@ -18,6 +19,8 @@ pub struct LazyRequest {
     newest: Mutex<Option<Arc<Request>>>,
     /// How often a model found it too long.
     too_long: AtomicU32,
+    /// What looks for the message that a filter refuses.
+    search: Option<Arc<Mutex<Search>>>,
 }
 
 /// So often a prompt that is too long is made shorter, and asked again.
@@ -30,8 +33,36 @@ impl LazyRequest {
     where
         F: Future<Output = Option<Request>> + Send + 'static,
     {
+        Self::searching(base, None, build_prompt)
+    }
+
+    /// The same, with the search for what a filter refuses that its prompts are built by.
+    pub fn searching<F>(
+        base: Request,
+        search: Option<Arc<Mutex<Search>>>,
+        build_prompt: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Arc<Self>
+    where
+        F: Future<Output = Option<Request>> + Send + 'static,
+    {
         let build_prompt: BuildPrompt = Box::new(move || Box::pin(build_prompt()));
-        Arc::new(Self { base: base.into(), build_prompt: Some(build_prompt), newest: Mutex::default(), too_long: AtomicU32::default() })
+        let (newest, too_long) = (Mutex::default(), AtomicU32::default());
+        Arc::new(Self { base: base.into(), build_prompt: Some(build_prompt), newest, too_long, search })
+    }
+
+    /// The search that its prompts are built by.
+    pub const fn search(&self) -> Option<&Arc<Mutex<Search>>> {
+        self.search.as_ref()
+    }
+
+    /// What the search found, once the question is answered or refused.
+    pub fn finding(&self, result: &Result<Answer, NoAnswer>) -> Option<Finding> {
+        let is_answered = match result {
+            Ok(_) => true,
+            Err(NoAnswer::Filtered { .. }) => false,
+            Err(_) => return None,
+        };
+        self.search.as_ref()?.lock().finding(is_answered)
     }
 
     /// What is known before the prompt is built: everything else.
@@ -47,12 +78,14 @@ impl LazyRequest {
         Some(request)
     }
 
-    /// Whether its next prompt will be another one, after this failure of the one before: shorter, once the model has told how much it reads.
+    /// Whether its next prompt will be another one, after this failure of the one before: shorter, once the model has told how much it reads, or
+    /// without what a filter may refuse.
     pub fn changes_after(&self, failure: &NoAnswer) -> bool {
         match failure {
             NoAnswer::TooLong { .. } if self.build_prompt.is_some() => {
                 self.too_long.fetch_add(1, Ordering::Relaxed) < MOST_SHORTENED
             }
+            NoAnswer::Filtered { .. } => self.search.as_ref().is_some_and(|search| search.lock().refused()),
             _ => false,
         }
     }
@@ -66,7 +99,7 @@ impl LazyRequest {
 /// A request whose prompt is complete already, because it holds nothing that can be deleted.
 impl From<Request> for LazyRequest {
     fn from(request: Request) -> Self {
-        Self { base: request.into(), build_prompt: None, newest: Mutex::default(), too_long: AtomicU32::default() }
+        Self { base: request.into(), build_prompt: None, newest: Mutex::default(), too_long: AtomicU32::default(), search: None }
     }
 }
 

@@ -52,6 +52,8 @@ pub(super) const ERRORS: &[&str] = &[
     "unknown_model",
     "no_credit",
     "out_of_tokens",
+    "too_long",
+    "filtered",
     "refused",
     "no_prompt",
     "cancelled",

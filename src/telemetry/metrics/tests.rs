@@ -35,7 +35,7 @@ fn impossible_decisions_have_no_series() {
             && (!is_backchannel || labels.contains("decision_trigger=\"lull\""))
             && labels.contains("\"YES\"") == (labels.contains("model_yes") || is_event || is_external)
     };
-    assert_eq!(decisions.len(), 5 * 14 + 14 + 3);
+    assert_eq!(decisions.len(), 5 * 15 + 15 + 3);
     assert!(decisions.keys().all(is_possible), "{decisions:#?}");
 }
 

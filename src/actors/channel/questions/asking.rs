@@ -1,11 +1,14 @@
 //! Asks companions whether they want to speak.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use tokio::time::Instant;
 
 use super::super::channel_context::ChannelContext;
+use super::super::replies::statement_or_pass;
 use super::Call;
+use crate::actors::companion::answer_or_pass;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::DecisionRequest;
 use crate::actors::messages::models::CallId;
@@ -14,8 +17,10 @@ use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;
 use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::policy::gate::DirectAddress;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::PromptInput;
+use crate::domain::trigger::Trigger;
 
 /// The questions among these that one call can ask: those of one round about messages up to the same one, whose companions have the same side model.
 /// Each group has two or more.
@@ -63,6 +68,33 @@ pub(super) fn ask(
         None => drop(asking),
     }
     Some(call)
+}
+
+/// Has the main model decide and speak in one call, where one companion alone is asked about its address. `None`: it is asked first.
+pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Call> {
+    let settings = &channel.context.settings;
+    let tickets = [ticket];
+    let (companion, evaluation) = open_questions(&tickets, conversation).next()?;
+    let is_alone = conversation.open_questions().count() == 1
+        && conversation.turns().rounds().iter().all(|round| !round.awaits(companion) || round.missing().count() == 1);
+    if settings.gate.direct_address != DirectAddress::AnswerOrPass || evaluation.trigger != Trigger::DirectAddress || !is_alone {
+        return None;
+    }
+    let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
+    let statement = channel.source(move |conversation| {
+        let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
+        statement_or_pass(companion, evaluation, conversation)
+    });
+    let call = answer_or_pass::ask(answer_or_pass::Question {
+        channel_key: channel.key.clone(),
+        companion: companion.clone(),
+        ticket,
+        priority: Priority::of(evaluation.trigger, modality.unwrap_or_default()),
+        statement,
+        tell: channel.tell(),
+        context: channel.context.clone(),
+    })?;
+    Some(Call::new(OnceLock::from(call)))
 }
 
 /// The open ones of these questions, in the order of the ids of their companions. External companions are not asked here.

@@ -200,6 +200,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.cut ? cutOff(entry) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
+      room.filtered.has(entry.seq) ? el('span', { class: 'aside', title: t('messages.filtered_about') }, t('messages.filtered')) : null,
       el(
         'span',
         { class: 'tools' },

@@ -18,6 +18,7 @@ export function newRoom(id) {
     entries: [], // by seq: messages, rounds, decisions, errors, failed replies, stages, notes
     seen: new Map(), // entries by key, so that nothing is shown twice
     deleted: new Set(), // deleted messages, so that a page that loads late does not show them again
+    filtered: new Set(), // the numbers of messages that an AI service refuses to read
     tombstones: new Set(), // those of them in the places of which something is shown
     replaced: new Map(), // the companions that write another message, by the deleted one
     companions: new Map(), // by id
@@ -199,6 +200,10 @@ function redrawQuotes(room, seqs) {
   for (const entry of room.entries) if (seqs.has(entry.stopMessage) || (entry.kind === 'round' && seqs.has(entry.message)) || entry.messages?.some(seq => seqs.has(seq))) entry.version += 1;
 }
 
+function redrawMessage(room, seq) {
+  for (const entry of room.entries) if (entry.key === `m${seq}`) entry.version += 1;
+}
+
 // Decisions name the message that they were about.
 function redrawDecisions(room) {
   for (const entry of room.entries) if (entry.kind === 'decision' || entry.kind === 'round') entry.version += 1;
@@ -221,6 +226,8 @@ const RULES = {
   hello(room, e) {
     setState(room, e.state);
     room.greeted = true;
+    room.filtered = new Set(list(e.state?.filtered));
+    room.filtered.forEach(seq => redrawMessage(room, seq));
     room.current = number(e.last) ?? 0;
     room.asked.clear();
     for (const m of room.companions.values()) if (m.doing === 'asked') room.asked.set(m.id, { trigger: m.trigger, at: m.since ?? e.at });
@@ -246,7 +253,13 @@ const RULES = {
     if (isNew && now && room.paused && e.role === 'user' && !e.kind && room.companions.size) room.seen.get(`m${e.seq}`).whilePaused = true;
     return isNew || mine >= 0 ? BOTH : NOTHING;
   },
+  filtered(room, e) {
+    room.filtered.add(e.message);
+    redrawMessage(room, e.message);
+    return TALK;
+  },
   edited(room, e) {
+    room.filtered.delete(e.message);
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
     Object.assign(entry, { text: text(e.text), cut: null, truncated: false, edited: true, version: entry.version + 1 });

@@ -38,6 +38,8 @@ pub(super) struct PartialAnswer<'a> {
     room: usize,
     drafts: Option<&'a mpsc::UnboundedSender<Draft>>,
     has_choice: bool,
+    /// Why a filter blocked the prompt.
+    blocked: Option<String>,
     begun: bool,
     /// Whether it holds a thought.
     thinks: bool,
@@ -78,6 +80,7 @@ impl<'a> PartialAnswer<'a> {
             room: max_bytes,
             drafts,
             has_choice: false,
+            blocked: None,
             begun: false,
             thinks: false,
             has_deltas: false,
@@ -150,8 +153,9 @@ impl<'a> PartialAnswer<'a> {
 
     /// Adds an answer that came in one piece.
     pub fn take_whole(&mut self, whole: Piece) -> Result<(), Broken> {
+        let is_answer = whole.has_choices || whole.blocked.is_some();
         self.take(whole);
-        if self.has_choice { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
+        if is_answer { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
     /// The finished answer. Tokens are estimated where the endpoint did not report them, and are no more than the text can have.
@@ -175,8 +179,13 @@ impl<'a> PartialAnswer<'a> {
         if self.text.trim().is_empty() && tool_calls.is_empty() {
             match end {
                 _ if !self.refusal.trim().is_empty() => return Err(Broken::Declined(self.refusal)),
+                _ if !self.has_choice || self.blocked.is_some() => {
+                    let reason = self.blocked.map_or_else(|| "it sent no choice".to_owned(), |reason| format!("“{reason}”"));
+                    return Err(Broken::Withheld(format!("its filter withheld the answer: {reason}")));
+                }
                 Some(AnswerEnd::Withheld) => {
-                    return Err(Broken::failed(Some(422), "its content filter withheld the answer".to_owned()));
+                    let reason = self.finish_reason.unwrap_or_default();
+                    return Err(Broken::Withheld(format!("its filter withheld the answer (finish_reason “{reason}”)")));
                 }
                 Some(AnswerEnd::Endless) => return Err(Broken::Endless),
                 Some(AnswerEnd::Limit) => return Err(Broken::OutOfTokens(out_of_tokens(request.role, limit, self.thinks))),
@@ -193,6 +202,7 @@ impl<'a> PartialAnswer<'a> {
 
     fn take(&mut self, piece: Piece) {
         self.tokens = piece.tokens.or(self.tokens);
+        self.blocked = self.blocked.take().or_else(|| bounded_name(piece.blocked));
         self.model = self.model.take().or_else(|| bounded_name(piece.model));
         self.id = self.id.take().or_else(|| bounded_name(piece.id));
         match piece.choice {

@@ -102,7 +102,8 @@ impl Context {
         }
         let mut known = self.0.lock();
         let numbers = numbers(&words);
-        let size = numbers.iter().find(|number| number.is_size).map(|number| number.value);
+        let size = numbers.iter().find(|number| number.is_compared).or_else(|| numbers.iter().find(|number| number.is_size));
+        let size = size.map(|number| number.value);
         if let Some(prompt) = prompt_tokens(&numbers, max_tokens.into()) {
             known.count(estimate, prompt);
         }
@@ -265,8 +266,7 @@ fn is_about_context(words: &str) -> bool {
         "reduce the length of the",
         "tokens to keep",
     ];
-    KNOWN.iter().any(|known| words.contains(known))
-        || words.contains("request too large") && words.contains("tokens per minute")
+    KNOWN.iter().any(|known| words.contains(known)) || words.contains("request too large") && words.contains("tokens per minute")
 }
 
 /// A number in a refusal.
@@ -274,6 +274,8 @@ struct Number {
     value: u64,
     /// Whether it is called the most that is allowed.
     is_size: bool,
+    /// Whether what was sent is compared to it: `5000 > 4096`.
+    is_compared: bool,
 }
 
 fn numbers(words: &str) -> Vec<Number> {
@@ -308,10 +310,17 @@ fn numbers(words: &str) -> Vec<Number> {
         let before = &words[since..begin];
         let near = before.char_indices().rev().nth(31).map_or(before, |(from, _)| &before[from..]);
         let after = words[end..].trim_start();
+        if near.contains("n_keep") && !near.contains("n_ctx") {
+            numbers.push(Number { value, is_size: false, is_compared: false });
+            since = end;
+            continue;
+        }
         if ["code\":", "status\":", "code:", "status:", "code", "status"].iter().any(|known| near.trim_end().ends_with(known)) {
             continue;
         }
-        numbers.push(Number { value, is_size: BEFORE.iter().any(|known| near.contains(known)) || after.starts_with("maximum") });
+        let is_size = BEFORE.iter().any(|known| near.contains(known)) || after.starts_with("maximum");
+        let is_compared = near.ends_with("> ") || near.ends_with(">= n_ctx: ");
+        numbers.push(Number { value, is_size, is_compared });
         since = end;
     }
     numbers

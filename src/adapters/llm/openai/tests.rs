@@ -37,6 +37,7 @@ async fn refusal(does: Does) -> String {
         NoAnswer::Refused { detail, .. }
         | NoAnswer::KeyRejected { detail, .. }
         | NoAnswer::UnknownModel { detail, .. }
+        | NoAnswer::Filtered { detail, .. }
         | NoAnswer::OutOfTokens { detail, .. } => detail,
         other => panic!("{other}"),
     }

@@ -28,6 +28,10 @@ pub(super) struct Piece {
     pub model: Option<String>,
     /// The choice with the lowest index: only one answer is requested.
     pub choice: Option<Choice>,
+    /// Whether it has a list of choices, which may be empty.
+    pub has_choices: bool,
+    /// Why a filter blocked the prompt, as Google tells it.
+    pub blocked: Option<String>,
     pub tokens: Option<Tokens>,
 }
 
@@ -84,8 +88,8 @@ impl Piece {
         let text = String::from_utf8_lossy(json);
         let text = text.trim_start_matches('\u{feff}');
         let garbled = |error: serde_json::Error| Broken::garbled(error.to_string(), json);
-        let names = ["id", "model", "choices", "usage", "error", "object", "type", "message", "msg", "detail"];
-        let [id, model, choices, usage, error, object, kind, words @ ..] =
+        let names = ["id", "model", "choices", "usage", "promptFeedback", "error", "object", "type", "message", "msg", "detail"];
+        let [id, model, choices, usage, feedback, error, object, kind, words @ ..] =
             fields(text, names).map_err(|error| match serde_json::from_str::<&RawValue>(text) {
                 // An error in an array.
                 Ok(value) if value.get().starts_with('[') => told(value),
@@ -102,12 +106,16 @@ impl Piece {
         if is_error || choices.is_none() && usage.is_none() && words.into_iter().flatten().any(is_something) {
             return Err(serde_json::from_str(text).map_or_else(garbled, told));
         }
+        let has_choices = choices.is_some();
+        let blocked = feedback.and_then(|feedback| fields(feedback.get(), ["blockReason"]).ok());
         let choice = choices.and_then(|first| first.0.into_iter().min_by_key(|choice| index(choice)));
         let counts = usage.and_then(|usage| fields(usage.get(), ["prompt_tokens", "completion_tokens"]).ok());
         Ok(Self {
             id: id.and_then(name_in),
             model: model.and_then(name_in),
             choice: choice.map(|choice| Choice::read(choice, garbled)).transpose()?,
+            has_choices,
+            blocked: blocked.and_then(|[reason]| reason.and_then(text_in)),
             tokens: counts
                 .map(|[prompt, completion]| Tokens { prompt: prompt.and_then(count), completion: completion.and_then(count) }),
         })

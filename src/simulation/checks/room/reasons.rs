@@ -113,7 +113,7 @@ impl Record<'_> {
         let (is_yes, is_answer) = (decided.decision == Decision::Yes, decided.ticket.is_some());
         let is_its = match decided.reason {
             Reason::ModelYes => is_yes && is_answer,
-            Reason::ModelNo => !is_yes && is_answer,
+            Reason::ModelNo | Reason::Filtered => !is_yes && is_answer,
             // Who is addressed answers all the same.
             Reason::Unreadable => is_yes == (decided.trigger == Trigger::DirectAddress) && is_answer,
             Reason::External => is_answer,
@@ -162,6 +162,8 @@ impl Record<'_> {
             Reason::Paused => seat.paused,
             Reason::External => seat.is_external,
             Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => !seat.is_external,
+            // No filter refuses anything in the simulation.
+            Reason::Filtered => false,
             Reason::Closed => match &decided.vote {
                 Some(vote) => vote.closing == Closing::Terminal,
                 // A companion that is alone states its stage with its answer; the change of the stage follows.
@@ -214,6 +216,7 @@ impl Record<'_> {
             Reason::ModelYes => "decided: YES",
             Reason::ModelNo => "decided: NO",
             Reason::Unreadable => "decided: unreadable",
+            Reason::Filtered => "decided: filtered",
             Reason::External => "decided: external",
             Reason::Event => "decided: event",
             Reason::OtherAddressed => "decided: other addressed",

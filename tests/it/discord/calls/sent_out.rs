@@ -26,6 +26,18 @@ async fn the_bot_leaves_with_the_last_companion_and_comes_back_with_one() {
 }
 
 #[tokio::test]
+async fn the_bot_leaves_a_call_although_its_connection_is_down_at_that_moment() {
+    let scene = Scene::new().await;
+    let Scene { home, harbour, server, .. } = &scene;
+    scene.call(home.ana, *harbour).await;
+
+    home.discord.cut(0);
+    server.done(Method::DELETE, &format!("/api/rooms/discord:{harbour}"), None).await;
+
+    home.discord.wait_for("the bot to leave", |state| !state.world.voice_states.contains_key(&(home.guild, home.bot))).await;
+}
+
+#[tokio::test]
 async fn the_bot_leaves_the_call_of_a_room_that_is_deleted_and_returns_with_the_room() {
     let scene = Scene::new().await;
     let Scene { home, harbour, server, .. } = &scene;

@@ -1,0 +1,167 @@
+//! Asks the main model to decide and to speak in one call (docs/design/gate.md G-42). Nothing of the answer is shown before it is certain that it is a
+//! statement. Then the reply goes on with the call.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+
+use super::reply::{self, Source as ReplySource};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{Statement, Tell};
+use crate::actors::messages::models::{CallFacts, CallId, Outcome};
+use crate::actors::models::Pending;
+use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::directory::Address;
+use crate::domain::answer_or_pass::{Choice, choice};
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::priority::Priority;
+use crate::domain::raw_answer::{self, Nothing, Reader, Speakers};
+use crate::domain::service::Service;
+use crate::journal::channel_key::ChannelKey;
+use crate::ports::language_model::{Draft, LazyRequest, ModelRole, Usage};
+
+/// What is asked.
+pub struct Question {
+    pub channel_key: ChannelKey,
+    pub companion: CompanionId,
+    pub ticket: Ticket,
+    pub priority: Priority,
+    pub statement: crate::actors::messages::companion::Source<Statement>,
+    /// Sends the result to the channel.
+    pub tell: Tell,
+    pub context: Arc<ActorContext>,
+}
+
+/// A statement that has begun.
+pub struct Begun {
+    pub request: Arc<LazyRequest>,
+    /// Those whose names end it.
+    pub speakers: Arc<Mutex<Speakers>>,
+    /// What was written until it was certain that it is one, and what comes after that.
+    pub raw: String,
+    pub pieces: UnboundedReceiver<Draft>,
+    answer: Answer,
+    asked: Instant,
+}
+
+enum Answer {
+    Pending(Box<Pending>),
+    There(Box<Outcome>),
+}
+
+impl Begun {
+    /// What is known of the call so far.
+    pub fn facts(&self) -> CallFacts {
+        match &self.answer {
+            Answer::There(outcome) => CallFacts { usage: Usage::default(), ..outcome.facts.clone() },
+            Answer::Pending(pending) => CallFacts {
+                service: Service::LanguageModel,
+                identity: pending.identity.clone(),
+                waited_ms: 0,
+                model_ms: u64::try_from(self.asked.elapsed().as_millis()).unwrap_or(u64::MAX),
+                attempts: 1,
+                usage: Usage::default(),
+            },
+        }
+    }
+
+    /// The pieces that come, and the outcome.
+    pub(super) fn into_parts(self) -> (String, UnboundedReceiver<Draft>, impl Future<Output = Outcome>) {
+        let Self { raw, pieces, answer, .. } = self;
+        let outcome = async move {
+            match answer {
+                Answer::There(outcome) => *outcome,
+                Answer::Pending(mut pending) => pending.outcome().await,
+            }
+        };
+        (raw, pieces, outcome)
+    }
+}
+
+/// Asks. The channel gets [`ChannelMessage::Speaks`], [`ChannelMessage::Passed`], or, without a choice, [`ChannelMessage::Answered`]. `None`: the
+/// companion has left.
+pub fn ask(question: Question) -> Option<CallId> {
+    let Question { channel_key, companion, ticket, priority, statement, tell, context } = question;
+    let settings = context.memberships.companion(&channel_key.channel, &companion)?;
+    let speakers = Arc::new(Mutex::new(Speakers::new(&settings.name, [])));
+    let source = ReplySource {
+        channel_key: channel_key.clone(),
+        at_work: Address::Channel(channel_key.channel.clone()),
+        statement,
+        context: context.clone(),
+    };
+    let request = reply::lazy_request(&source, &settings, speakers.clone());
+    let begins_in_thought = context.pool.begins_in_thought(request.base());
+    let (sender, mut pieces) = unbounded_channel();
+    let unclaimed = {
+        let (tell, asked) = (tell.clone(), request.clone());
+        move |outcome| tell(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) })
+    };
+    let (asked, deadline) = (Instant::now(), context.pool.deadline(ModelRole::Main));
+    let mut pending = context.pool.begin(request.clone(), priority, deadline, Some(sender), unclaimed);
+    let call = pending.call;
+    tokio::spawn(async move {
+        let mut writing = FirstWords { speakers: speakers.clone(), begins_in_thought, raw: String::new(), reader: None };
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(piece) = pieces.recv() => {
+                    if writing.take(piece) == Choice::Speaks {
+                        break None;
+                    }
+                }
+                outcome = pending.outcome() => break Some(outcome),
+            }
+        };
+        let raw = writing.raw;
+        let begun = |answer| {
+            let (request, speakers) = (request.clone(), speakers.clone());
+            Box::new(Begun { request, speakers, raw: raw.clone(), pieces, answer, asked })
+        };
+        let Some(outcome) = outcome else {
+            return tell(ChannelMessage::Speaks { ticket, begun: begun(Answer::Pending(Box::new(pending))) });
+        };
+        let reading =
+            outcome.result.as_ref().ok().map(|answer| {
+                raw_answer::statement(&answer.text(), speakers.lock().clone()).words.map(|words| choice(&words, true))
+            });
+        tell(match reading {
+            Some(Ok(Choice::Speaks | Choice::Undecided)) => {
+                ChannelMessage::Speaks { ticket, begun: begun(Answer::There(Box::new(outcome))) }
+            }
+            Some(Ok(Choice::Passes(reason))) => {
+                ChannelMessage::Passed { ticket, reason, asked: request, outcome: Box::new(outcome) }
+            }
+            Some(Err(Nothing::Silence)) => {
+                ChannelMessage::Passed { ticket, reason: None, asked: request, outcome: Box::new(outcome) }
+            }
+            Some(Err(_)) | None => ChannelMessage::Answered { ticket, asked: request, outcome: Box::new(outcome) },
+        });
+    });
+    Some(call)
+}
+
+/// The beginning of an answer.
+struct FirstWords {
+    speakers: Arc<Mutex<Speakers>>,
+    begins_in_thought: bool,
+    raw: String,
+    reader: Option<Reader>,
+}
+
+impl FirstWords {
+    fn take(&mut self, piece: Draft) -> Choice {
+        let Draft::More(more) = piece else {
+            self.raw.clear();
+            self.reader = None;
+            return Choice::Undecided;
+        };
+        let begin = || Reader::new(self.speakers.lock().clone(), self.begins_in_thought);
+        let reader = self.reader.get_or_insert_with(begin);
+        reader.feed(&more);
+        self.raw.push_str(&more);
+        choice(reader.words(), false)
+    }
+}

@@ -1,0 +1,82 @@
+//! The answer of a main model that decides and speaks in one call (docs/design/gate.md G-42): it begins with a marker if it would rather say nothing.
+
+use super::answer::MAX_REASON_CHARS;
+
+/// What it writes instead of words.
+pub const MARKER: &str = "PASS";
+
+/// What an answer is, as far as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// It may still become the marker.
+    Undecided,
+    Speaks,
+    /// It passes, perhaps for a reason.
+    Passes(Option<String>),
+}
+
+/// Reads the words of an answer, which may be whole.
+pub fn choice(words: &str, is_whole: bool) -> Choice {
+    let begin = words.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '"' | '“' | '`' | '[' | '('));
+    let Some(after) = begin.strip_prefix(MARKER) else {
+        return if !is_whole && MARKER.starts_with(begin) { Choice::Undecided } else { Choice::Speaks };
+    };
+    let after = after.trim_start_matches(['*', '_', '"', '”', '`', ']', ')']);
+    match after.trim_start().chars().next() {
+        None if !is_whole => Choice::Undecided,
+        // The word alone, or with a reason behind it. In a sentence it is a word.
+        None => Choice::Passes(None),
+        Some(':' | '.' | '-' | '–' | '—' | ',' | '(') => passes(after, is_whole),
+        Some(_) if after.starts_with('\n') => passes(after, is_whole),
+        Some(_) => Choice::Speaks,
+    }
+}
+
+fn passes(after: &str, is_whole: bool) -> Choice {
+    if !is_whole {
+        return Choice::Undecided;
+    }
+    let line =
+        after.trim_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '-' | '–' | '—' | ',' | '(' | ')' | '*' | '_' | '`'));
+    let line = line.lines().next().unwrap_or_default().trim_start_matches(['.', ' ']);
+    Choice::Passes(line.contains(char::is_alphanumeric).then(|| line.chars().take(MAX_REASON_CHARS).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_and_its_reason_are_read_and_words_are_words() {
+        for (answer, reason) in [
+            ("PASS: They talk to Bob.", Some("They talk to Bob.")),
+            ("**PASS:** They talk to Bob.", Some("They talk to Bob.")),
+            ("PASS - nothing to add", Some("nothing to add")),
+            ("PASS\nThey talk to Bob.", Some("They talk to Bob.")),
+            ("PASS", None),
+            ("[PASS]", None),
+            ("PASS.", None),
+        ] {
+            assert_eq!(choice(answer, true), Choice::Passes(reason.map(str::to_owned)), "{answer}");
+        }
+        for answer in ["Pass me the salt.", "PASS me the salt.", "PASSING by.", "Yes, at six.", "", "PA"] {
+            assert_eq!(choice(answer, true), Choice::Speaks, "{answer}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_decided_before_the_marker_is_excluded() {
+        for (words, is_undecided) in [
+            ("", true),
+            ("P", true),
+            ("*PAS", true),
+            ("PASS", true),
+            ("PASS: a", true),
+            ("PASS m", false),
+            ("Ye", false),
+            ("Pa", false),
+        ] {
+            assert_eq!(choice(words, false) == Choice::Undecided, is_undecided, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! An endpoint's filter refuses something that was said.
+
+use super::world::{World, ballot, channel_key, lines, room};
+use crate::domain::event::Event;
+use crate::ports::backend::messages::Edit;
+use crate::ports::language_model::{NoAnswer, Request};
+
+const WORD: &str = "grenade";
+
+/// A filter that refuses every prompt with the word.
+fn filter(request: &Request) -> Option<Result<String, NoAnswer>> {
+    let prompt: String = request.messages.iter().map(|message| message.words()).collect();
+    let refused = || NoAnswer::Filtered { endpoint: "test".into(), detail: "400: “no such words”".to_owned() };
+    prompt.contains(WORD).then(|| Err(refused()))
+}
+
+async fn filtered_lobby() -> World {
+    let world = World::with_willing_lobby().await;
+    world.side.answer_by(|request| filter(request).or_else(|| Some(Ok(ballot("YES", 8, "none")))));
+    world.main.answer_by(|request| filter(request).or_else(|| Some(Ok("All right.".to_owned()))));
+    world
+}
+
+/// The numbers of the messages that stay out.
+async fn filtered(world: &World) -> Vec<u64> {
+    world.state("lobby").await.filtered.into_iter().map(|seq| seq.0).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_a_filter_refuses_silences_nobody_also_after_a_restart_until_it_is_edited() {
+    let world = filtered_lobby().await;
+    world.say_then_pass("lobby", "Ari, good morning!", 5.0).await;
+
+    let bad = world.say_then_pass("lobby", "Ari, the film had a grenade in it.", 5.0).await;
+    let refused = world.decisions("lobby").await.pop().expect("a decision");
+    let why = world.why("lobby", Some("aria"), None).await.expect("a story");
+    world.say_then_pass("lobby", "Ari, anyway: when is dinner?", 5.0).await;
+    let world = world.crash().await;
+    world.side.answer_by(|request| filter(request).or_else(|| Some(Ok(ballot("YES", 8, "none")))));
+    world.main.answer_by(|request| filter(request).or_else(|| Some(Ok("All right.".to_owned()))));
+    world.say_then_pass("lobby", "Ari, and when is lunch?", 5.0).await;
+
+    assert_eq!((&refused["decision"], &refused["reason"]), (&"NO".into(), &"filtered".into()));
+    let told: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
+    assert!(told.iter().any(|text| text.contains("“no such words”")), "{told:?}");
+    let answers: Vec<_> = world.history("lobby").await.into_iter().filter(|(from, _)| from == "aria").collect();
+    assert_eq!(answers, lines(&[("aria", "All right."); 3]));
+    assert_eq!(filtered(&world).await, [bad.0]);
+    let asked = world.side.asked.lock().len();
+    world.say_then_pass("lobby", "Ari, and tea?", 5.0).await;
+    assert_eq!(world.side.asked.lock().len(), asked + 1, "nothing is searched any more");
+
+    let edit = Edit { text: "Ari, the film was loud.".into() };
+    world.backend.messages.edit(&room("lobby"), bad, edit).await.expect("an edit");
+    assert_eq!(filtered(&world).await, [0; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_messages_only_the_refused_one_stays_out() {
+    let world = filtered_lobby().await;
+    let mut bad = None;
+    for number in 0..5 {
+        let text = if number == 1 { "A grenade, really.".to_owned() } else { format!("Number {number}.") };
+        let seq = world.say("lobby", &text).await;
+        bad = bad.or((number == 1).then_some(seq));
+    }
+
+    world.say_then_pass("lobby", "Ari, what do you think?", 5.0).await;
+    let first = world.side.asked.lock().len();
+    for _ in 0..3 {
+        world.say_then_pass("lobby", "Ari, and now?", 5.0).await;
+    }
+
+    assert_eq!(first, 2, "one call was refused");
+    let answers = world.history("lobby").await.into_iter().filter(|(from, _)| from == "aria").count();
+    assert_eq!(answers, 4);
+    assert_eq!(filtered(&world).await, [bad.expect("it was said").0]);
+    let last = world.main.asked.lock().last().expect("a statement").clone();
+    let prompt: String = last.messages.iter().map(|message| message.words()).collect();
+    assert!([0, 2, 3, 4].iter().all(|number| prompt.contains(&format!("Number {number}."))), "{prompt}");
+    let events = world.journal(&channel_key("lobby")).await;
+    assert!(events.iter().any(|recorded| matches!(recorded.event, Event::Filtered(_))));
+}
