@@ -40,8 +40,8 @@ use std::sync::Arc;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::time::Instant;
 
-use crate::actors::companion::answer_or_pass::Begun;
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection, Received};
+use crate::actors::messages::companion::Begun;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::messages::switchboard::SwitchboardMessage;
@@ -497,7 +497,7 @@ impl State {
         let Some((companion, evaluation)) = open else { return };
         let (companion, upto) = (companion.clone(), evaluation.upto);
         self.questions.end(ticket, &self.channel);
-        let call = self.traces.call(ticket, &begun.request.newest(), "", &begun.facts());
+        let call = self.traces.call(ticket, &begun.request.newest(), "", &begun.facts);
         self.replies.keep_begun(companion, upto, begun);
         self.step(Input::Answered { ticket, vote: Vote::yes(), call: Some(Box::new(call)) });
     }

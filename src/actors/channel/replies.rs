@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use ractor::{ActorCell, ActorId};
 
 use super::channel_context::ChannelContext;
-use crate::actors::companion::answer_or_pass::Begun;
 use crate::actors::companion::reply;
-use crate::actors::messages::companion::{HistoryRange, Statement};
+use crate::actors::messages::companion::{Begun, HistoryRange, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
 
 use super::reply::{self, Source as ReplySource};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{Statement, Tell};
-use crate::actors::messages::models::{CallFacts, CallId, Outcome};
-use crate::actors::models::Pending;
+use crate::actors::messages::companion::{self as messages, Begun, Statement, Tell};
+use crate::actors::messages::models::{CallFacts, CallId};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Address;
 use crate::domain::answer_or_pass::{Choice, choice};
@@ -20,7 +19,7 @@ use crate::domain::priority::Priority;
 use crate::domain::raw_answer::{self, Nothing, Reader, Speakers};
 use crate::domain::service::Service;
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{Draft, LazyRequest, ModelRole, Usage};
+use crate::ports::language_model::{Draft, ModelRole, Usage};
 
 /// What is asked.
 pub struct Question {
@@ -28,56 +27,10 @@ pub struct Question {
     pub companion: CompanionId,
     pub ticket: Ticket,
     pub priority: Priority,
-    pub statement: crate::actors::messages::companion::Source<Statement>,
+    pub statement: messages::Source<Statement>,
     /// Sends the result to the channel.
     pub tell: Tell,
     pub context: Arc<ActorContext>,
-}
-
-/// A statement that has begun.
-pub struct Begun {
-    pub request: Arc<LazyRequest>,
-    /// Those whose names end it.
-    pub speakers: Arc<Mutex<Speakers>>,
-    /// What was written until it was certain that it is one, and what comes after that.
-    pub raw: String,
-    pub pieces: UnboundedReceiver<Draft>,
-    answer: Answer,
-    asked: Instant,
-}
-
-enum Answer {
-    Pending(Box<Pending>),
-    There(Box<Outcome>),
-}
-
-impl Begun {
-    /// What is known of the call so far.
-    pub fn facts(&self) -> CallFacts {
-        match &self.answer {
-            Answer::There(outcome) => CallFacts { usage: Usage::default(), ..outcome.facts.clone() },
-            Answer::Pending(pending) => CallFacts {
-                service: Service::LanguageModel,
-                identity: pending.identity.clone(),
-                waited_ms: 0,
-                model_ms: u64::try_from(self.asked.elapsed().as_millis()).unwrap_or(u64::MAX),
-                attempts: 1,
-                usage: Usage::default(),
-            },
-        }
-    }
-
-    /// The pieces that come, and the outcome.
-    pub(super) fn into_parts(self) -> (String, UnboundedReceiver<Draft>, impl Future<Output = Outcome>) {
-        let Self { raw, pieces, answer, .. } = self;
-        let outcome = async move {
-            match answer {
-                Answer::There(outcome) => *outcome,
-                Answer::Pending(mut pending) => pending.outcome().await,
-            }
-        };
-        (raw, pieces, outcome)
-    }
 }
 
 /// Asks. The channel gets [`ChannelMessage::Speaks`], [`ChannelMessage::Passed`], or, without a choice, [`ChannelMessage::Answered`]. `None`: the
@@ -116,12 +69,21 @@ pub fn ask(question: Question) -> Option<CallId> {
             }
         };
         let raw = writing.raw;
-        let begun = |answer| {
+        let begun = |facts, outcome| {
             let (request, speakers) = (request.clone(), speakers.clone());
-            Box::new(Begun { request, speakers, raw: raw.clone(), pieces, answer, asked })
+            Box::new(Begun { request, speakers, raw, pieces, facts, outcome })
         };
         let Some(outcome) = outcome else {
-            return tell(ChannelMessage::Speaks { ticket, begun: begun(Answer::Pending(Box::new(pending))) });
+            let facts = CallFacts {
+                service: Service::LanguageModel,
+                identity: pending.identity.clone(),
+                waited_ms: 0,
+                model_ms: u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX),
+                attempts: 1,
+                usage: Usage::default(),
+            };
+            let begun = begun(facts, Box::pin(async move { pending.outcome().await }));
+            return tell(ChannelMessage::Speaks { ticket, begun });
         };
         let reading =
             outcome.result.as_ref().ok().map(|answer| {
@@ -129,7 +91,9 @@ pub fn ask(question: Question) -> Option<CallId> {
             });
         tell(match reading {
             Some(Ok(Choice::Speaks | Choice::Undecided)) => {
-                ChannelMessage::Speaks { ticket, begun: begun(Answer::There(Box::new(outcome))) }
+                // The tokens count with the statement.
+                let facts = CallFacts { usage: Usage::default(), ..outcome.facts.clone() };
+                ChannelMessage::Speaks { ticket, begun: begun(facts, Box::pin(async move { outcome })) }
             }
             Some(Ok(Choice::Passes(reason))) => {
                 ChannelMessage::Passed { ticket, reason, asked: request, outcome: Box::new(outcome) }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::companion::answer_or_pass::Begun;
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
@@ -13,7 +12,7 @@ use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated, search};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{self as messages, HistoryRange, Statement};
+use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Statement};
 use crate::actors::recall::Stretch;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
@@ -114,7 +113,7 @@ impl Actor for Reply {
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
             let outcome = match begun.take() {
                 Some(begun) => {
-                    let (raw, pieces, outcome) = begun.into_parts();
+                    let Begun { raw, pieces, outcome, .. } = *begun;
                     writing.begin_with(raw, pieces);
                     writing.until(outcome).await
                 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
 
+use super::companion::Begun;
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
-use crate::actors::companion::answer_or_pass::Begun;
 use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::filter::Finding;

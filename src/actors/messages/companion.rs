@@ -3,15 +3,19 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 use super::channel::ChannelMessage;
-use super::models::CallId;
+use super::models::{CallFacts, CallId, Outcome};
 use super::reply::{Dropped, Reply};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{PromptInput, StatementInput};
+use crate::domain::raw_answer::Speakers;
 use crate::journal::channel_key::ChannelKey;
+use crate::ports::language_model::{Draft, LazyRequest};
 
 /// Asks a channel for what a prompt is built from, as it is when this is called. `None`: it is not there any more, or the channel is not running.
 pub type Source<T> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Option<T>> + Send>> + Send + Sync>;
@@ -30,6 +34,20 @@ pub struct Statement {
 pub struct HistoryRange {
     pub after: Seq,
     pub before: Seq,
+}
+
+/// A statement that has begun, because the decision to make it was its beginning.
+pub struct Begun {
+    pub request: Arc<LazyRequest>,
+    /// Those whose names end it.
+    pub speakers: Arc<Mutex<Speakers>>,
+    /// What was written until it was certain that it is one, and what comes after that.
+    pub raw: String,
+    pub pieces: UnboundedReceiver<Draft>,
+    /// What was known of the call then.
+    pub facts: CallFacts,
+    /// Dropping it cancels the call.
+    pub outcome: Pin<Box<dyn Future<Output = Outcome> + Send + Sync>>,
 }
 
 /// Sends a message to a channel. The channel's address is resolved at the time of the call.

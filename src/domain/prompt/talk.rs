@@ -27,6 +27,18 @@ const MAX_FRAME_OF_TALK: usize = 100;
 /// The newest messages, which recalled ones never displace.
 const KEPT: usize = 10;
 
+/// Less than this is a small room: a model with a small context, or a long persona.
+const SMALL: usize = 12_000;
+
+/// With which message the talk begins.
+#[derive(Clone, Copy)]
+enum Begin {
+    /// With the same one as before, as long as possible.
+    Seldom,
+    /// With the oldest one that fits.
+    AtOldest,
+}
+
 /// A message of the talk.
 struct Item<'a> {
     said: &'a Said,
@@ -68,12 +80,51 @@ pub(super) fn statement(
     ending: &str,
     words: &Words,
 ) -> Prompt {
+    let mut talk = talk(character, scene, statement, words);
+    let mut situation = situation(character, scene, statement, ending, words, &talk);
+    if talk.system.left < SMALL {
+        // Every message counts more than a prompt that begins as the one before: the talk gets all that the situation leaves.
+        let room = (talk.system.left + talk.reserved).saturating_sub(weight(&situation.text) + MAX_FRAME_OF_TALK);
+        let reader = Reader { id: character.id, name: character.name };
+        talk.shown = shown(&talk.talk, talk.new_from, reader, &scene.zone, room, Begin::AtOldest);
+        situation = self::situation(character, scene, statement, ending, words, &talk);
+    }
+    let begin = talk.talk.len() - talk.shown.len();
+    let new_from = talk.new_from.saturating_sub(begin);
+    let turns = turns(&talk.shown, new_from, &situation.text);
+    let size = |items: &[Item<'_>]| items.iter().map(|item| tokens(&item.text) + tokens(&item.cut)).sum();
+    let (before, after) = talk.shown.split_at(new_from);
+    let sizes_of_talk =
+        [("earlier_messages", size(before)), ("messages", size(after))].into_iter().filter(|(_, tokens)| *tokens > 0);
+    let System { text: system, sizes, .. } = talk.system;
+    Prompt {
+        system,
+        turns,
+        sizes: sizes.into_iter().chain(sizes_of_talk).chain(situation.sizes).collect(),
+        recalled: situation.recalled,
+    }
+}
+
+/// What changes from one statement to the next.
+struct Situation {
+    text: String,
+    sizes: Vec<(&'static str, usize)>,
+    recalled: Vec<Seq>,
+}
+
+fn situation(
+    character: &Character<'_>,
+    scene: &Scene,
+    statement: &StatementInput,
+    ending: &str,
+    words: &Words,
+    of: &Talk<'_>,
+) -> Situation {
     let StatementInput { input, reason, summary_upto, left_out: unread, .. } = statement;
-    let Talk { system: System { text: system, sizes: system_sizes, .. }, changing, talk, new_from, shown, recall_room } =
-        talk(character, scene, statement, words);
+    let Talk { changing, talk, new_from, shown, recall_room, .. } = of;
     let (reader, zone) = (Reader { id: character.id, name: character.name }, &scene.zone);
     let is_own = |said: &Said| said.message.is_by(character.id);
-    let has_missed = talk[input.recent.len()..new_from].iter().any(|said| !is_own(said));
+    let has_missed = talk[input.recent.len()..*new_from].iter().any(|said| !is_own(said));
     let begin = talk.len() - shown.len();
     let new_from = new_from.saturating_sub(begin);
 
@@ -84,9 +135,9 @@ pub(super) fn statement(
     let reason = quoted(reason.as_deref(), changing / 8);
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
-    let (older, recalled) = recalled(&statement.recalled, shown.first().map(|item| item.said.seq), reader, zone, recall_room);
+    let (older, recalled) = recalled(&statement.recalled, shown.first().map(|item| item.said.seq), reader, zone, *recall_room);
     let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
-    let situation = paragraphs(&[
+    let text = paragraphs(&[
         heading(&summary, SUMMARY),
         &block("summary", &summary),
         left_out(missing).trim_end(),
@@ -99,25 +150,22 @@ pub(super) fn statement(
         &note,
         ending,
     ]);
-
-    let turns = turns(&shown, new_from, &situation);
-    let size = |items: &[Item<'_>]| items.iter().map(|item| tokens(&item.text) + tokens(&item.cut)).sum();
-    let (before, after) = shown.split_at(new_from);
-    let talk = [("earlier_messages", size(before)), ("messages", size(after))].into_iter().filter(|(_, tokens)| *tokens > 0);
-    let rest = [
+    let sizes = sizes(&[
         ("summary", &*summary),
         ("recalled", &older),
         ("scene", &scene),
         ("reason", &reason),
         ("notes", &note),
         ("question", ending),
-    ];
-    Prompt { system, turns, sizes: system_sizes.into_iter().chain(talk).chain(sizes(&rest)).collect(), recalled }
+    ]);
+    Situation { text, sizes, recalled }
 }
 
 /// A talk, and what of it is shown.
 struct Talk<'a> {
     system: System,
+    /// What the fixed texts at the end weigh at most, which the system message leaves out of account.
+    reserved: usize,
     /// What everything weighs at most that changes from one statement to the next.
     changing: usize,
     /// All messages that could be shown, oldest first.
@@ -141,7 +189,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
     let mut recall_room = (words.recall_tokens * 4).min(room / 2);
-    let mut shown = self::shown(&talk, new_from, reader, &scene.zone, room);
+    let mut shown = self::shown(&talk, new_from, reader, &scene.zone, room, Begin::Seldom);
     if shown.len() == talk.len() && *left_out == 0 {
         recall_room = 0;
     }
@@ -149,9 +197,9 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
         // Up to a quarter of its room may stay empty, because the talk begins with the same message for long.
         let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
         recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3));
-        shown = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room);
+        shown = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room, Begin::Seldom);
     }
-    Talk { system, changing, talk, new_from, shown, recall_room }
+    Talk { system, reserved, changing, talk, new_from, shown, recall_room }
 }
 
 /// The message before which older ones may be recalled: the first that a statement's prompt shows. None: nothing is to be recalled, because all is shown.
@@ -161,7 +209,14 @@ pub(super) fn recalls_before(character: &Character<'_>, scene: &Scene, statement
 }
 
 /// The newest messages of a talk that are shown, oldest first.
-fn shown<'a>(talk: &[&'a Said], new_from: usize, reader: Reader<'_>, zone: &TimeZone, room: usize) -> Vec<Item<'a>> {
+fn shown<'a>(
+    talk: &[&'a Said],
+    new_from: usize,
+    reader: Reader<'_>,
+    zone: &TimeZone,
+    room: usize,
+    begin: Begin,
+) -> Vec<Item<'a>> {
     let is_own = |said: &Said| said.message.is_by(reader.id);
     let times = talk.iter().filter(|said| !is_own(said)).map(|said| said.at);
     let mut begins = beginnings(times, Some(zone)).into_iter().rev();
@@ -178,7 +233,10 @@ fn shown<'a>(talk: &[&'a Said], new_from: usize, reader: Reader<'_>, zone: &Time
     let before = missing.checked_sub(1).map(|last| talk[last].seq);
     let numbers: Vec<_> = items.iter().map(|item| item.said.seq).collect();
     let weights: Vec<_> = items.iter().map(Item::weight).collect();
-    let first = first_shown(before, &numbers, &weights, room, new_from.saturating_sub(missing));
+    let first = match begin {
+        Begin::Seldom => first_shown(before, &numbers, &weights, room, new_from.saturating_sub(missing)),
+        Begin::AtOldest => 0,
+    };
     let mut shown = items.split_off(first);
     // The first line that is shown has its time in any case.
     if let Some(line) = shown.iter_mut().find(|item| !item.is_own) {

@@ -18,6 +18,8 @@ const USUAL_RATIO: f64 = 1.4;
 const MARGIN: f64 = 1.05;
 /// A prompt that is longer than all that were answered by this factor may be the reason that nothing is answered.
 const MUCH_LONGER: f64 = 1.25;
+/// Servers cut no prompt to less. Some count nothing, or the same for all.
+const LEAST_CUT: u64 = 512;
 /// So many prompts with the same count show that prompts are cut.
 const SAME_COUNTS: usize = 3;
 
@@ -104,7 +106,7 @@ impl Context {
         let numbers = numbers(&words);
         let size = numbers.iter().find(|number| number.is_compared).or_else(|| numbers.iter().find(|number| number.is_size));
         let size = size.map(|number| number.value);
-        if let Some(prompt) = prompt_tokens(&numbers, max_tokens.into()) {
+        if let Some(prompt) = prompt_tokens(&numbers, size, max_tokens.into()) {
             known.count(estimate, prompt);
         }
         let sent = known.counted(estimate);
@@ -194,6 +196,9 @@ impl Known {
     /// Whether the model reads less than the whole of its prompts, because a server cuts them without a word: it counts the same for prompts that
     /// grow, or exactly the same for different ones.
     fn is_cut(&mut self, estimate: usize, counted: u64) -> bool {
+        if counted < LEAST_CUT {
+            return false;
+        }
         if counted > self.highest + self.highest / 100 {
             (self.highest, self.near_highest) = (counted, Vec::new());
         }
@@ -327,9 +332,12 @@ fn numbers(words: &str) -> Vec<Number> {
 }
 
 /// The tokens that a refusal counts for the prompt, if its answer may have so many.
-fn prompt_tokens(numbers: &[Number], max_tokens: u64) -> Option<u64> {
-    let others: Vec<u64> =
-        numbers.iter().filter(|number| !number.is_size && number.value != max_tokens).map(|number| number.value).collect();
+fn prompt_tokens(numbers: &[Number], size: Option<u64>, max_tokens: u64) -> Option<u64> {
+    let others: Vec<u64> = numbers
+        .iter()
+        .filter(|number| Some(number.value) != size && number.value != max_tokens)
+        .map(|number| number.value)
+        .collect();
     let is_sum = |number: &&u64| numbers.iter().any(|sum| sum.value == **number + max_tokens);
     others.iter().find(is_sum).or(others.iter().max()).copied()
 }
