@@ -11,6 +11,7 @@ use tertulia::adapters::llm::rehearsal::Rehearsal;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::conversation::Conversation;
 use tertulia::domain::event::Evaluated;
+use tertulia::domain::filter::Filtered;
 use tertulia::domain::gate::Evaluation;
 use tertulia::domain::id::{CompanionId, Seq, Ticket};
 use tertulia::domain::message::{Message, Modality};
@@ -129,6 +130,7 @@ impl<'a> Rehearsed<'a> {
         let gate = conversation.gate(&companion.id)?;
         let buffer = said(conversation, messages);
         Some(PromptInput {
+            filtered: Filtered::default(),
             trigger,
             stage: gate.stage,
             modality: Modality::Text,
@@ -205,6 +207,7 @@ impl<'a> Rehearsed<'a> {
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
         let scene = self.scene(&[companion], conversation);
         let input = PromptInput {
+            filtered: Filtered::default(),
             trigger,
             stage: closing,
             modality: Modality::Text,
@@ -218,6 +221,7 @@ impl<'a> Rehearsed<'a> {
         };
         let reason = conversation.turns().floor().and_then(|floor| floor.why.clone());
         let statement = StatementInput {
+            may_pass: false,
             input,
             reason,
             tries: 0,

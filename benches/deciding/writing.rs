@@ -5,6 +5,7 @@ use divan::counter::BytesCount;
 use jiff::tz::TimeZone;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::event::{Event, Recorded};
+use tertulia::domain::filter::Filtered;
 use tertulia::domain::id::{CompanionId, Seq, Ward};
 use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
@@ -34,7 +35,8 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let input = PromptInput { speaker: Some("Ana".into()), summary: None, ..input(Trigger::DirectAddress, messages) };
     let reason = Some("I know bread.".into());
     let (summary_upto, recalled) = (Seq::NONE, Vec::new());
-    let statement = StatementInput { input, reason, tries: 0, is_spoken: false, summary_upto, left_out: 0, recalled };
+    let statement =
+        StatementInput { input, reason, tries: 0, is_spoken: false, may_pass: false, summary_upto, left_out: 0, recalled };
     let scene = scene();
     bencher.bench(|| prompt::statement(character(&id, &settings), &scene, &statement, &settings.prompt));
 }
@@ -52,6 +54,7 @@ fn input(trigger: Trigger, messages: usize) -> PromptInput {
         summary: Some("They talk about bread.".into()),
         recent: buffer[..buffer.len().min(5)].to_vec(),
         buffer,
+        filtered: Filtered::default(),
     }
 }
 

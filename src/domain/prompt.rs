@@ -230,7 +230,16 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
 /// The texts of a statement's prompt that are not the companion's, nor anybody's message: no companion says them.
 pub fn statement_texts(name: &str, statement: &StatementInput, words: &policy::prompt::Prompt) -> Vec<String> {
     let input = &statement.input;
-    let fixed = [HOW_TO_READ_TURNS, texts::NEW, texts::OPENING, texts::SUMMARY, texts::MISSED, texts::REASON, texts::RECALLED];
+    let fixed = [
+        HOW_TO_READ_TURNS,
+        texts::HOW_TO_READ_TURNS_SHORT,
+        texts::NEW,
+        texts::OPENING,
+        texts::SUMMARY,
+        texts::MISSED,
+        texts::REASON,
+        texts::RECALLED,
+    ];
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let form = statement_form(&unmarked_name(name), statement.is_spoken);
     let reason = statement.reason.as_deref().unwrap_or_default().to_owned();

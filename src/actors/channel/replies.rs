@@ -140,7 +140,7 @@ pub(super) fn statement_or_pass(
     let of = Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger };
     let is_spoken = window.is_spoken(evaluation.message);
     let made = statement_of(&of, conversation);
-    (!messages.is_empty()).then(|| Statement { input: StatementInput { is_spoken, may_pass: true, ..made.input }, ..made })
+    (!messages.is_empty()).then_some(Statement { input: StatementInput { is_spoken, may_pass: true, ..made.input }, ..made })
 }
 
 /// Which messages a statement of a companion answers.

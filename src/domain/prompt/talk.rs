@@ -11,7 +11,7 @@ use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_en
 use super::note::note;
 use super::recalled::recalled;
 use super::room::statement_ending_weight;
-use super::texts::{HOW_TO_READ_TURNS, MISSED, NEW, OPENING, REASON, RECALLED, SUMMARY};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, REASON, RECALLED, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
@@ -84,7 +84,8 @@ pub(super) fn statement(
     let mut situation = situation(character, scene, statement, ending, words, &talk);
     if talk.system.left < SMALL {
         // Every message counts more than a prompt that begins as the one before: the talk gets all that the situation leaves.
-        let room = (talk.system.left + talk.reserved).saturating_sub(weight(&situation.text) + MAX_FRAME_OF_TALK);
+        let room =
+            (talk.system.left + talk.reserved + FRAME_WEIGHT).saturating_sub(weight(&situation.text) + 2 * MAX_FRAME_OF_TALK);
         let reader = Reader { id: character.id, name: character.name };
         talk.shown = shown(&talk.talk, talk.new_from, reader, &scene.zone, room, Begin::AtOldest);
         situation = self::situation(character, scene, statement, ending, words, &talk);
@@ -181,7 +182,8 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let StatementInput { input, left_out, .. } = statement;
     let pass = if statement.may_pass { weight(&pass_form(&unmarked_name(character.name))) } else { 0 };
     let reserved = statement_ending_weight(words) + pass;
-    let system = system(character, &for_statement(character, words), HOW_TO_READ_TURNS, reserved, words.statement_tokens);
+    let how_to_read = if words.statement_tokens * 4 < SMALL { HOW_TO_READ_TURNS_SHORT } else { HOW_TO_READ_TURNS };
+    let system = system(character, &for_statement(character, words), how_to_read, reserved, words.statement_tokens);
     let changing = (system.left / 3).min(MAX_CHANGING_WEIGHT);
     let room = system.left - changing;
     let reader = Reader { id: character.id, name: character.name };

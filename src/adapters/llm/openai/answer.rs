@@ -38,6 +38,8 @@ pub(super) struct PartialAnswer<'a> {
     room: usize,
     drafts: Option<&'a mpsc::UnboundedSender<Draft>>,
     has_choice: bool,
+    /// The answer came in one piece, whose list of choices is empty.
+    is_without_choice: bool,
     /// Why a filter blocked the prompt.
     blocked: Option<String>,
     begun: bool,
@@ -80,6 +82,7 @@ impl<'a> PartialAnswer<'a> {
             room: max_bytes,
             drafts,
             has_choice: false,
+            is_without_choice: false,
             blocked: None,
             begun: false,
             thinks: false,
@@ -155,6 +158,7 @@ impl<'a> PartialAnswer<'a> {
     pub fn take_whole(&mut self, whole: Piece) -> Result<(), Broken> {
         let is_answer = whole.has_choices || whole.blocked.is_some();
         self.take(whole);
+        self.is_without_choice = !self.has_choice;
         if is_answer { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
@@ -179,7 +183,7 @@ impl<'a> PartialAnswer<'a> {
         if self.text.trim().is_empty() && tool_calls.is_empty() {
             match end {
                 _ if !self.refusal.trim().is_empty() => return Err(Broken::Declined(self.refusal)),
-                _ if !self.has_choice || self.blocked.is_some() => {
+                _ if self.is_without_choice || self.blocked.is_some() => {
                     let reason = self.blocked.map_or_else(|| "it sent no choice".to_owned(), |reason| format!("“{reason}”"));
                     return Err(Broken::Withheld(format!("its filter withheld the answer: {reason}")));
                 }
