@@ -328,6 +328,11 @@ impl State {
         self.in_flight.mark(recorded.seq);
         self.traces.receive(&recorded, committed).into_iter().for_each(|record| record.emit(&self.channel));
         let is_cleared = matches!(recorded.event, Event::Cleared);
+        if matches!(recorded.event, Event::Cleared | Event::Deleted { .. } | Event::Edited { .. }) {
+            self.replies.drop_begun();
+            // It may quote what was said.
+            self.channel.context.pool.note_refusal(&self.channel.key, None);
+        }
         let is_said = matches!(recorded.event, Event::Said { .. });
         let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
         let owed: Vec<_> = self.conversation.turns().owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
@@ -495,10 +500,13 @@ impl State {
         let open = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
         // Otherwise it is dropped, and the call is cancelled.
         let Some((companion, evaluation)) = open else { return };
-        let (companion, upto) = (companion.clone(), evaluation.upto);
+        let (companion, upto, is_spoilt) = (companion.clone(), evaluation.upto, evaluation.is_spoilt);
         self.questions.end(ticket, &self.channel);
         let call = self.traces.call(ticket, &begun.request.newest(), "", &begun.facts);
-        self.replies.keep_begun(companion, upto, begun);
+        // One that was made of words that are deleted is made anew.
+        if !is_spoilt {
+            self.replies.keep_begun(companion, upto, begun);
+        }
         self.step(Input::Answered { ticket, vote: Vote::yes(), call: Some(Box::new(call)) });
     }
 
@@ -579,10 +587,11 @@ impl State {
         }
         let Some(finding) = asked.finding(&outcome.result) else { return };
         let (channel, model, asked) = (Plain(key.channel.as_str()), &*finding.model, finding.asked.as_str());
-        match finding.found {
+        match finding.found.filter(|seq| *seq != Seq::NONE) {
             Some(message) => {
                 tracing::warn!(%channel, model, asked, message = message.0, "the filter of an endpoint refuses a message, which stays out of prompts to this model until somebody edits it")
             }
+            None if finding.doubtful.is_empty() => {}
             None => {
                 tracing::warn!(%channel, model, asked, messages = finding.doubtful.len(), "the filter of an endpoint refuses one of several messages; they stay out of prompts to this model until it is found")
             }

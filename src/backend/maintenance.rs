@@ -14,6 +14,7 @@ use crate::actors::erasure::deletion::redact_messages;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::domain::event::Event;
+use crate::domain::filter::FILTERED;
 use crate::domain::id::{PersonId, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -233,13 +234,26 @@ impl MaintenanceService for ActorBackend {
             ..ReadyPart::default()
         };
         let pool = self.context.pool.report().await;
-        let failures =
-            pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
+        let failures = pool.as_ref().map(|pool| {
+            // A refused message says nothing about the model. Its words are shown all the same, until the room is answered.
+            let failing = pool.troubles.iter().filter(|trouble| trouble.code != FILTERED);
+            failing.map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; ")
+        });
+        let refused = pool.iter().flat_map(|pool| &pool.troubles).filter(|trouble| trouble.code == FILTERED);
+        let refused: Vec<ReadyPart> = refused
+            .map(|trouble| ReadyPart {
+                part: FILTERED.into(),
+                ready: true,
+                detail: trouble.detail.clone(),
+                ..ReadyPart::default()
+            })
+            .collect();
         let models_detail = failures.as_deref().unwrap_or("no model can be called at the moment");
         let mut parts = vec![
             part("store", self.context.directory.find(&WriterKey()).is_some(), "messages cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
+        parts.extend(refused);
         let mut is_held_up = false;
         for gateway in self.context.gateways.iter() {
             let Condition { ready, detail, since, servers, invitation, blocks_readiness } = gateway.condition();

@@ -18,16 +18,22 @@ pub enum Choice {
 /// Reads the words of an answer, which may be whole.
 pub fn choice(words: &str, is_whole: bool) -> Choice {
     let begin = words.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '"' | '“' | '`' | '[' | '('));
-    let Some(after) = begin.strip_prefix(MARKER) else {
-        return if !is_whole && MARKER.starts_with(begin) { Choice::Undecided } else { Choice::Speaks };
-    };
+    let is_marker = begin.get(..MARKER.len()).is_some_and(|word| word.eq_ignore_ascii_case(MARKER));
+    if !is_marker {
+        let may_become = MARKER.get(..begin.len()).is_some_and(|start| start.eq_ignore_ascii_case(begin));
+        return if !is_whole && may_become { Choice::Undecided } else { Choice::Speaks };
+    }
+    let (word, after) = begin.split_at(MARKER.len());
+    let is_capital = word == MARKER;
     let after = after.trim_start_matches(['*', '_', '"', '”', '`', ']', ')']);
     match after.trim_start().chars().next() {
         None if !is_whole => Choice::Undecided,
         // The word alone, or with a reason behind it. In a sentence it is a word.
         None => Choice::Passes(None),
-        Some(':' | '.' | '-' | '–' | '—' | ',' | '(') => passes(after, is_whole),
-        Some(_) if after.starts_with('\n') => passes(after, is_whole),
+        Some(':') => passes(after, is_whole),
+        Some('.' | '!' | '…' | ';') if after.trim().chars().count() == 1 => passes(after, is_whole),
+        Some('.' | '!' | '…' | ';' | '-' | '–' | '—' | ',' | '(') if is_capital => passes(after, is_whole),
+        Some(_) if is_capital && after.starts_with('\n') => passes(after, is_whole),
         Some(_) => Choice::Speaks,
     }
 }
@@ -38,7 +44,7 @@ fn passes(after: &str, is_whole: bool) -> Choice {
     }
     let line =
         after.trim_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '-' | '–' | '—' | ',' | '(' | ')' | '*' | '_' | '`'));
-    let line = line.lines().next().unwrap_or_default().trim_start_matches(['.', ' ']);
+    let line = line.lines().next().unwrap_or_default().trim_start_matches(['.', '!', '…', ';', ' ']);
     Choice::Passes(line.contains(char::is_alphanumeric).then(|| line.chars().take(MAX_REASON_CHARS).collect()))
 }
 
@@ -56,6 +62,9 @@ mod tests {
             ("PASS", None),
             ("[PASS]", None),
             ("PASS.", None),
+            ("Pass: they talk to Bob.", Some("they talk to Bob.")),
+            ("pass.", None),
+            ("PASS!", None),
         ] {
             assert_eq!(choice(answer, true), Choice::Passes(reason.map(str::to_owned)), "{answer}");
         }
@@ -74,7 +83,8 @@ mod tests {
             ("PASS: a", true),
             ("PASS m", false),
             ("Ye", false),
-            ("Pa", false),
+            ("Pa", true),
+            ("Pas d", false),
         ] {
             assert_eq!(choice(words, false) == Choice::Undecided, is_undecided, "{words:?}");
         }

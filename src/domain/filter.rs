@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::id::Seq;
+use super::id::{CompanionId, Seq};
 use super::named::named;
 use super::prompt::{PromptInput, Said};
 
@@ -60,6 +60,9 @@ pub struct Finding {
     /// The message that is refused, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Seq>,
+    /// A message that was refused, and is not any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Seq>,
     /// The messages that may be refused. They take the place of those of before.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub doubtful: BTreeSet<Seq>,
@@ -79,7 +82,7 @@ impl Filtered {
     }
 
     pub(super) fn apply(&mut self, finding: &Finding) {
-        let Finding { asked, model, found, doubtful, tested } = finding;
+        let Finding { asked, model, found, accepted, doubtful, tested } = finding;
         let is_same = |of: &OfModel| of.asked == *asked && of.model == *model;
         let at = self.0.iter().position(is_same).unwrap_or_else(|| {
             self.0.push(OfModel {
@@ -93,6 +96,7 @@ impl Filtered {
         });
         let of = &mut self.0[at];
         of.found.extend(found);
+        of.found.retain(|seq| Some(*seq) != *accepted);
         of.doubtful.clone_from(doubtful);
         of.tested = *tested;
         while of.found.len() > MOST_FOUND {
@@ -135,6 +139,7 @@ pub struct Search {
     was_tested: bool,
     /// What the last prompt could show, without what is known to be refused, and how it was shown.
     shown: BTreeSet<Seq>,
+    own: BTreeSet<Seq>,
     refused: BTreeSet<Seq>,
     new: Vec<Seq>,
     doubtful: BTreeSet<Seq>,
@@ -152,6 +157,8 @@ enum Step {
     Half { shown: usize, before: usize, tries: u32 },
     /// Nothing but the newest message is shown.
     Alone,
+    /// The others that are new are shown without the newest.
+    Others,
 }
 
 impl Search {
@@ -163,6 +170,7 @@ impl Search {
             tested: 0,
             was_tested: false,
             shown: BTreeSet::new(),
+            own: BTreeSet::new(),
             refused: BTreeSet::new(),
             new: Vec::new(),
             doubtful: BTreeSet::new(),
@@ -172,10 +180,12 @@ impl Search {
     }
 
     /// Leaves out what the filter refuses or may refuse. `new_from`: the first of the messages that may be the cause, because the model has not read it
-    /// before. Returns whether the question stands alone.
-    pub fn leave_out(&mut self, input: &mut PromptInput, new_from: Seq) -> bool {
+    /// before. Returns whether the prompt is a shorter one, which should have nothing but the talk.
+    pub fn leave_out(&mut self, input: &mut PromptInput, companion: &CompanionId, new_from: Seq) -> bool {
         let summary = input.summary.is_some().then_some(Seq::NONE);
         let numbers: Vec<Seq> = input.recent.iter().chain(&input.buffer).map(|said| said.seq).collect();
+        let said = input.recent.iter().chain(&input.buffer);
+        self.own = said.filter(|said| said.message.is_by(companion)).map(|said| said.seq).collect();
         let excluded = self.excluded(&input.filtered, summary, &numbers, new_from);
         let is_shown = |said: &Said| !excluded.contains(&said.seq);
         input.recent.retain(is_shown);
@@ -183,7 +193,7 @@ impl Search {
         if excluded.contains(&Seq::NONE) {
             input.summary = None;
         }
-        self.step == Step::Alone
+        !matches!(self.step, Step::Test | Step::Usual)
     }
 
     /// Whether a message may be part of the last prompt.
@@ -192,9 +202,13 @@ impl Search {
     }
 
     /// Leaves out of a summary what the filter refuses or may refuse.
-    pub fn leave_out_of_summary(&mut self, messages: &mut Vec<Said>, filtered: &Filtered) {
+    pub fn leave_out_of_summary(&mut self, messages: &mut Vec<Said>, previous: &mut Option<Arc<str>>, filtered: &Filtered) {
         let numbers: Vec<Seq> = messages.iter().map(|said| said.seq).collect();
-        let excluded = self.excluded(filtered, None, &numbers, Seq::NONE);
+        let excluded = self.excluded(filtered, previous.is_some().then_some(Seq::NONE), &numbers, Seq::NONE.next());
+        // The cause may be the summary of before.
+        if excluded.contains(&Seq::NONE) || matches!(self.step, Step::Half { .. }) {
+            *previous = None;
+        }
         messages.retain(|said| !excluded.contains(&said.seq));
     }
 
@@ -211,7 +225,8 @@ impl Search {
         let is_doubtful = |seq: &&Seq| **seq != self.newest && of.is_some_and(|of| of.doubtful.contains(seq));
         self.doubtful = self.shown.iter().filter(is_doubtful).copied().collect();
         self.tested = of.map_or(0, |of| of.tested).clamp(1, self.doubtful.len().max(1));
-        let is_new = |seq: &&Seq| **seq >= new_from && self.shown.contains(seq) && !self.doubtful.contains(seq);
+        let is_new =
+            |seq: &&Seq| **seq >= new_from && !self.own.contains(seq) && self.shown.contains(seq) && !self.doubtful.contains(seq);
         self.new = numbers.iter().filter(is_new).copied().collect();
         if self.step == Step::Test && self.doubtful.is_empty() {
             self.step = Step::Usual;
@@ -226,6 +241,11 @@ impl Search {
                 excluded.extend(&self.new[..self.new.len().saturating_sub(shown)]);
             }
             Step::Alone => excluded.extend(&self.shown),
+            Step::Others => {
+                excluded.extend(&self.doubtful);
+                excluded.insert(self.newest);
+                return excluded;
+            }
         }
         if self.asked != Asked::Summary {
             // There is no question without it.
@@ -241,21 +261,27 @@ impl Search {
             let others = search.shown.iter().filter(|seq| **seq != search.newest && !search.doubtful.contains(seq));
             (others.count() > 0 && !is_summary).then_some(Step::Alone)
         };
+        // What others asked is not left unanswered because of the newest message.
+        let others = |search: &Self| {
+            let is_other = |seq: &Seq| *seq != search.newest;
+            (!is_summary && search.new.iter().any(is_other)).then_some(Step::Others)
+        };
         let next = match self.step {
             Step::Test => {
                 self.was_tested = true;
                 Some(Step::Usual)
             }
-            _ if self.is_known => None,
+            _ if self.is_known && self.step != Step::Others => others(self),
             Step::Usual => match self.new.len() {
-                0 | 1 => alone(self),
+                0 | 1 => alone(self).or_else(|| others(self)),
                 all => Some(Step::Half { shown: all.div_ceil(2), before: all, tries: 1 }),
             },
             Step::Half { shown, tries, .. } if shown > 1 && tries < MOST_HALVES => {
                 Some(Step::Half { shown: shown.div_ceil(2), before: shown, tries: tries + 1 })
             }
-            Step::Half { .. } => alone(self),
-            Step::Alone => None,
+            Step::Half { .. } => alone(self).or_else(|| others(self)),
+            Step::Alone => others(self),
+            Step::Others => None,
         };
         if let Some(next) = next {
             self.step = next;
@@ -267,8 +293,11 @@ impl Search {
     pub fn finding(&self, is_answered: bool) -> Option<Finding> {
         let mut doubtful = self.doubtful.clone();
         let mut tested = doubtful.len() / 2;
-        let mut found = None;
+        let (mut found, mut accepted) = (None, None);
         match self.step {
+            Step::Others => found = Some(self.newest),
+            // The filter takes it now.
+            _ if is_answered && self.is_known && self.newest != Seq::NONE => accepted = Some(self.newest),
             Step::Test if is_answered => {
                 doubtful = doubtful.into_iter().skip(self.tested).collect();
                 tested = doubtful.len() / 2;
@@ -297,7 +326,7 @@ impl Search {
             _ if self.is_known || self.newest == Seq::NONE => return None,
             Step::Usual | Step::Half { .. } | Step::Alone => found = Some(self.newest),
         }
-        Some(Finding { asked: self.asked, model: self.model.clone(), found, doubtful, tested })
+        Some(Finding { asked: self.asked, model: self.model.clone(), found, accepted, doubtful, tested })
     }
 }
 

@@ -63,6 +63,11 @@ impl Replies {
         self.begun = Some((companion, upto, begun));
     }
 
+    /// Drops a statement that has begun. Its call is cancelled.
+    pub(super) fn drop_begun(&mut self) {
+        self.begun = None;
+    }
+
     /// The statement that has begun, if this is the one. If more was said meanwhile, another one is made.
     fn take_begun(&mut self, owed: &OwedReply, is_spoken: bool) -> Option<Box<Begun>> {
         let (companion, upto, begun) = self.begun.take()?;

@@ -35,6 +35,7 @@ struct Written {
     upto: Seq,
     messages: u64,
     outcome: Option<Box<Outcome>>,
+    is_partial: bool,
 }
 
 /// Asks for a summary of the events after one number and up to another. It comes back as [`ChannelMessage::Summarised`].
@@ -52,9 +53,10 @@ pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
             Some(_) => Box::pin(ask_for_summary(range, &channel)).await,
             None => None,
         };
-        let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
+        let nothing = Written { upto, messages: 0, outcome: None, is_partial: false };
+        let Written { upto, messages, outcome, is_partial } = written.unwrap_or(nothing);
         let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
-        let answer = answer.filter(|answer| answer.finish_reason.as_deref() != Some(ENDLESS));
+        let answer = answer.filter(|answer| !is_partial && answer.finish_reason.as_deref() != Some(ENDLESS));
         let text = answer.and_then(|answer| summary(&answer.text())).map(Arc::from);
         let _ = channel.actor.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
     });
@@ -74,9 +76,9 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
             let (range, base) = (range.clone(), base.clone());
             async move {
                 let words = channel.context.pool.fitting(&channel.context.settings.prompt, &base, 1);
-                let (mut messages, upto, previous, filtered) = read(&range, words.summary_tokens, &channel).await?;
+                let (mut messages, upto, mut previous, filtered) = read(&range, words.summary_tokens, &channel).await?;
                 *covered.lock() = Some((upto, messages.len() as u64));
-                search.lock().leave_out_of_summary(&mut messages, &filtered);
+                search.lock().leave_out_of_summary(&mut messages, &mut previous, &filtered);
                 Some(summary_request(&messages, previous.as_deref(), &channel.key, &words))
             }
         }
@@ -87,10 +89,13 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     let (upto, messages) = (*covered.lock())?;
     // The call belongs to no turn: all messages that settled since the last summary led to it.
     traces::record_call(None, &request.newest(), &outcome, channel);
-    if let Some(finding) = request.finding(&outcome.result) {
+    let finding = request.finding(&outcome.result);
+    // It lacks what is in doubt, which the next one may have.
+    let is_partial = finding.as_ref().is_some_and(|finding| !finding.doubtful.is_empty());
+    if let Some(finding) = finding {
         let _ = channel.actor.cast(ChannelMessage::Filtered(finding));
     }
-    Some(Written { upto, messages, outcome: Some(Box::new(outcome)) })
+    Some(Written { upto, messages, outcome: Some(Box::new(outcome)), is_partial })
 }
 
 /// The messages to summarise, the last event that they cover, and the summary before.

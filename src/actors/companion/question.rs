@@ -60,7 +60,7 @@ fn lazy_request(
         async move {
             let (_, mut input) = input.await?.pop()?;
             let new_from = input.buffer.first().map_or(Seq::NONE, |said| said.seq);
-            search.lock().leave_out(&mut input, new_from);
+            search.lock().leave_out(&mut input, &companion, new_from);
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let _at_work = at_work(Address::Channel(channel_key.channel.clone()));
             let brief = brief_writing::brief_of(&context, &settings);

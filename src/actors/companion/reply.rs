@@ -232,7 +232,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
 fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &mut Search) {
     let input = &mut statement.input;
     let own = input.recent.iter().chain(&input.buffer).rev().find(|said| said.message.is_by(companion)).map(|said| said.seq);
-    let is_alone = search.leave_out(input, own.map_or(Seq::NONE, Seq::next));
+    let is_alone = search.leave_out(input, companion, own.map_or(Seq::NONE, Seq::next));
     let is_shown = |said: &Said| search.shows(said.seq);
     statement.recalled.retain(is_shown);
     if is_alone {

@@ -158,7 +158,8 @@ impl OpenAi {
                     if matches!(*no_answer, NoAnswer::Filtered { .. }) {
                         return Err(*no_answer);
                     }
-                    if !partial.has_begun() && !matches!(status, Some(401..=404)) {
+                    let passes = no_answer.is_transient() && !refusal.to_lowercase().contains("request too large");
+                    if !partial.has_begun() && !passes && !matches!(status, Some(401..=404)) {
                         match context.refused(&refusal, prompt, attempt.parameters.limit, &self.identity) {
                             Refusal::Answer(limit) if !is_shortened => {
                                 (attempt.parameters.limit, is_shortened) = (limit, true);

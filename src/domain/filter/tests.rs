@@ -19,7 +19,7 @@ fn ask(filtered: &mut Filtered, refused: &[u64], first: u64, new_from: u64, upto
     let mut calls = 0;
     loop {
         let mut input = input(first, new_from, upto, summary, filtered);
-        search.leave_out(&mut input, Seq(new_from));
+        search.leave_out(&mut input, &"aria".into(), Seq(new_from));
         calls += 1;
         let mut shown: Vec<u64> = input.recent.iter().chain(&input.buffer).map(|said| said.seq.0).collect();
         shown.extend(input.summary.map(|_| 0));
@@ -113,7 +113,7 @@ fn each_kind_of_prompt_and_each_model_is_filtered_for_itself() {
     ask(&mut filtered, &[2], 1, 2, 2, false);
     let shown = |asked, model: &str| {
         let mut input = input(1, 3, 3, false, &filtered);
-        Search::new(asked, model.into()).leave_out(&mut input, Seq(3));
+        Search::new(asked, model.into()).leave_out(&mut input, &"aria".into(), Seq(3));
         input.recent.len()
     };
 
@@ -127,7 +127,7 @@ fn a_summary_leaves_out_what_decisions_of_the_same_model_leave_out() {
     ask(&mut filtered, &[2], 1, 2, 2, false);
     let mut messages = input(1, 4, 4, false, &filtered).recent;
 
-    Search::new(Asked::Summary, "m at here".into()).leave_out_of_summary(&mut messages, &filtered);
+    Search::new(Asked::Summary, "m at here".into()).leave_out_of_summary(&mut messages, &mut None, &filtered);
 
     assert_eq!(messages.iter().map(|said| said.seq.0).collect::<Vec<_>>(), [1, 3]);
 }
@@ -161,4 +161,27 @@ proptest! {
         prop_assert_eq!(asking.shown, Some(harmless));
         prop_assert_eq!(asking.calls, 1);
     }
+}
+
+#[test]
+fn what_others_asked_is_answered_although_the_newest_message_is_refused() {
+    let mut filtered = Filtered::default();
+
+    let asking = ask(&mut filtered, &[6], 1, 5, 6, false);
+
+    assert_eq!(asking.shown, Some(vec![1, 2, 3, 4, 5]));
+    assert_eq!(found(&filtered), [6]);
+}
+
+#[test]
+fn a_message_that_is_refused_no_more_is_shown_again() {
+    let mut filtered = Filtered::default();
+    ask(&mut filtered, &[2], 1, 2, 2, false);
+    assert_eq!(found(&filtered), [2]);
+
+    // It is asked about once more, and the service has other settings by now.
+    let asking = ask(&mut filtered, &[], 1, 2, 2, false);
+
+    assert!(asking.shown.is_some());
+    assert_eq!(found(&filtered), [0; 0]);
 }

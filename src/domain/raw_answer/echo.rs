@@ -7,6 +7,8 @@ use super::Look;
 /// A shorter text may be said by anybody, so that it is no copy.
 const LEAST_WORDS: usize = 4;
 const LEAST_BYTES: usize = 24;
+/// Of a person's message, which a greeting or a line of a song may be.
+const LEAST_WORDS_OF_MESSAGE: usize = 8;
 
 /// What of a prompt is never said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,11 +22,11 @@ pub struct Known {
 impl Known {
     /// Sentences of these texts, and these messages.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let is_long = |text: &str| text.len() >= LEAST_BYTES && text.split_whitespace().count() >= LEAST_WORDS;
+        let has_words = |text: &str, least: usize| text.len() >= LEAST_BYTES && text.split_whitespace().count() >= least;
         let mut sentences: Vec<Arc<str>> =
-            texts.into_iter().flat_map(sentences).filter(|text| is_long(text)).map(Arc::from).collect();
+            texts.into_iter().flat_map(sentences).filter(|text| has_words(text, LEAST_WORDS)).map(Arc::from).collect();
         let messages = messages.into_iter().map(|text| Arc::from(text.trim()));
-        let mut messages: Vec<Arc<str>> = messages.filter(|text| is_long(text)).collect();
+        let mut messages: Vec<Arc<str>> = messages.filter(|text| has_words(text, LEAST_WORDS_OF_MESSAGE)).collect();
         for texts in [&mut sentences, &mut messages] {
             texts.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
             texts.dedup();

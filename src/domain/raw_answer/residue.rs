@@ -41,7 +41,10 @@ impl Residue {
                 }
                 _ => at += c.len_utf8(),
             }
-            self.before = Some(c);
+            self.before = match found {
+                Look::Yes((_, instead)) => instead.chars().next_back().or(self.before),
+                _ => Some(c),
+            };
         }
         say(&self.head[from..at]);
         self.head.drain(..at);

@@ -346,6 +346,20 @@ fn errors_of_many_servers_are_told_in_their_words_with_the_right_fault() {
             Fault::Content,
         ),
         (
+            "xAI",
+            Some(403),
+            r#"{"code":"permission_denied","error":"I can't help with that request."}"#,
+            "I can't help with that request.",
+            Fault::Content,
+        ),
+        (
+            "Gemini by a proxy",
+            Some(400),
+            r#"{"error":true,"message":"Message is being blocked for reason: SAFETY"}"#,
+            "Message is being blocked for reason: SAFETY",
+            Fault::Content,
+        ),
+        (
             "a status alone",
             Some(451),
             r#"{"error":{"message":"Blocked by content policy"}}"#,

@@ -8,6 +8,8 @@ use crate::ports::language_model::Identity;
 
 /// A larger context limits no prompt of usual settings.
 const MOST_LISTED: u64 = 32 * 1024;
+/// Without a number in a refusal, no context is taken to be smaller.
+const LEAST_GUESSED: u64 = 1_024;
 /// A smaller number is no context.
 const LEAST_SIZE: u64 = 256;
 /// Of a shorter prompt, the tokens that a template adds are too large a part.
@@ -112,8 +114,8 @@ impl Context {
         let sent = known.counted(estimate);
         // Without numbers, or if it should have fitted: less than was sent.
         let less = sent * 3 / 4;
-        let size = size.unwrap_or(less + answer_room(less, max_tokens));
-        known.learn(size.max(LEAST_SIZE), Source::Refused, identity);
+        let size = size.unwrap_or((less + answer_room(less, max_tokens)).max(LEAST_GUESSED)).max(LEAST_SIZE);
+        known.learn(size, Source::Refused, identity);
         let left = known.left_by(estimate, size);
         if left < max_tokens && u64::from(left) >= answer_room(size, max_tokens) {
             return Refusal::Answer(left);
@@ -142,7 +144,7 @@ impl Context {
     /// Nothing was answered to a prompt of this estimate. Whether it may be too long.
     pub fn was_silent(&self, estimate: usize, max_tokens: u32, identity: &Identity) -> bool {
         let mut known = self.0.lock();
-        if estimate < LEAST_COUNTED || (estimate as f64) < known.answered as f64 * MUCH_LONGER {
+        if known.answered == 0 || estimate < LEAST_COUNTED || (estimate as f64) < known.answered as f64 * MUCH_LONGER {
             if known.size.is_some_and(|size| size.source == Source::Silent) {
                 known.size = None;
             }
@@ -243,7 +245,8 @@ fn answer_room(size: u64, max_tokens: u32) -> u64 {
 
 /// Whether a refusal says that prompt or answer have too many tokens for the model.
 fn is_about_context(words: &str) -> bool {
-    const KNOWN: [&str; 26] = [
+    const KNOWN: [&str; 27] = [
+        "cannot truncate to",
         "context length",
         "context size",
         "context window",
@@ -284,7 +287,8 @@ struct Number {
 }
 
 fn numbers(words: &str) -> Vec<Number> {
-    const BEFORE: [&str; 17] = [
+    const BEFORE: [&str; 18] = [
+        "truncate to",
         "context length",
         "context size",
         "context window",

@@ -331,8 +331,15 @@ fn wants_completion_tokens(refusal: &str) -> bool {
 /// Whether a refusal says that the limit of tokens is too high: for the model, for what the prompt leaves, or for the credit.
 fn refuses_limit(refusal: &str) -> bool {
     let says = |known: &[&str]| known.iter().any(|known| refusal.contains(known));
-    let names =
-        says(&["max_tokens", "max_completion_tokens", "max_new_tokens", "max tokens", "draft tokens", "in the completion"]);
+    let names = says(&[
+        "max_tokens",
+        "max_completion_tokens",
+        "max_new_tokens",
+        "max tokens",
+        "draft tokens",
+        "in the completion",
+        "maximum tokens you requested",
+    ]);
     let is_too_high = [
         "too large",
         "too high",

@@ -82,6 +82,14 @@ fn the_size_and_the_count_are_read_in_the_words_of_many_servers() {
         ),
         // Cohere
         ("too many tokens: total number of tokens in the prompt cannot exceed 4096 - received 4500", 4_096, Some(4_500)),
+        // AI Studio by a proxy
+        ("Cannot truncate to 4096, required 4500: text:4491, control:9", 4_096, Some(4_500)),
+        // vLLM, newer
+        (
+            "This model's maximum context length is 4096 tokens. However, your request has 4500 input tokens. Please reduce the length of the input messages. (parameter=input_tokens, value=4500)",
+            4_096,
+            Some(4_500),
+        ),
         // DashScope
         ("Range of input length should be [1, 4096]", 4_096, None),
         // xAI
@@ -113,7 +121,11 @@ fn the_size_and_the_count_are_read_in_the_words_of_many_servers() {
 
 #[test]
 fn without_a_number_the_next_prompt_is_shorter() {
-    for words in ["input is too long for requested model", r#"{"code":"context_length_exceeded","status":400}"#] {
+    for words in [
+        "input is too long for requested model",
+        "Prompt exceeds maximum context length",
+        r#"{"code":"context_length_exceeded","status":400}"#,
+    ] {
         let context = Context::default();
         assert_eq!(context.refused(words, 4_000, 1_000, &identity()), Refusal::Prompt, "{words}");
 
