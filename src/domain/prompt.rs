@@ -228,7 +228,13 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
 }
 
 /// The texts of a statement's prompt that are not the companion's, nor anybody's message: no companion says them.
-pub fn statement_texts(name: &str, statement: &StatementInput, words: &policy::prompt::Prompt) -> Vec<String> {
+pub fn statement_texts(
+    id: &CompanionId,
+    name: &str,
+    scene: &Scene,
+    statement: &StatementInput,
+    words: &policy::prompt::Prompt,
+) -> Vec<String> {
     let input = &statement.input;
     let fixed = [
         HOW_TO_READ_TURNS,
@@ -244,10 +250,11 @@ pub fn statement_texts(name: &str, statement: &StatementInput, words: &policy::p
     let form = statement_form(&unmarked_name(name), statement.is_spoken);
     let reason = statement.reason.as_deref().unwrap_or_default().to_owned();
     let pass = pass_form(&unmarked_name(name));
+    let scene = scene.sentences(id, &[], &[], words.statement_tokens);
     fixed
         .map(str::to_owned)
         .into_iter()
-        .chain([context, words.manner_for(input.trigger).to_owned(), form, pass, reason])
+        .chain([context, words.manner_for(input.trigger).to_owned(), form, pass, reason, scene])
         .collect()
 }
 

@@ -220,7 +220,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             }
             leave_out(&mut statement, &companion, &mut search.lock());
             statement.reason = statement.reason.filter(|_| words.show_reason);
-            let known = known_texts(&statement, &settings, &words);
+            let known = known_texts(&statement, &settings, &scene, &words);
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key).knowing(known);
             let _at_work = at_work(address);
             Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words))
@@ -250,11 +250,11 @@ fn known_speakers(input: &PromptInput, settings: &Settings, context: &ActorConte
 }
 
 /// What of the prompt is never said: its own texts, and messages of people word for word.
-fn known_texts(statement: &StatementInput, settings: &Settings, words: &settings::prompt::Prompt) -> Known {
+fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, words: &settings::prompt::Prompt) -> Known {
     let input = &statement.input;
     let shown = input.recent.iter().chain(&input.buffer).chain(&statement.recalled);
     let people = shown.filter(|said| said.message.from.role == Role::Person).map(|said| said.message.text.clone());
-    let texts = prompt::statement_texts(&settings.name, statement, words);
+    let texts = prompt::statement_texts(&settings.id, &settings.name, scene, statement, words);
     Known::new(texts.iter().map(String::as_str), people)
 }
 
