@@ -330,7 +330,7 @@ impl State {
         let is_cleared = matches!(recorded.event, Event::Cleared);
         if matches!(recorded.event, Event::Cleared | Event::Deleted { .. } | Event::Edited { .. }) {
             self.replies.drop_begun();
-            // It may quote what was said.
+            // The endpoint's error message may quote the message that was changed.
             self.channel.context.pool.note_refusal(&self.channel.key, None);
         }
         let is_said = matches!(recorded.event, Event::Said { .. });
@@ -495,7 +495,7 @@ impl State {
         self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
     }
 
-    /// A main model that decides and speaks in one call has begun to speak. The reply goes on with the call.
+    /// With `answer_or_pass`, the first words of a streamed answer have arrived. The reply continues with the same call.
     fn speaks(&mut self, ticket: Ticket, begun: Box<Begun>) {
         let open = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
         // Otherwise it is dropped, and the call is cancelled.
@@ -503,14 +503,14 @@ impl State {
         let (companion, upto, is_spoilt) = (companion.clone(), evaluation.upto, evaluation.is_spoilt);
         self.questions.end(ticket, &self.channel);
         let call = self.traces.call(ticket, &begun.request.newest(), "", &begun.facts);
-        // One that was made of words that are deleted is made anew.
+        // A statement whose prompt contained a deleted message is discarded and requested again.
         if !is_spoilt {
             self.replies.keep_begun(companion, upto, begun);
         }
         self.step(Input::Answered { ticket, vote: Vote::yes(), call: Some(Box::new(call)) });
     }
 
-    /// Such a model says nothing.
+    /// With `answer_or_pass`, the model declined to answer.
     fn passed(&mut self, ticket: Ticket, reason: Option<String>, asked: &Request, outcome: &Outcome) {
         if Questions::arrival(ticket, outcome, &self.conversation) != Arrival::Awaited {
             return self.record_unclaimed_usage(asked, outcome);

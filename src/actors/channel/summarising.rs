@@ -90,7 +90,7 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     // The call belongs to no turn: all messages that settled since the last summary led to it.
     traces::record_call(None, &request.newest(), &outcome, channel);
     let finding = request.finding(&outcome.result);
-    // It lacks what is in doubt, which the next one may have.
+    // The prompt lacked messages that may be harmless, so the summary is requested again.
     let is_partial = finding.as_ref().is_some_and(|finding| !finding.doubtful.is_empty());
     if let Some(finding) = finding {
         let _ = channel.actor.cast(ChannelMessage::Filtered(finding));

@@ -21,7 +21,7 @@ use crate::domain::service::Service;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Draft, ModelRole, Usage};
 
-/// What is asked.
+/// The parameters of the request.
 pub struct Question {
     pub channel_key: ChannelKey,
     pub companion: CompanionId,

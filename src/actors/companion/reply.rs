@@ -44,7 +44,7 @@ pub struct Arguments {
     pub is_spoken: bool,
     /// The inputs of the prompt.
     pub statement: messages::Source<Statement>,
-    /// The call that the reply goes on with, if the decision to speak was its beginning.
+    /// With `answer_or_pass`, the call that is already streaming the answer.
     pub begun: Option<Box<Begun>>,
     /// Receives [`ChannelMessage::ReplyEnded`].
     pub channel: ActorRef<ChannelMessage>,

@@ -51,7 +51,7 @@ impl Writing {
         sender
     }
 
-    /// The model has been asked already, has written this, and goes on.
+    /// Continues a stream of which this text has been received.
     pub(super) fn begin_with(&mut self, raw: String, pieces: UnboundedReceiver<Draft>) {
         self.pieces = Some(pieces);
         self.restart();

@@ -41,10 +41,10 @@ pub struct Begun {
     pub request: Arc<LazyRequest>,
     /// Those whose names end it.
     pub speakers: Arc<Mutex<Speakers>>,
-    /// What was written until it was certain that it is one, and what comes after that.
+    /// The text received so far, and the stream of the rest.
     pub raw: String,
     pub pieces: UnboundedReceiver<Draft>,
-    /// What was known of the call then.
+    /// The call's metadata, without its token counts.
     pub facts: CallFacts,
     /// Dropping it cancels the call.
     pub outcome: Pin<Box<dyn Future<Output = Outcome> + Send + Sync>>,
