@@ -196,14 +196,14 @@ pub(super) enum Completeness {
 }
 
 /// Reads layers into a struct. A value that has the wrong type, or that `check` rejects, is reported with its place and removed, so that one
-/// problem does not hide the next.
+/// problem does not hide the next. What then is missing because it was `reported`, here or before, is no further problem.
 pub(super) fn read_layers<T: DeserializeOwned>(
     layers: &mut [Layer],
     completeness: Completeness,
     check: impl Fn(&T) -> Vec<Mismatch>,
+    reported: &mut Vec<Path>,
     problems: &mut Vec<Located>,
 ) -> Option<T> {
-    let mut reported: Vec<Path> = Vec::new();
     reject_quoted_keys(layers, problems);
     // A value that a later layer may complete is removed only here, not from `layers`.
     let mut rest = layers.to_vec();

@@ -149,14 +149,14 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
 /// # Errors
 /// As for [`load`].
 pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problems> {
-    let mut problems = Vec::new();
+    let (mut problems, mut reported) = (Vec::new(), Vec::new());
     let mut layers = layers(sources, &mut problems);
     for upto in 2..=layers.len() {
-        read_layers::<Settings>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut problems);
+        read_layers::<Settings>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut reported, &mut problems);
     }
     problems.extend(layers.iter().flat_map(secrets));
     let titles = layers.iter().filter_map(|layer| layer.title.clone()).collect();
-    let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut problems);
+    let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut reported, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
     settings.server.keep_token_in(&settings.storage.path);
     problems.extend(failed_cross_check(&settings, &layers).map(|mismatch| located(&layers, &mismatch)));
@@ -220,7 +220,11 @@ fn take_zone_of_machine(environment: &[(String, String)], settings: &mut Setting
     if settings.prompt.time_zone.is_some() {
         return None;
     }
-    settings.prompt.time_zone = Zone::parse(value.trim_start_matches(':'));
+    let value = value.trim_start_matches(':');
+    settings.prompt.time_zone = match value.starts_with('/') {
+        true => fs::read(value).ok().and_then(|contents| Zone::of_file(&contents)),
+        false => Zone::parse(value),
+    };
     settings.prompt.time_zone.is_none().then(|| {
         "TZ: it names no time zone that this machine knows, so companions are told the time in UTC; set prompt.time_zone"
             .to_owned()
@@ -238,7 +242,7 @@ impl Settings {
         }
         let mut problems = Vec::new();
         let mut layers: Vec<_> = built_in(&mut problems).into_iter().chain([Layer::script("settings", script)]).collect();
-        let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut problems);
+        let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut Vec::new(), &mut problems);
         settings.filter(|_| problems.is_empty()).ok_or(Problems::sorted(problems))
     }
 

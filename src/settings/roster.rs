@@ -374,8 +374,13 @@ fn companion_in(
     problems: &mut Vec<Located>,
 ) -> Option<Companion> {
     let mut layers = [layer];
-    let mut file: CompanionFile =
-        read_layers(&mut layers, Completeness::Complete, |file| invalid_choices(file, models, speech), problems)?;
+    let mut file: CompanionFile = read_layers(
+        &mut layers,
+        Completeness::Complete,
+        |file| invalid_choices(file, models, speech),
+        &mut Vec::new(),
+        problems,
+    )?;
     if let Some(persona) = persona {
         if file.persona.is_some() {
             let message = "is set, but the folder has persona files (*.md), too; remove one of the two";

@@ -103,6 +103,12 @@ fn the_time_zone_is_that_of_the_guild_or_of_the_settings_or_of_the_machine_or_ut
     assert_eq!([zone(&configured, "far"), zone(&configured, "home")], [-5, 2]);
     assert_eq!(zone(&Folder::with(&[]).variable("TZ", "+09:00"), "home"), 9);
     assert_eq!(zone(&Folder::with(&[]).variable("TZ", ""), "home"), 0);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // RFC 9636: a file of version 1 with one type of local time.
+    let header = [&b"TZif"[..], &[0; 32], &[0, 0, 0, 1, 0, 0, 0, 4]].concat();
+    fs::write(&file, [&header[..], &(9 * 3_600_i32).to_be_bytes(), &[0, 0], b"JST\0"].concat()).unwrap();
+    let path = format!(":{}", file.path().display());
+    assert_eq!(zone(&Folder::with(&[]).variable("TZ", &path), "home"), 9);
     let unknown = Folder::with(&[]).variable("TZ", "Mars/Olympus");
     assert_eq!(zone(&unknown, "home"), 0);
     assert!(unknown.load().unwrap().notes.iter().any(|note| note.starts_with("TZ: ")));

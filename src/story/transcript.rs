@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
@@ -91,7 +92,7 @@ impl Transcript {
             Markup::Markdown => write!(
                 written,
                 "**{name}** · {}{about}\n{}{}",
-                time.strftime("%H:%M"),
+                time_of_day(&time),
                 answers.map(|answers| format!("> *{answers}*\n>\n")).unwrap_or_default(),
                 quotation(&text)
             ),
@@ -101,7 +102,7 @@ impl Transcript {
                  <div class=\"text\" dir=\"auto\">{}</div></article>",
                 entry.seq,
                 time.strftime("%Y-%m-%dT%H:%M:%S%:z"),
-                time.strftime("%H:%M"),
+                time_of_day(&time),
                 answers.map(|answers| format!("<p class=\"about\" dir=\"auto\">{answers}</p>")).unwrap_or_default(),
                 in_html(&text)
             ),
@@ -162,6 +163,12 @@ impl Transcript {
             Markup::Html => in_html(text),
         }
     }
+}
+
+/// The time of day, with the distance from UTC where the clock shows it twice: when it is set back, and in the hour before.
+fn time_of_day(time: &Zoned) -> String {
+    let is_twice = time.time_zone().to_ambiguous_timestamp(time.datetime()).is_ambiguous();
+    time.strftime(if is_twice { "%H:%M %:Q" } else { "%H:%M" }).to_string()
 }
 
 /// A message's Markdown as a quotation. Its line breaks stay.

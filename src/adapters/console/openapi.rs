@@ -247,6 +247,10 @@ fn make_plain(value: &mut Value) {
     match value {
         Value::Object(object) => {
             object.values_mut().for_each(make_plain);
+            // Most of them do not fit their own schema, and absent is the default anyway.
+            if object.get("default").is_some_and(Value::is_null) {
+                object.remove("default");
+            }
             if let Some(words) = object.get("oneOf").and_then(Value::as_array).and_then(|choices| words(choices)) {
                 object.remove("oneOf");
                 let about = object.get("description").and_then(Value::as_str).unwrap_or_default();

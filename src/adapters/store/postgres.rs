@@ -50,6 +50,9 @@ const GET: &str = "select key, value from record where key = $1";
 const ASCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key limit $3";
 const DESCENDING: &str = "select key, value from record where key >= $1 and key < $2 order by key desc limit $3";
 
+const POOLED: &str = "it is behind a pooler that gives each transaction another session, as pgbouncer does with pool_mode = \
+    transaction: connect to PostgreSQL itself, or set pool_mode = session for this database";
+
 /// How long a command waits for the store before it says which node owns it. A node that lives is recognised sooner.
 const WAIT_FOR_OWNER: Duration = Duration::from_secs(7);
 
@@ -118,7 +121,12 @@ impl PostgresStore {
                 loop {
                     let connected = timeout_at(deadline, writing.connect_until(deadline)).await;
                     let session = connected.map_err(|_| silent())?.map_err(|error| unreachable(&error))?;
-                    match schema::prepare(&session.client, &id, false).await {
+                    let prepared = match session.is_shared(&writing).await {
+                        Ok(true) => Err(OpenError::Database(POOLED.into())),
+                        Ok(false) => schema::prepare(&session.client, &id, false).await,
+                        Err(error) => Err(unreachable(&error)),
+                    };
+                    match prepared {
                         // A database that is stopping ends its connections.
                         Err(_) if session.client.is_closed() && Instant::now() < deadline => sleep(RETRY_PAUSE).await,
                         prepared => return prepared.map(|()| session),

@@ -7,15 +7,31 @@ use serde::de::{Deserializer, Error as _};
 
 use crate::domain::text::shortened;
 
+/// The farthest distance from UTC of any place, that of Kiribati.
+const FARTHEST_SECS: i32 = 14 * 3600;
+
 /// A time zone that this machine knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone(TimeZone);
 
 impl Zone {
-    /// Reads the name of a zone, or a distance from UTC.
+    /// Reads the name of a zone, or a distance from UTC. ISO 8601 has two digits for the hours; people also write `Z`, `+2` and `+5:30`.
     pub fn parse(text: &str) -> Option<Self> {
-        let zone = DateTimeParser::new().parse_time_zone(text.trim()).ok()?;
-        (!zone.is_unknown()).then_some(Self(zone))
+        let text = match text.trim() {
+            "Z" | "z" => "UTC".to_owned(),
+            text => match text.strip_prefix(['+', '-']) {
+                Some(rest) if rest.find(':').unwrap_or(rest.len()) == 1 => format!("{}0{rest}", &text[..1]),
+                _ => text.to_owned(),
+            },
+        };
+        let zone = DateTimeParser::new().parse_time_zone(&text).ok()?;
+        let is_on_earth = zone.to_fixed_offset().map_or(true, |offset| offset.seconds().abs() <= FARTHEST_SECS);
+        (!zone.is_unknown() && is_on_earth).then_some(Self(zone))
+    }
+
+    /// Reads the contents of a file such as `/etc/localtime` (RFC 9636).
+    pub fn of_file(contents: &[u8]) -> Option<Self> {
+        TimeZone::tzif("", contents).ok().map(Self)
     }
 
     pub fn time_zone(&self) -> TimeZone {
@@ -42,10 +58,10 @@ mod tests {
 
     #[test]
     fn names_and_distances_are_read_and_others_are_refused() {
-        for text in ["UTC", "+02:00", "-05:30", " Europe/Berlin "] {
+        for text in ["UTC", "Z", "+02:00", "-05:30", "+2", "+5:30", "-0930", "+14:00", " Europe/Berlin "] {
             assert!(Zone::parse(text).is_some(), "{text}");
         }
-        for text in ["", "Europe/Nowhere", "Etc/Unknown", "two hours", "+99:00"] {
+        for text in ["", "Europe/Nowhere", "Etc/Unknown", "two hours", "+99:00", "+25:00", "-14:30", "+", "+:30"] {
             assert_eq!(Zone::parse(text), None, "{text}");
         }
     }

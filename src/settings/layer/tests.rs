@@ -102,10 +102,10 @@ fn variables(variables: &[(&str, &str)]) -> Layer {
 
 /// Reads layers as `load` does: first each with those before it, then all of them.
 fn read_all(layers: &mut [Layer]) -> (Option<Root>, Vec<String>) {
-    let mut problems = Vec::new();
+    let (mut problems, mut reported) = (Vec::new(), Vec::new());
     for upto in 2..=layers.len() {
-        read_layers::<Root>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut problems);
+        read_layers::<Root>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut reported, &mut problems);
     }
-    let root = read_layers(layers, Completeness::Complete, |_| Vec::new(), &mut problems);
+    let root = read_layers(layers, Completeness::Complete, |_| Vec::new(), &mut reported, &mut problems);
     (root, problems.iter().map(ToString::to_string).collect())
 }

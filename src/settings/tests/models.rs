@@ -109,6 +109,17 @@ fn a_problem_with_a_further_model_is_reported_at_its_line() {
 }
 
 #[test]
+fn a_url_that_is_no_text_is_not_reported_as_missing_too() {
+    for table in ["main", "fast"] {
+        let written = format!("[models.{table}]\nbase_url = 7\nmodel = \"m\"\n");
+
+        let problems = Folder::with(&[("default.toml", &written)]).problems();
+
+        assert_eq!(problems, [format!("default.toml:2: models.{table}.base_url = 7 is not a text in quotes")]);
+    }
+}
+
+#[test]
 fn a_further_models_key_in_a_settings_file_is_rejected_and_not_shown() {
     let problems = Folder::with(&[("default.toml", &format!("{FAST}api_key = \"AbCdEf\"\n"))]).problems();
 

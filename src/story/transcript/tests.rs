@@ -51,6 +51,21 @@ fn a_document_has_days_times_names_marks_and_answers() {
 }
 
 #[test]
+fn a_time_that_the_clock_shows_twice_has_its_distance_from_utc() {
+    let berlin = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+    let message = said("Ana", "Still awake.");
+    let mut times = ["00:59", "00:30", "01:30", "02:30"].map(|time| {
+        let at: jiff::Timestamp = format!("2026-10-25T{time}:00Z").parse().unwrap();
+        let at = Moment::from_micros(at.as_microsecond().try_into().unwrap());
+        let written = Transcript::new(Markup::Markdown, berlin.clone()).entry(&Entry { at, ..entry(1, &message) });
+        written.lines().find_map(|line| line.strip_prefix("**Ana** · ").map(str::to_owned)).unwrap()
+    });
+    times.sort();
+
+    assert_eq!(times, ["02:30 +01:00", "02:30 +02:00", "02:59 +02:00", "03:30"]);
+}
+
+#[test]
 fn nothing_that_a_message_opens_in_markdown_reaches_beyond_it() {
     for (text, written) in [
         ("```rust\nlet a: Vec<u8>;", "> ```rust\n> let a: Vec<u8>;\n"),

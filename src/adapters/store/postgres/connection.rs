@@ -123,6 +123,18 @@ impl Database {
 }
 
 impl Session {
+    /// The process of the server that this is a connection to.
+    async fn server_process(&self) -> Result<i32, Error> {
+        self.client.query_typed("select pg_backend_pid()", &[]).await?[0].try_get(0)
+    }
+
+    /// Whether a pooler, such as pgbouncer with `pool_mode = transaction`, gives each transaction whatever session of the server is free. What
+    /// [`SESSION`] sets would then not hold.
+    pub(super) async fn is_shared(&self, database: &Database) -> Result<bool, Error> {
+        let other = database.connect().await?;
+        Ok(self.server_process().await? == other.server_process().await?)
+    }
+
     /// Whether the database has warned since this was last called. After a commit this means that its outcome is unknown: one whose wait for a
     /// standby was cancelled answers with success and a warning, and can be lost with the primary server.
     pub(super) fn has_warned(&self) -> bool {
