@@ -24,13 +24,16 @@ pub(super) const OURS: &str = "tertulia";
 pub(super) const TALKATIVENESS: &str = "talkativeness";
 /// The fields of the first version, which were not in `data`.
 pub(super) const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
-/// The keys of Pygmalion's format, which some programs still write.
-pub(super) const OTHER_KEYS: [(&str, &str); 5] = [
+/// The keys of Pygmalion, TextGen and Agnai.
+pub(super) const OTHER_KEYS: [(&str, &str); 8] = [
     ("name", "char_name"),
     ("description", "char_persona"),
     ("scenario", "world_scenario"),
     ("first_mes", "char_greeting"),
     ("mes_example", "example_dialogue"),
+    ("description", "context"),
+    ("first_mes", "greeting"),
+    ("mes_example", "sampleChat"),
 ];
 /// All keys of `data` that are read.
 pub(super) const READ_KEYS: [&str; 17] = [
@@ -99,7 +102,11 @@ pub struct Traits {
 
 impl Card {
     /// The card in a JSON object.
-    pub(super) fn of(object: Map<String, Value>, salvages: Salvages) -> Result<Self, NotACard> {
+    pub(super) fn of(mut object: Map<String, Value>, salvages: Salvages) -> Result<Self, NotACard> {
+        if let Some(inner) = wrapped(&object) {
+            object = inner.clone();
+        }
+        describe_by_attributes(&mut object);
         let data = object.get("data").and_then(Value::as_object);
         let form = match object.get("spec").and_then(Value::as_str) {
             Some("chara_card_v3") => Form::V3,
@@ -165,6 +172,29 @@ pub(super) fn proper_name(written: &str) -> String {
     if text::is_blank(&name) { String::new() } else { name.trim().to_owned() }
 }
 
+/// The character in an export of Character.AI or in an answer of Chub.
+fn wrapped(object: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    let definition = object.get("node").and_then(|node| node.get("definition"));
+    object.get("character").or(definition)?.as_object()
+}
+
+/// Writes the attributes of a persona in Agnai's format into the description, which is a note for people there.
+fn describe_by_attributes(object: &mut Map<String, Value>) {
+    let attributes = object.get("persona").and_then(|persona| persona.get("attributes")).and_then(Value::as_object);
+    let Some(attributes) = attributes else { return };
+    let lines = attributes.iter().map(|(name, values)| {
+        let values: Vec<&str> = values.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        match name.as_str() {
+            "text" => values.join("\n"),
+            _ => format!("{name}: {}", values.join(", ")),
+        }
+    });
+    let description = lines.collect::<Vec<_>>().join("\n");
+    if let Some(note) = object.insert("description".to_owned(), description.into()) {
+        object.entry("creator_notes").or_insert(note);
+    }
+}
+
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -187,11 +217,11 @@ impl<'a> Fields<'a> {
     /// The value of a field, wherever it is, and what is odd about the place.
     fn find(&self, key: &str) -> Option<(&'a Value, Option<SalvageKind>)> {
         let inside = self.data.get(key);
-        let other_key = OTHER_KEYS.iter().find(|(field, _)| *field == key).map(|(_, other)| *other);
         let beside = self.beside.and_then(|beside| beside.get(key));
-        let other = other_key.and_then(|other| self.data.get(other));
-        let places = [(inside, None), (beside, Some(SalvageKind::BesideData)), (other, Some(SalvageKind::OtherKey))];
-        let mut found = places.into_iter().filter_map(|(value, oddity)| Some((value?, oddity)));
+        let others = OTHER_KEYS.iter().filter(|(field, _)| *field == key).map(|(_, other)| self.data.get(*other));
+        let others = others.map(|value| (value, Some(SalvageKind::OtherKey)));
+        let places = [(inside, None), (beside, Some(SalvageKind::BesideData))].into_iter().chain(others);
+        let mut found = places.filter_map(|(value, oddity)| Some((value?, oddity)));
         found.find(|(value, _)| !is_empty(value)).or_else(|| Some((inside?, None)))
     }
 

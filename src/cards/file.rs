@@ -23,6 +23,9 @@ const MAX_CANDIDATES: usize = 4;
 /// The keywords of cards in a PNG, the better one first.
 pub(super) const KEYWORDS: [&str; 2] = ["ccv3", "chara"];
 
+/// What some programs write before base64.
+const DATA_URIS: [&[u8]; 2] = [b"data:application/json;base64,", b"data:text/plain;base64,"];
+
 /// Begins the keywords of further files in a PNG.
 const ASSET: &str = "chara-ext-asset_";
 
@@ -61,7 +64,10 @@ fn from_text(bytes: &[u8]) -> Result<Card, NotACard> {
     let text = utf8(bytes, &mut salvages);
     match text.trim_start().chars().next() {
         None => Err(NotACard::Empty),
-        Some('{') => Card::of(json(&text).map_err(|what| NotACard::NotJson { what })?, salvages),
+        Some('{' | '"') => {
+            let object = json(&text, &mut salvages).map_err(|what| NotACard::NotJson { what })?;
+            Card::of(object, salvages)
+        }
         Some('[') => Err(NotACard::Other { what: NotRead::OtherJson }),
         Some(_) => Err(NotACard::Other { what: NotRead::Other }),
     }
@@ -102,7 +108,8 @@ fn from_png(png: &[u8]) -> Result<Card, NotACard> {
 fn from_chunk(chunk: &Chunk<'_>, salvages: &mut Salvages) -> Result<Map<String, Value>, NotACard> {
     // base64 takes four characters for three bytes, and some more for line breaks.
     let text = chunk.text(MAX_JSON_BYTES * 3 / 2).ok_or(NotACard::TextTooLong { most: MAX_JSON_BYTES })?;
-    let decoded = match decoded(&text, salvages) {
+    let encoded = DATA_URIS.iter().find_map(|uri| text.strip_prefix(*uri)).unwrap_or(&text);
+    let decoded = match decoded(encoded, salvages) {
         Some(decoded) => Cow::Owned(decoded),
         None if text.trim_ascii_start().starts_with(b"{") => {
             salvages.file(SalvageKind::PlainJson);
@@ -118,7 +125,7 @@ fn from_chunk(chunk: &Chunk<'_>, salvages: &mut Salvages) -> Result<Map<String, 
         salvages.file(SalvageKind::WrongChecksum);
     }
     let text = utf8(&decoded, salvages);
-    json(&text).map_err(|what| if chunk.is_whole { NotACard::Unreadable { what } } else { NotACard::CutOff })
+    json(&text, salvages).map_err(|what| if chunk.is_whole { NotACard::Unreadable { what } } else { NotACard::CutOff })
 }
 
 fn decoded(text: &[u8], salvages: &mut Salvages) -> Option<Vec<u8>> {
@@ -135,11 +142,21 @@ fn decoded(text: &[u8], salvages: &mut Salvages) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// A text without its byte order mark. What is not UTF-8 is read as Latin-1, as texts in a PNG once were.
+/// A text without its byte order mark, which may be that of UTF-16. What is not UTF-8 is read as Latin-1, as texts in a PNG once were.
 fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
     let without_mark = bytes.strip_prefix(b"\xef\xbb\xbf");
     if without_mark.is_some() {
         salvages.file(SalvageKind::ByteOrderMark);
+    }
+    let unit = match bytes {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
+        _ => None,
+    };
+    if let Some(unit) = unit {
+        salvages.file(SalvageKind::NotUtf8);
+        let units: Vec<u16> = bytes[2..].as_chunks().0.iter().map(|pair| unit(*pair)).collect();
+        return Cow::Owned(String::from_utf16_lossy(&units));
     }
     let bytes = without_mark.unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
@@ -151,7 +168,50 @@ fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
     }
 }
 
-/// The object in a text. JSON that is nested too deeply is refused by the parser.
-fn json(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text.trim_end_matches(['\0', ' ', '\n', '\r', '\t'])).map_err(|error| error.to_string())
+/// The object in a text, or in a text in that text. JSON that is nested too deeply is refused by the parser.
+fn json(text: &str, salvages: &mut Salvages) -> Result<Map<String, Value>, String> {
+    let text = text.trim_end_matches(['\0', ' ', '\n', '\r', '\t']);
+    if let Ok(inner) = serde_json::from_str::<String>(text) {
+        salvages.file(SalvageKind::LooseJson);
+        return serde_json::from_str(&inner).map_err(|error| error.to_string());
+    }
+    serde_json::from_str(text).or_else(|_| {
+        let read = serde_json::from_str(&mended(text)).map_err(|error| error.to_string())?;
+        salvages.file(SalvageKind::LooseJson);
+        Ok(read)
+    })
+}
+
+/// JSON of programs that write what it does not allow: `NaN` and infinity, which become null, half of a surrogate pair, which becomes U+FFFD, and a
+/// comma before a closing bracket.
+fn mended(text: &str) -> String {
+    let mut mended = String::with_capacity(text.len());
+    let (mut rest, mut is_in_string) = (text, false);
+    while let Some(first) = rest.chars().next() {
+        let no_number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| rest.starts_with(word));
+        let (length, written) = match (is_in_string, first, no_number) {
+            (true, '\\', _) => escape(rest),
+            (false, _, Some(word)) => (word.len(), "null"),
+            (false, ',', _) if rest[1..].trim_start().starts_with([']', '}']) => (1, ""),
+            _ => {
+                is_in_string ^= first == '"';
+                (first.len_utf8(), &rest[..first.len_utf8()])
+            }
+        };
+        mended.push_str(written);
+        rest = &rest[length..];
+    }
+    mended
+}
+
+/// The length of the escape at the beginning, and how it is written.
+fn escape(text: &str) -> (usize, &str) {
+    let unit = |at: usize| u16::from_str_radix(text.get(at..at + 6)?.strip_prefix("\\u")?, 16).ok();
+    let length = match (unit(0), unit(6)) {
+        (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+        (Some(0xd800..=0xdfff), _) => return (6, "\\ufffd"),
+        (Some(_), _) => 6,
+        (None, _) => 1 + text[1..].chars().next().map_or(0, char::len_utf8),
+    };
+    (length, &text[..length])
 }

@@ -13,12 +13,14 @@ named! {
     pub enum SalvageKind {
         /// A byte order mark before the JSON.
         ByteOrderMark = "byte_order_mark",
-        /// Bytes that are not UTF-8 were read as Latin-1.
+        /// Bytes that are not UTF-8 were read as UTF-16 or Latin-1.
         NotUtf8 = "not_utf8",
         /// base64 with line breaks, in the alphabet for URLs, or without its padding.
         LooseBase64 = "loose_base64",
         /// JSON in a PNG without base64 around it.
         PlainJson = "plain_json",
+        /// JSON with what it does not allow, such as `NaN`, or in a text.
+        LooseJson = "loose_json",
         /// A chunk of the PNG whose checksum is wrong.
         WrongChecksum = "wrong_checksum",
         /// The PNG is cut off after its character.

@@ -18,7 +18,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
 
-/// How many bytes over the limit are read and discarded, so that the client gets to read the response.
+/// At least so many bytes over the limit are read and discarded, or as many as the limit, so that the client gets to read the response.
 const DRAIN_BYTES: usize = 1 << 20;
 
 /// The largest JSON with files: base64 of a card and a picture takes a third more than their 9 MiB, and the fields a mebibyte and a half.
@@ -109,7 +109,8 @@ pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<V
 /// Reads a whole body like [`read`], with a problem of one that has too many bytes: so many at least.
 async fn read_or(body: Body, console: &Shared, limit: usize, too_large: impl Fn(usize) -> Problem) -> Result<Vec<u8>, Problem> {
     let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if told > limit + DRAIN_BYTES {
+    let most = limit + limit.max(DRAIN_BYTES);
+    if told > most {
         return Err(too_large(told));
     }
     let whole = async {
@@ -120,7 +121,7 @@ async fn read_or(body: Body, console: &Shared, limit: usize, too_large: impl Fn(
             seen += piece.len();
             if seen <= limit {
                 read.extend_from_slice(&piece);
-            } else if seen > limit + DRAIN_BYTES {
+            } else if seen > most {
                 break;
             }
         }

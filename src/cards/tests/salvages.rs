@@ -152,6 +152,57 @@ fn the_keys_of_pygmalion_are_understood() {
 }
 
 #[test]
+fn json_of_other_programs_is_understood() {
+    let cases = [
+        json!({ "name": "Ann", "context": "keeps a lighthouse", "greeting": "Ahoy." }),
+        json!({
+            "kind": "character", "name": "Ann", "description": "made in May", "greeting": "Ahoy.",
+            "persona": { "kind": "text", "attributes": { "text": ["keeps a lighthouse"] } },
+        }),
+        json!({ "node": { "definition": { "name": "Ann", "description": "keeps a lighthouse", "first_mes": "Ahoy." } } }),
+        json!({ "character": { "name": "Ann", "description": "keeps a lighthouse", "greeting": "Ahoy." } }),
+    ];
+    let attributes =
+        json!({ "name": "Ann", "persona": { "kind": "sbf", "attributes": { "likes": ["rain", "rye"], "work": ["baker"] } } });
+
+    for case in cases {
+        let card = read_json(&case);
+
+        assert_eq!((&*card.name, &*card.description, &*card.first_mes), ("Ann", "keeps a lighthouse", "Ahoy."));
+    }
+    assert_eq!(read_json(&attributes).description, "likes: rain, rye\nwork: baker");
+}
+
+#[test]
+fn json_with_what_it_does_not_allow_is_read() {
+    let card = full();
+    let with = |from: &str, to: &str| card.to_string().replacen(from, to, 1).into_bytes();
+    let cases = [
+        with("1700000000", "NaN"),
+        with("1700000000", "-Infinity"),
+        with("is late.", "is late \\ud83d."),
+        with("is late.", "is late \\ud83d\\u0041 \\\\ud83d NaN, }"),
+        with("\"kept\"", "\"kept\" , \n"),
+        Value::String(card.to_string()).to_string().into_bytes(),
+    ];
+    let marked: Vec<u8> = std::iter::once('\u{feff}')
+        .chain(card.to_string().chars())
+        .collect::<String>()
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let uri = [b"data:application/json;base64,", &base64_of(&card)[..]].concat();
+
+    for written in cases {
+        let card = read(&written).unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&written)));
+
+        assert_eq!((&*card.nickname, salvaged(&card)), ("Nyx", vec![(SalvageKind::LooseJson, "", 1)]));
+    }
+    assert_eq!(salvaged(&read(&marked).expect("it is UTF-16")), [(SalvageKind::NotUtf8, "", 1)]);
+    assert_eq!(salvaged(&read(&small_png(&[text_chunk("chara", &uri)], &[])).expect("it is base64")), []);
+}
+
+#[test]
 fn a_card_without_a_name_leaves_it_to_a_person() {
     let mut card = full_with("/data/name", json!("\u{200b} "));
     card["data"]["nickname"] = json!("");

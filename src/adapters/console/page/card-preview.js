@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
-import { CARDS, contents, fileButton, takesFiles } from './pictures.js';
+import { CARDS, asPicture, contents, fileButton, takesFiles } from './pictures.js';
 import { has, listed, t } from './texts.js';
 import * as words from './words.js';
 
@@ -17,7 +17,9 @@ const times = count => (count > 1 ? ` (${words.number(count)})` : '');
 // Why a file is no picture for a companion.
 export const notAPicture = why => t('imported.picture_not', { why: words.coded('not_pictures.', why.code, why) });
 
-function pictureWords(picture) {
+// `smaller` is the picture that the page made of one that the server does not take.
+function pictureWords(picture, smaller) {
+  if (smaller) return t('imported.picture_smaller');
   if (picture.code !== 'not_used') return t(picture.code === 'used' ? 'imported.picture_used' : 'imported.picture_none');
   return notAPicture(picture.why);
 }
@@ -25,10 +27,11 @@ function pictureWords(picture) {
 // What of the parts is not in the persona, because it would be too long.
 const shortened = parts => parts.filter(({ bytes, used }) => used < bytes && (used > 0 || bytes > 0)).map(({ part, bytes, used }) => el('li', { class: 'danger' }, t(used ? 'imported.shortened' : 'imported.left_out', { part: words.coded('card_parts.', part), used: inKb(used), bytes: inKb(bytes) })));
 
-// `use({ companion, card, picture })` is called with what the card becomes.
+// `use({ companion, card, picture, bytes })` is called with what the card becomes. `bytes` are those of another picture than the card's.
 export function cardPreview(file, use) {
   const choices = { name: undefined, system_prompt: false, post_history_instructions: false };
   let read = null; // { url, base64 } of the file
+  let smaller = null; // the same of its picture, if the server does not take that
   let answer = null;
   let asked = 0;
   let waiting = null;
@@ -66,6 +69,8 @@ export function cardPreview(file, use) {
     } catch (refusal) {
       return refused(refusal);
     }
+    const { why } = answer.preview.picture;
+    smaller = ['too_large', 'too_many_pixels'].includes(why?.code) ? await asPicture(file).catch(() => null) : null;
     name.value = answer.preview.name;
     draw();
     persona.setSelectionRange(0, 0);
@@ -110,9 +115,9 @@ export function cardPreview(file, use) {
   function draw() {
     const { preview } = answer;
     const own = CHOICES.filter(key => preview[key]);
-    if (preview.picture.code === 'used') image.src = read.url;
-    image.hidden = preview.picture.code !== 'used';
-    pictureAbout.textContent = pictureWords(preview.picture);
+    image.hidden = !smaller && preview.picture.code !== 'used';
+    if (!image.hidden) image.src = (smaller ?? read).url;
+    pictureAbout.textContent = pictureWords(preview.picture, smaller);
     facts.replaceChildren(
       ...[
         own.length ? section(t('imported.instructions'), el('p', { class: 'muted' }, t('imported.instructions_about')), own.map(key => instruction(key, preview[key]))) : '',
@@ -144,7 +149,7 @@ export function cardPreview(file, use) {
     // Enter in the field of the name.
     if (useButton.disabled) return again();
     box.close();
-    return use({ companion: { ...answer.companion, name: who }, card: read.base64, picture: answer.has_picture ? read.url : null });
+    return use({ companion: { ...answer.companion, name: who }, card: read.base64, picture: smaller?.url ?? (answer.has_picture ? read.url : null), bytes: smaller?.base64 });
   });
   takesFiles(box, begin);
   begin(file);

@@ -41,7 +41,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   const fields = isCopy ? { ...base, name: t('maker.title_copy', { who: base.name }).slice(0, 64) } : base;
   const before = made?.picture ?? profile?.picture ?? null;
   let picture = before; // an address, or null
-  let bytes; // of another picture than before, in base64
+  let { bytes } = made ?? {}; // of another picture than before or in the card, in base64
 
   const problem = el('div', { class: 'form-problem', role: 'alert' });
   const pictureNode = el('div', { class: 'picture' });
