@@ -230,8 +230,8 @@ pub(super) fn read_layers<T: DeserializeOwned>(
             rest[layer].remove(&path);
             if !may_come_later {
                 layers[layer].remove(&path);
+                reported.push(mismatch.path);
             }
-            reported.push(mismatch.path);
         }
     }
 }

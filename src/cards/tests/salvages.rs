@@ -238,10 +238,10 @@ fn what_is_no_card_is_told_by_what_it_is() {
         assert_eq!(error, expected);
         assert!(error.to_string().contains(way_out), "{error}");
     }
-    let broken = read(b"{\"name\": \"A\",}").expect_err("it is not JSON");
+    let broken = read(b"{\"name\": \"A\" 1}").expect_err("it is not JSON");
     assert_eq!(
         broken.to_string(),
-        "this file is not JSON (trailing comma at line 1 column 14): export the character again as PNG or JSON"
+        "this file is not JSON (expected `,` or `}` at line 1 column 14): export the character again as PNG or JSON"
     );
     let broken = read(&small_png(&[text_chunk("chara", b"e30")], &[])).expect_err("an empty object");
     assert_eq!(broken, NotACard::Other { what: NotRead::OtherJson });
