@@ -3,6 +3,7 @@
 pub mod closing;
 pub mod gate;
 pub mod interjection;
+pub mod names;
 pub mod prompt;
 pub mod repetition;
 pub mod reply;

@@ -4,6 +4,7 @@
 pub(crate) mod fake;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -176,6 +177,8 @@ pub struct CompanionOptions {
     pub models: Vec<ModelName>,
     /// The services that speak, each with its voices.
     pub voices: Vec<ServiceVoices>,
+    /// Everyday words in lower case, which count as names only where they call somebody.
+    pub common_names: BTreeSet<&'static str>,
     /// What applies where nothing is written.
     pub defaults: DefaultFields,
 }

@@ -13,6 +13,7 @@ use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::domain::names::{Names, SharedName};
+use crate::domain::policy::names::CommonNames;
 use crate::journal::membership::{External, Membership};
 use crate::settings::Problem;
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
@@ -47,6 +48,8 @@ struct Register {
     cast: Arc<CompanionSet>,
     /// The settings of external companions, which have only names of their own.
     defaults: CompanionDefaults,
+    /// Where names count that are everyday words.
+    common: CommonNames,
     channels: BTreeMap<ChannelId, Membership>,
     /// Channels that are about to be deleted. The names of their companions stay taken, because the deletion may be undone.
     deleting: BTreeMap<ChannelId, Membership>,
@@ -84,10 +87,11 @@ pub enum ReloadError {
 
 impl Memberships {
     /// These companions, without memberships. External companions get the defaults, except for their names.
-    pub fn new(cast: CompanionSet, defaults: CompanionDefaults, instruments: Instruments) -> Self {
+    pub fn new(cast: CompanionSet, defaults: CompanionDefaults, common: CommonNames, instruments: Instruments) -> Self {
         let register = Register {
             cast: Arc::new(cast),
             defaults,
+            common,
             channels: BTreeMap::new(),
             deleting: BTreeMap::new(),
             guilds: HashMap::new(),
@@ -308,7 +312,7 @@ impl Memberships {
         let names = self.names(&self.guild_of(channel)?).filter(|_| !heard.is_empty())?;
         let sounds =
             heard.iter().map(|companion| (companion.id.clone(), companion.voice.sounds_like.iter().map(|sound| &**sound)));
-        Some(Names::of_sounds(&names, sounds))
+        Some(Names::of_sounds(&names, sounds).with(self.0.register.read().common))
     }
 
     /// The interjection policies of the companions that are present in a channel.
@@ -353,7 +357,7 @@ impl Register {
         let mut name_sets = NameSets::default();
         let mut renamed = Vec::with_capacity(self.guilds.len());
         for (guild, members) in &self.guilds {
-            let names = members.names_in(cast, &name_sets)?;
+            let names = members.names_in(cast, self.common, &name_sets)?;
             name_sets.share(members, &names);
             renamed.push((guild.clone(), names));
         }
@@ -411,7 +415,7 @@ impl Register {
         }
         members.channels.retain(|_, channels| *channels > 0);
         if !members.channels.keys().eq(&before) || externals_before.unwrap_or_default() != externals {
-            members.names = Some(members.names_in(&self.cast, &self.name_sets)?);
+            members.names = Some(members.names_in(&self.cast, self.common, &self.name_sets)?);
         }
         Ok(members)
     }
@@ -426,10 +430,10 @@ impl Register {
 
 impl GuildMembers {
     /// The name matcher: that of a guild with the same companions if there are no external ones, or a new one.
-    fn names_in(&self, cast: &CompanionSet, name_sets: &NameSets) -> Result<Arc<Names>, SharedName> {
+    fn names_in(&self, cast: &CompanionSet, common: CommonNames, name_sets: &NameSets) -> Result<Arc<Names>, SharedName> {
         match name_sets.of(self) {
             Some(names) => Ok(names),
-            None => Ok(Arc::new(names_of(self, cast)?)),
+            None => Ok(Arc::new(names_of(self, cast)?.with(common))),
         }
     }
 }

@@ -55,6 +55,7 @@ impl CompanionSetup for FakeCompanions {
             kept: Kept::File { path: "config/companions".to_owned(), writable: true },
             models: vec!["main".into()],
             voices: Vec::new(),
+            common_names: BTreeSet::from(["will"]),
             defaults: DefaultFields { persona: "".into(), chattiness: "".into(), interjection: Interjection::Average },
         })
     }

@@ -69,8 +69,9 @@ function greetingList(problemNode) {
 
 // `options` is what can be chosen, `fields` what is written. `named()` is called when the name changes.
 export function companionForm({ options, fields, elsewhere, named }) {
+  const everyday = new Set(options.common_names);
   const text = attributes => el('input', { autocomplete: 'off', dir: 'auto', ...attributes });
-  const name = entry('name', t('maker.name'), text({ maxlength: 64, value: fields.name ?? '' }));
+  const name = entry('name', t('maker.name'), text({ maxlength: 64, value: fields.name ?? '' }), ' ');
   const persona = entry('persona', '', el('textarea', { rows: 9, dir: 'auto', placeholder: t('maker.persona_placeholder'), readonly: Boolean(elsewhere), value: fields.persona ?? '' }), elsewhere ? plain(elsewhere) : t('maker.persona_about'));
   const size = el('small', { class: 'muted', 'aria-live': 'polite' });
   const starts = el('p', { class: 'presets' }, el('small', { class: 'muted' }, t('maker.starts')), STARTS.map(kind => el('button', { type: 'button', class: 'outlined small', onclick: () => begin(kind) }, t(`beginnings.${kind}`))));
@@ -117,6 +118,7 @@ export function companionForm({ options, fields, elsewhere, named }) {
   const who = () => plain(name.input.value.trim()) || t('maker.it');
 
   function relabel() {
+    name.about(everyday.has(name.input.value.trim().toLowerCase()) ? t('maker.everyday', { name: who() }) : '');
     persona.label(t('maker.persona', { who: who() }));
     levels.querySelector('legend').textContent = t('maker.often', { who: who() });
     chattiness.label(t('maker.chattiness', { who: who() }));
