@@ -34,6 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
@@ -259,6 +260,10 @@ impl World<'_> {
 pub struct Rules<'a> {
     /// `gate`: whether and when companions consider speaking.
     pub gate: &'a Policy,
+    /// When the companions of the guild speak only when spoken to.
+    pub quiet_hours: QuietHours,
+    /// The time zone of the guild.
+    pub zone: &'a TimeZone,
     /// `turn_taking`: who speaks.
     pub turn_taking: &'a TurnTaking,
     /// `closing`: when the conversation ends.

@@ -5,6 +5,7 @@ pub mod gate;
 pub mod interjection;
 pub mod names;
 pub mod prompt;
+pub mod quiet_hours;
 pub mod repetition;
 pub mod reply;
 pub mod turn_taking;

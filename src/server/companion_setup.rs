@@ -192,6 +192,7 @@ impl CompanionSetup for Setup {
                 persona: defaults.persona.clone(),
                 chattiness: defaults.chattiness.clone(),
                 interjection: defaults.interjection,
+                quiet_hours: defaults.quiet_hours,
             },
         })
     }

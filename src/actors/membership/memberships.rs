@@ -14,6 +14,7 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::domain::names::{Names, SharedName};
 use crate::domain::policy::names::CommonNames;
+use crate::domain::policy::quiet_hours::QuietHours;
 use crate::journal::membership::{External, Membership};
 use crate::settings::Problem;
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
@@ -305,6 +306,12 @@ impl Memberships {
         register.effective(register.channels.get(channel)?)?.language.clone()
     }
 
+    /// When all companions of a channel speak only when spoken to.
+    pub fn quiet_hours(&self, channel: &ChannelId) -> Option<QuietHours> {
+        let register = self.0.register.read();
+        register.effective(register.channels.get(channel)?)?.quiet_hours
+    }
+
     /// What speech recognition writes instead of the names of the companions that are present in a channel. None: nothing is known of that.
     pub fn sounds(&self, channel: &ChannelId) -> Option<Names> {
         let present = self.present(channel).into_keys().filter_map(|id| self.companion(channel, &id));
@@ -317,8 +324,12 @@ impl Memberships {
 
     /// The interjection policies of the companions that are present in a channel.
     pub fn policies(&self, channel: &ChannelId) -> BTreeMap<CompanionId, InterjectionPolicy> {
-        let present = self.present(channel).into_keys();
-        present.filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.policy()))).collect()
+        let quiet_hours = self.quiet_hours(channel).unwrap_or_default();
+        let policy = |id: &CompanionId| {
+            let policy = self.companion(channel, id)?.policy();
+            Some(InterjectionPolicy { quiet_hours: [policy.quiet_hours[0], quiet_hours], ..policy })
+        };
+        self.present(channel).into_keys().filter_map(|id| Some((id.clone(), policy(&id)?))).collect()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Register> {

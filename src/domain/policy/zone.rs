@@ -18,8 +18,8 @@ impl Zone {
         (!zone.is_unknown()).then_some(Self(zone))
     }
 
-    pub fn time_zone(&self) -> TimeZone {
-        self.0.clone()
+    pub const fn time_zone(&self) -> &TimeZone {
+        &self.0
     }
 }
 

@@ -56,7 +56,12 @@ impl CompanionSetup for FakeCompanions {
             models: vec!["main".into()],
             voices: Vec::new(),
             common_names: BTreeSet::from(["will"]),
-            defaults: DefaultFields { persona: "".into(), chattiness: "".into(), interjection: Interjection::Average },
+            defaults: DefaultFields {
+                persona: "".into(),
+                chattiness: "".into(),
+                interjection: Interjection::Average,
+                quiet_hours: QuietHours::Never,
+            },
         })
     }
 
@@ -143,6 +148,7 @@ fn configured(id: &CompanionId, fields: &CompanionFields) -> Result<Companion, R
         chattiness: fields.chattiness,
         interjection: fields.interjection,
         tone: fields.tone,
+        quiet_hours: fields.quiet_hours,
         starts_after: fields.starts_after,
         picture: fields.picture_url,
         greetings: Some(fields.greetings),

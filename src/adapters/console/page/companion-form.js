@@ -78,7 +78,7 @@ export function companionForm({ options, fields, elsewhere, named }) {
   persona.node.append(size, starts);
 
   const usual = options.defaults.interjection;
-  const levels = el('fieldset', { class: 'field levels' }, el('legend', null), el('div', null, words.INTERJECTION_LEVELS.map(code => el('label', null, el('input', { type: 'radio', name: 'interjection', value: code, checked: code === (fields.interjection ?? usual) }), ' ', words.interjectionLevel(code)))));
+  const levels = el('fieldset', { class: 'field levels' }, el('legend', null), el('div', null, words.INTERJECTION_LEVELS.map(code => el('label', null, el('input', { type: 'radio', name: 'interjection', value: code, checked: code === words.levelOf(fields.interjection ?? usual, fields.quiet_hours ?? options.defaults.quiet_hours) }), ' ', words.interjectionLevel(code)))));
 
   const chattiness = entry('chattiness', '', el('textarea', { rows: 2, dir: 'auto', placeholder: options.defaults.chattiness, value: fields.chattiness ?? '' }));
   const tone = entry('tone', t('maker.tone'), el('textarea', { rows: 2, dir: 'auto', value: fields.tone ?? '' }), t('maker.tone_about'));
@@ -90,6 +90,8 @@ export function companionForm({ options, fields, elsewhere, named }) {
   const silences = [...new Set([...SILENCES, fields.starts_after].filter(Number.isFinite))].sort((one, other) => one - other);
   const silence = entry('starts_after', t('maker.silence'), el('select', null, choice('', t('maker.never')), silences.map(secs => choice(String(secs), t('maker.after', { time: span(secs) })))));
   silence.input.value = fields.starts_after ?? '';
+  const hoursBefore = words.hasHours(fields.quiet_hours) ? fields.quiet_hours : '';
+  const quietHours = entry('quiet_hours', t('maker.quiet_hours'), text({ value: hoursBefore, placeholder: '23:00-08:00', spellcheck: 'false' }), t('maker.quiet_hours_about'));
   const own = fields.voice ?? {};
   const services = [...new Set([...options.voices.map(({ provider }) => provider), own.provider].filter(Boolean))];
   const provider = entry('provider', t('maker.voice_service'), el('select', null, choice('', t('maker.usual')), services.map(one => choice(one, words.model(one)))));
@@ -110,11 +112,11 @@ export function companionForm({ options, fields, elsewhere, named }) {
     el('summary', null, t('maker.more')),
     [chattiness, tone, aliases].map(one => one.node),
     greetings.node,
-    [silence, ...(services.length ? [provider, voice, speed] : []), ...(model.input.options.length > 1 ? [model] : []), pictureUrl].map(one => one.node),
+    [quietHours, silence, ...(services.length ? [provider, voice, speed] : []), ...(model.input.options.length > 1 ? [model] : []), pictureUrl].map(one => one.node),
     voices,
   );
 
-  const whole = { name, persona, chattiness, tone, aliases, starts_after: silence, provider, voice, speed, model, picture_url: pictureUrl };
+  const whole = { name, persona, chattiness, tone, aliases, quiet_hours: quietHours, starts_after: silence, provider, voice, speed, model, picture_url: pictureUrl };
   const who = () => plain(name.input.value.trim()) || t('maker.it');
 
   function relabel() {
@@ -156,7 +158,9 @@ export function companionForm({ options, fields, elsewhere, named }) {
         aliases: aliases.input.value === aliasesBefore ? fields.aliases : aliases.input.value.split(/[,;\n]/u).map(one => one.trim()).filter(Boolean),
         persona: persona.input.value.trim() ? persona.input.value : undefined,
         chattiness: written(chattiness.input),
-        interjection: fields.interjection === undefined && level === usual ? undefined : level,
+        interjection: level === 'spoken_to' || (fields.interjection === undefined && level === usual) ? fields.interjection : level,
+        // Who is to speak up again says so, where all others are to stay silent.
+        quiet_hours: level === 'spoken_to' ? 'always' : (written(quietHours.input) ?? (options.defaults.quiet_hours === 'never' ? undefined : 'never')),
         tone: written(tone.input),
         starts_after: number(silence.input),
         model: written(model.input),
