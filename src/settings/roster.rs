@@ -141,11 +141,9 @@ pub fn silence_note(companion: &Companion) -> Option<String> {
     (silence <= lull).then_some(note)
 }
 
-/// What is unusual about names that are everyday words (docs/design/gate.md G-6).
+/// What is unusual about a name that is an everyday word (docs/design/gate.md G-6).
 pub fn common_name_note(companion: &Companion, common: CommonNames) -> Option<String> {
-    let mut words: Vec<_> = companion.names().filter(|name| is_everyday_word(name)).collect();
-    words.dedup_by_key(|name| folded(name));
-    let word = words.last().filter(|_| common == CommonNames::Vocative)?;
+    let word = Some(&companion.name).filter(|name| common == CommonNames::Vocative && is_everyday_word(name))?;
     Some(format!(
         "companion {}: {word} is an everyday word, so it counts as a name only where it calls somebody (\"@{word}\", \"{word}, are you there?\", \
          \"what do you think, {word}?\", \"hey {word}\"); add an alias that is no such word, choose another name, or set \

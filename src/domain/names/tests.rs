@@ -260,10 +260,10 @@ fn underscores_of_emphasis_are_edges() {
 fn a_name_that_is_an_everyday_word_counts_where_it_calls_somebody() {
     let names = Names::new([
         ("will".into(), vec!["Will"]),
-        ("h".into(), vec!["Hope", "Espérance"]),
-        ("j".into(), vec!["★ Joy ★"]),
-        ("s".into(), vec!["Sol", "Mai", "Ernst"]),
-        ("o".into(), vec!["Otto", "Will Smith"]),
+        ("hop".into(), vec!["Hope", "Espérance"]),
+        ("joi".into(), vec!["★ Joy ★"]),
+        ("sun".into(), vec!["Sol", "Mai", "Ernst"]),
+        ("oto".into(), vec!["Otto", "Will Smith"]),
     ])
     .unwrap();
 
@@ -292,21 +292,21 @@ fn a_name_that_is_an_everyday_word_counts_where_it_calls_somebody() {
         ("hey will", &["will"]),
         ("Hey Will are you up", &["will"]),
         ("oh hello will, come in", &["will"]),
-        ("Buenos días, Sol!", &["s"]),
-        ("Grüß dich Ernst wie geht's", &["s"]),
-        ("what do you think, Joy?", &["j"]),
-        ("★ Joy ★ is what I mean", &["j"]),
-        ("Qu'en dis-tu, Espérance ?", &["h"]),
-        ("bonjour Espérance tu vas bien", &["h"]),
-        ("I will ask Otto", &["o"]),
-        ("the actor is will smith", &["o"]),
+        ("Buenos días, Sol!", &["sun"]),
+        ("Grüß dich Ernst wie geht's", &["sun"]),
+        ("what do you think, Joy?", &["joi"]),
+        ("★ Joy ★ is what I mean", &["joi"]),
+        ("Qu'en dis-tu, Espérance ?", &["hop"]),
+        ("bonjour Espérance tu vas bien", &["hop"]),
+        ("I will ask Otto", &["oto"]),
+        ("the actor is will smith", &["oto"]),
     ] {
         assert_eq!(ids(&names, text), called, "{text:?}");
     }
-    assert_eq!(ids(&names.clone().with(CommonNames::Anywhere), "I will, I hope"), ["h", "will"]);
+    assert_eq!(ids(&names.clone().with(CommonNames::Anywhere), "I will, I hope"), ["hop", "will"]);
     let spoken = |text: &str| names.find_spoken(text);
     assert_eq!(spoken("will are you there"), ["will".into()]);
-    assert_eq!(spoken("what do you think hope."), ["h".into()]);
+    assert_eq!(spoken("what do you think hope."), ["hop".into()]);
     assert_eq!(spoken("we hope it rains"), []);
 }
 
@@ -381,7 +381,7 @@ proptest! {
         let names = Names::new([("a".into(), vec!["aria", "@x"]), ("ri".into(), vec!["a b", "ar"]), ("z-z".into(), vec!["z", "c++"])]).unwrap();
         let text = words.concat();
 
-        prop_assert_eq!(names.find(&text), names.find(&format!("{text} é")));
+        prop_assert_eq!(names.find(&text), names.find(&format!("{text}\né")));
     }
 
     #[test]

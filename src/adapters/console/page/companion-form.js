@@ -78,7 +78,8 @@ export function companionForm({ options, fields, elsewhere, named }) {
   persona.node.append(size, starts);
 
   const usual = options.defaults.interjection;
-  const levels = el('fieldset', { class: 'field levels' }, el('legend', null), el('div', null, words.INTERJECTION_LEVELS.map(code => el('label', null, el('input', { type: 'radio', name: 'interjection', value: code, checked: code === words.levelOf(fields.interjection ?? usual, fields.quiet_hours ?? options.defaults.quiet_hours) }), ' ', words.interjectionLevel(code)))));
+  const levelBefore = words.levelOf(fields.interjection ?? usual, fields.quiet_hours ?? options.defaults.quiet_hours);
+  const levels = el('fieldset', { class: 'field levels' }, el('legend', null), el('div', null, words.INTERJECTION_LEVELS.map(code => el('label', null, el('input', { type: 'radio', name: 'interjection', value: code, checked: code === levelBefore }), ' ', words.interjectionLevel(code)))));
 
   const chattiness = entry('chattiness', '', el('textarea', { rows: 2, dir: 'auto', placeholder: options.defaults.chattiness, value: fields.chattiness ?? '' }));
   const tone = entry('tone', t('maker.tone'), el('textarea', { rows: 2, dir: 'auto', value: fields.tone ?? '' }), t('maker.tone_about'));
@@ -92,6 +93,8 @@ export function companionForm({ options, fields, elsewhere, named }) {
   silence.input.value = fields.starts_after ?? '';
   const hoursBefore = words.hasHours(fields.quiet_hours) ? fields.quiet_hours : '';
   const quietHours = entry('quiet_hours', t('maker.quiet_hours'), text({ value: hoursBefore, placeholder: '23:00-08:00', spellcheck: 'false' }), t('maker.quiet_hours_about'));
+  // What is written if there are no quiet hours, or none any more. Where all others have some, that has to be said.
+  const unlessQuiet = () => (levelBefore !== 'spoken_to' && !hoursBefore ? fields.quiet_hours : options.defaults.quiet_hours === 'never' ? undefined : 'never');
   const own = fields.voice ?? {};
   const services = [...new Set([...options.voices.map(({ provider }) => provider), own.provider].filter(Boolean))];
   const provider = entry('provider', t('maker.voice_service'), el('select', null, choice('', t('maker.usual')), services.map(one => choice(one, words.model(one)))));
@@ -159,8 +162,7 @@ export function companionForm({ options, fields, elsewhere, named }) {
         persona: persona.input.value.trim() ? persona.input.value : undefined,
         chattiness: written(chattiness.input),
         interjection: level === 'spoken_to' || (fields.interjection === undefined && level === usual) ? fields.interjection : level,
-        // Who is to speak up again says so, where all others are to stay silent.
-        quiet_hours: level === 'spoken_to' ? 'always' : (written(quietHours.input) ?? (options.defaults.quiet_hours === 'never' ? undefined : 'never')),
+        quiet_hours: level === 'spoken_to' ? (levelBefore === level ? fields.quiet_hours : 'always') : (written(quietHours.input) ?? unlessQuiet()),
         tone: written(tone.input),
         starts_after: number(silence.input),
         model: written(model.input),
