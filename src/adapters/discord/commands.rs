@@ -330,6 +330,7 @@ impl CommandHandler {
             inherits_from: None,
             title: None,
             language: None,
+            quiet_hours: None,
         }))
     }
 

@@ -49,7 +49,7 @@ impl QuietHours {
             Self::Always => true,
             Self::Between { from, until } => {
                 let time = now.zoned(zone).time();
-                let minute = 60 * time.hour().unsigned_abs() as u16 + time.minute().unsigned_abs() as u16;
+                let minute = 60 * u16::from(time.hour().unsigned_abs()) + u16::from(time.minute().unsigned_abs());
                 if from < until { (from..until).contains(&minute) } else { minute >= from || minute < until }
             }
         }

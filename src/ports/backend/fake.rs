@@ -498,31 +498,35 @@ impl RoomService for FakeBackend {
         }
         self.check().await?;
         self.with_room(id, |room| {
-            let companion = |(id, (_, paused)): (&CompanionId, &(Option<Interjection>, bool))| CompanionState {
-                id: id.clone(),
-                name: room.name(id),
-                interjection: "average".into(),
-                buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
-                message_count: room.messages.len() as u64,
-                check_count: 0,
-                next_interjection_at: Some(9),
-                lull_at: None,
-                lull_secs: 10.0,
-                doing: Doing::Listening,
-                trigger: None,
-                since: None,
-                retry_at: None,
-                paused: *paused,
-                // Ben has ended every conversation.
-                closing: if id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
-                heard_closed: 0,
-                reopen_after: 9,
-                turns: 0,
-                max_turns: None,
-                repetition: true,
-                model: ModelChoice::default(),
-                external: room.externals.contains_key(id),
-            };
+            let companion =
+                |(id, (_, quiet_hours, paused)): (&CompanionId, &(Option<Interjection>, Option<QuietHours>, bool))| {
+                    CompanionState {
+                        id: id.clone(),
+                        name: room.name(id),
+                        interjection: "average".into(),
+                        buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
+                        message_count: room.messages.len() as u64,
+                        check_count: 0,
+                        next_interjection_at: Some(9),
+                        lull_at: None,
+                        lull_secs: 10.0,
+                        doing: Doing::Listening,
+                        trigger: None,
+                        since: None,
+                        retry_at: None,
+                        paused: *paused,
+                        quiet_hours: quiet_hours.unwrap_or_default(),
+                        // Ben has ended every conversation.
+                        closing: if id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
+                        heard_closed: 0,
+                        reopen_after: 9,
+                        turns: 0,
+                        max_turns: None,
+                        repetition: true,
+                        model: ModelChoice::default(),
+                        external: room.externals.contains_key(id),
+                    }
+                };
             let companions = room.companions.iter().map(companion).collect();
             Ok(RoomState { companions, max_companion_streak: 4, at: NOON.into(), ..RoomState::default() })
         })

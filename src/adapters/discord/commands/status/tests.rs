@@ -123,6 +123,7 @@ fn status() -> ChannelStatus {
         here: here(),
         room: Some(Room {
             language: None,
+            quiet_hours: None,
             id,
             title: None,
             inherits_from: None,
@@ -194,6 +195,7 @@ fn state() -> CompanionState {
         since: None,
         retry_at: None,
         paused: false,
+        quiet_hours: crate::settings::companion::QuietHours::Never,
         closing: Stage::None,
         heard_closed: 0,
         reopen_after: 9,
