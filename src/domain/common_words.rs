@@ -25,7 +25,7 @@ const LISTS_OF_NAMES: [&str; 5] = [
      harmony haven heath heaven honey honor hope hunter jack jade jay jean jewel joy june king kit lance lane legend liberty lily love lucky major \
      mark max may melody mercy merry miles misty nick norm ocean olive page pat patience peace pearl penny pepper phoenix poppy precious prince \
      princess queen rain raven ray red rich river rob robin rocky rose royal ruby rusty sage sandy shadow silver sky spike spirit star stone storm \
-     story sue summer sunny terry trinity true truth unity van victor victory violet wade walker ward west will willow winter wolf woody young",
+     story sue summer sunny terry trinity truth unity van victor victory violet wade walker ward west will willow winter wolf woody young",
     "engel ernst falke fee frank gloria heide könig lieb liebe lila linde mai mark max perle prinz rosa rose schatz sommer sonne stern wolf",
     "abril agosto alba alma amor amparo blanca camino caridad cielo clara cruz cristal dolores domingo dulce esperanza estrella fe flor franco gema \
      gloria gracia iris jesús julio junio justo león leal linda lobo luna luz mar marco marina mercedes milagros moreno nieves paloma paz perla \

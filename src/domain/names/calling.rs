@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::is_word;
 
 /// Greetings and farewells that stand before a name, folded.
-const GREETINGS: [&str; 43] = [
+const GREETINGS: [&str; 45] = [
     "hi",
     "hiya",
     "hey",
@@ -48,11 +48,12 @@ const GREETINGS: [&str; 43] = [
     "olá",
     "oi",
     "bom dia",
+    "boa tarde",
+    "bonne nuit",
     "boa noite",
 ];
 
-/// Whether a written name calls somebody: `@name`, `name,` or the like at the start of a line, `, name` at its end, a greeting and the name, the name
-/// alone. `range` is the name's in the folded text.
+/// Whether a written name calls somebody: `@name`, `name,` or the like at the start of a line, `, name` at its end, a greeting and the name. `range` is the name's in the folded text.
 pub(super) fn calls(text: &str, folded: &str, range: Range<usize>) -> bool {
     let (before, after) = (&folded[..range.start], &folded[range.end..]);
     let preceding = before.trim_end_matches(is_mark);
@@ -69,7 +70,7 @@ pub(super) fn calls(text: &str, folded: &str, range: Range<usize>) -> bool {
             && ends_with_greeting(preceding)
             && (ends || is_set_off() || is_capitalised_near(text, &folded[range.clone()], range.start))
     };
-    is_mention || starts && (ends || is_set_off()) || ends && gap_before.contains(',') || greets()
+    is_mention || starts && is_set_off() || ends && gap_before.contains(',') || greets()
 }
 
 /// Whether a name is the first or the last word of what is said.
