@@ -70,6 +70,7 @@ use super::vote::{State, Vote};
 use super::window::Window;
 use crate::domain::policy::closing::Closing;
 use crate::domain::policy::gate::Gate as Policy;
+use crate::domain::policy::quiet_hours::QuietHours;
 use crate::domain::policy::repetition::Repetition;
 use crate::domain::policy::reply::Reply;
 use crate::domain::policy::turn_taking::TurnTaking;

@@ -5,7 +5,6 @@ use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Role};
 use super::super::policy::gate::PreGate;
-use super::super::policy::quiet_hours::QuietHours;
 use super::super::relevance::{Estimate, Heard};
 use super::super::window::Entry;
 use super::advance::AnswerRecord;

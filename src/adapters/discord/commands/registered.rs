@@ -138,7 +138,7 @@ pub(super) fn command() -> Value {
                 TALKATIVENESS,
                 "How readily companions speak up here unasked",
                 vec![
-                    choice(LEVEL, "How readily they speak up", &LEVELS.map(|(value, name, _)| (value, name))),
+                    levels(),
                     only("Only this companion; all who are here if left out"),
                     option(
                         CommandOptionType::String,
@@ -282,6 +282,10 @@ fn channel(description: &str, types: &[ChannelType]) -> CommandOption {
 
 fn switch(description: &str) -> CommandOption {
     choice(SWITCH, description, &[ON, OFF].map(|name| (name, name)))
+}
+
+fn levels() -> CommandOption {
+    choice(LEVEL, "How readily they speak up", &LEVELS.map(|(value, name, _)| (value, name)))
 }
 
 /// An option with these values to choose from, each with its name.

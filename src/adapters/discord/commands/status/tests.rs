@@ -170,6 +170,7 @@ fn view(id: &str) -> CompanionView {
         chattiness: "".into(),
         text_lull_timeout: 10.0,
         voice_lull_timeout: 5.0,
+        quiet_hours: crate::settings::companion::QuietHours::Never,
         starts_after: None,
         max_turns: None,
         repetition: true,
