@@ -9,6 +9,7 @@ pub mod breaker;
 pub mod budget;
 pub mod call;
 pub mod closing;
+pub mod common_words;
 pub mod conversation;
 pub mod decision;
 pub mod event;

@@ -29,10 +29,12 @@ pub mod strict;
 pub mod telemetry;
 
 use crate::domain::policy::seconds;
-pub use crate::domain::policy::{Problem, closing, duration, gate, prompt, repetition, reply, turn_taking, voice, within, zone};
+pub use crate::domain::policy::{
+    Problem, closing, duration, gate, names, prompt, repetition, reply, turn_taking, voice, within, zone,
+};
 pub use load::{Loaded, Sources, load, load_with};
 pub use problem::{Located, Problems};
-pub use roster::{InPlace, Origin, Overlay, Roster, checked, in_place, shared_names, silence_note};
+pub use roster::{InPlace, Origin, Overlay, Roster, checked, common_name_note, in_place, shared_names, silence_note};
 
 /// Declares every section once: the field of [`Settings`] and its check.
 macro_rules! sections {
@@ -66,6 +68,7 @@ sections! {
     guests: guests::Guests,
     memory: memory::Memory,
     models: models::Models,
+    names: names::Names,
     prompt: prompt::Prompt,
     repetition: repetition::Repetition,
     reply: reply::Reply,

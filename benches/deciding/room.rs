@@ -49,6 +49,7 @@ impl Room {
             starting_interval,
             text_lull_timeout: Duration::from_secs(10),
             voice_lull_timeout: Duration::from_secs(5),
+            quiet_hours: [tertulia::domain::policy::quiet_hours::QuietHours::Never; 2],
             starts_after: None,
             max_turns: None,
             repetition: true,

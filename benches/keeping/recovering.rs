@@ -83,6 +83,7 @@ async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> a
         starting_interval: 9,
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(5),
+        quiet_hours: [tertulia::domain::policy::quiet_hours::QuietHours::Never; 2],
         starts_after: None,
         max_turns: None,
         repetition: true,

@@ -117,7 +117,12 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
     let models = Models::new(model(in_flight == InFlight::Manager), model(in_flight == InFlight::Reply));
     let found = context.directory.clone();
     context.pool = Pool::new(&settings.models, models, move || found.find(&PoolKey()));
-    context.memberships = Memberships::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
+    context.memberships = Memberships::new(
+        cast,
+        settings.companion_defaults.clone(),
+        settings.names.common,
+        context.recorder.instruments().clone(),
+    );
     if in_flight == InFlight::Delivery {
         context.platforms = Platforms::default().with(Arc::new(SlowPlatform(parking_lot::Mutex::default())));
     }

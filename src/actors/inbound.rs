@@ -10,7 +10,7 @@ use crate::actors::writer::requests::{ask, writer_ref};
 use crate::domain::address::{self, Incoming};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Address, Author, Message, Role};
+use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::stop_phrase::is_stop_phrase;
 use crate::domain::voice::interruption::{Stop, Words};
 use crate::domain::voice::segment::Kind;
@@ -89,7 +89,7 @@ impl Inbound {
         let names = memberships.names(guild);
         let sounds = memberships.sounds(&channel_ref.channel);
         let is_companion = |id: &str| memberships.is_in_guild(guild, id);
-        let incoming = Incoming { sounds: sounds.as_ref(), ..Incoming::new(speaker, text) };
+        let incoming = Incoming { sounds: sounds.as_ref(), is_spoken: true, ..Incoming::new(speaker, text) };
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &incoming)).unwrap_or_default();
         let names = names.as_deref().into_iter().chain(&sounds);
         (address, is_stop_phrase(text, names, self.context.settings.reply.all_stop_phrases()))
@@ -131,6 +131,7 @@ impl Inbound {
             mentions: &mentions,
             reply_to: replied.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
+            is_spoken: inbound.modality == Modality::Voice,
             names_narrow: !channel_key.guild.is_direct(),
             ..Incoming::new(&inbound.from, inbound.own_words.as_ref().unwrap_or(&inbound.text))
         };

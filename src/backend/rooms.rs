@@ -87,6 +87,7 @@ impl RoomService for ActorBackend {
         let mut paused = Some(membership.paused);
         patch.paused.apply(&mut paused);
         membership.paused = paused.unwrap_or_default();
+        patch.quiet_hours.apply(&mut membership.quiet_hours);
         let mut changed = Vec::new();
         for (id, patch) in patch.companions {
             let companion = CompanionId::from(&*id);
@@ -223,6 +224,7 @@ impl RoomService for ActorBackend {
             chattiness: companion.chattiness.clone(),
             text_lull_timeout: companion.text_lull_timeout,
             voice_lull_timeout: companion.voice_lull_timeout,
+            quiet_hours: companion.quiet_hours,
             starts_after: companion.starts_after,
             max_turns: companion.max_turns,
             repetition: companion.repetition,
@@ -333,6 +335,7 @@ impl ActorBackend {
             "chattiness": settings.chattiness,
             "text_lull_timeout": settings.text_lull_timeout,
             "voice_lull_timeout": settings.voice_lull_timeout,
+            "quiet_hours": settings.quiet_hours,
             "starts_after": settings.starts_after,
             "max_turns": settings.max_turns,
             "repetition": settings.repetition,
@@ -351,6 +354,7 @@ impl ActorBackend {
                 aliases: settings.aliases.clone(),
                 external: membership.is_external(companion),
                 interjection: settings.interjection.as_str().into(),
+                quiet_hours: settings.quiet_hours,
                 starts_after: settings.starts_after,
                 max_turns: settings.max_turns,
                 repetition: settings.repetition,
@@ -366,6 +370,7 @@ impl ActorBackend {
             inherits_from: membership.inherits_from().cloned(),
             companions: membership.companions.iter().filter_map(companion).collect(),
             language: membership.language.clone(),
+            quiet_hours: membership.quiet_hours,
             paused: membership.paused,
             last_at,
             id,

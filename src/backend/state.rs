@@ -102,6 +102,7 @@ impl ActorBackend {
             since: since.map(Into::into),
             retry_at: gate.and_then(|gate| gate.retry_at()).filter(|_| doing == Doing::BackOff).map(Into::into),
             paused,
+            quiet_hours: settings.quiet_hours,
             closing: gate.map(|gate| gate.stage).unwrap_or_default(),
             heard_closed: gate.map_or(0, |gate| gate.heard_closed),
             reopen_after: self.context.settings.closing.reopen_after,

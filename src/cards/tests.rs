@@ -121,6 +121,7 @@ pub(super) fn companion(file: CompanionFile) -> Companion {
         interjection: Interjection::Average,
         text_lull_timeout: 10.0,
         voice_lull_timeout: 5.0,
+        quiet_hours: crate::settings::companion::QuietHours::Never,
         repetition: true,
         persona: "You are you.".into(),
     };

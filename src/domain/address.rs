@@ -19,6 +19,8 @@ pub struct Incoming<'a> {
     pub to_all_of: &'a [CompanionId],
     /// For speech: what is recognised instead of the companions' names ([`Names::of_sounds`]). None for typed words.
     pub sounds: Option<&'a Names>,
+    /// It was spoken, so that everyday words count as names at its start and its end.
+    pub is_spoken: bool,
     /// The message goes to the companions' shared account in a guild: then the names in it narrow `to_all_of`.
     pub names_narrow: bool,
 }
@@ -26,7 +28,7 @@ pub struct Incoming<'a> {
 impl<'a> Incoming<'a> {
     /// Typed words that mention and answer nobody.
     pub const fn new(speaker: &'a Author, text: &'a str) -> Self {
-        Self { speaker, text, mentions: &[], reply_to: None, to_all_of: &[], sounds: None, names_narrow: false }
+        Self { speaker, text, mentions: &[], reply_to: None, to_all_of: &[], sounds: None, is_spoken: false, names_narrow: false }
     }
 }
 
@@ -36,8 +38,9 @@ impl<'a> Incoming<'a> {
 /// never by display name. Roles, `everyone` and `here` never count (docs/design/gate.md G-5).
 pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> Address {
     let speaker = incoming.speaker;
-    let mut companions: Vec<CompanionId> = names.find(incoming.text);
-    companions.extend(incoming.sounds.into_iter().flat_map(|sounds| sounds.find(incoming.text)));
+    let find = |names: &Names| if incoming.is_spoken { names.find_spoken(incoming.text) } else { names.find(incoming.text) };
+    let mut companions: Vec<CompanionId> = find(names);
+    companions.extend(incoming.sounds.into_iter().flat_map(find));
     let mut others = false;
 
     for mention in incoming.mentions.iter().filter_map(|mention| mentioned(mention)) {

@@ -34,6 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
@@ -69,6 +70,7 @@ use super::vote::{State, Vote};
 use super::window::Window;
 use crate::domain::policy::closing::Closing;
 use crate::domain::policy::gate::Gate as Policy;
+use crate::domain::policy::quiet_hours::QuietHours;
 use crate::domain::policy::repetition::Repetition;
 use crate::domain::policy::reply::Reply;
 use crate::domain::policy::turn_taking::TurnTaking;
@@ -259,6 +261,10 @@ impl World<'_> {
 pub struct Rules<'a> {
     /// `gate`: whether and when companions consider speaking.
     pub gate: &'a Policy,
+    /// When the companions of the guild speak only when spoken to.
+    pub quiet_hours: QuietHours,
+    /// The time zone of the guild.
+    pub zone: &'a TimeZone,
     /// `turn_taking`: who speaks.
     pub turn_taking: &'a TurnTaking,
     /// `closing`: when the conversation ends.

@@ -31,6 +31,8 @@ named! {
         Event = "event",
         /// All unsettled messages were addressed to somebody else. No model was asked.
         OtherAddressed = "other_addressed",
+        /// The companion speaks only when spoken to at that time (docs/design/gate.md G-43). No model was asked.
+        NoInitiative = "no_initiative",
         /// The companion would hardly have answered any of the messages (docs/design/gate.md G-41). No model was asked.
         Irrelevant = "irrelevant",
         /// A budget is used up. No model was asked, or its YES arrived after the budget was used up.

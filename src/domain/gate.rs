@@ -15,6 +15,7 @@ use super::trigger::Trigger;
 use super::turn::one_or_many;
 use super::vote::is_usual;
 use crate::domain::policy::interjection::Interjection;
+use crate::domain::policy::quiet_hours::QuietHours;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;
@@ -37,6 +38,8 @@ pub struct InterjectionPolicy {
     pub text_lull_timeout: Duration,
     /// The silence in a voice channel that counts as a lull.
     pub voice_lull_timeout: Duration,
+    /// When it speaks only when spoken to: by itself, and by its room.
+    pub quiet_hours: [QuietHours; 2],
     /// The silence after which it may start a conversation. None: it never does.
     pub starts_after: Option<Duration>,
     /// The number of its statements that end its conversation. None: it has no limit of its own (docs/design/closing.md C-19).

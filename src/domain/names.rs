@@ -1,5 +1,6 @@
 //! Finds which companions a text names: all names of all companions of a guild in one pass.
 
+mod calling;
 mod decoration;
 mod zones;
 
@@ -16,13 +17,19 @@ use regex_syntax::{is_word_byte, try_is_word_character};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_script::{Script, UnicodeScript};
 
+use super::common_words::is_common;
 use super::id::CompanionId;
 use super::lookalike::shapes;
+use super::policy::names::CommonNames;
+use calling::calls;
 use decoration::undecorated;
 pub(in crate::domain) use zones::Zones;
 
 /// The faster automaton is also built if the first words have at most this many bytes. It takes about 250 bytes of memory for each of them.
 const FAST_UP_TO: usize = 32 * 1024;
+
+/// How far from a name its emphasis may begin or end, in characters.
+const LONGEST_EMPHASIS: usize = 200;
 
 /// An index of the names of a guild's companions, for searching texts.
 ///
@@ -31,7 +38,10 @@ const FAST_UP_TO: usize = 32 * 1024;
 ///
 /// * the ends of the text,
 /// * a neighbour that is no word character (regex `\w`), which for a name of word characters is Unicode's `\b`,
-/// * any position where the name or its neighbour is of a script written without spaces.
+/// * any position where the name or its neighbour is of a script written without spaces,
+/// * an underscore that begins or ends emphasis in Markdown.
+///
+/// A name that is an everyday word counts only where it calls somebody, unless it counts anywhere ([`with`](Self::with)).
 #[derive(Clone, Debug)]
 pub struct Names {
     /// Finds the first words anywhere in a text. Its patterns are the indices of `entries`.
@@ -68,6 +78,8 @@ struct Entry {
     companion: usize,
     /// The words after the first one.
     tail: Vec<Box<str>>,
+    /// Whether it is an everyday word, which counts only where it calls somebody.
+    is_common: bool,
     /// Whether its first character is of a script written without spaces.
     starts_unspaced: bool,
     /// Whether its last character is of such a script.
@@ -125,8 +137,27 @@ impl Names {
         Self::build(ids, owners)
     }
 
-    /// The companions that a text names, sorted by id, without duplicates.
+    /// The same names. Everyday words among them count where this says.
+    #[must_use]
+    pub fn with(mut self, common: CommonNames) -> Self {
+        if common == CommonNames::Anywhere {
+            self.entries.iter_mut().flatten().for_each(|entry| entry.is_common = false);
+        }
+        self
+    }
+
+    /// The companions that a written text names, sorted by id, without duplicates.
     pub fn find(&self, text: &str) -> Vec<CompanionId> {
+        self.find_where(text, |folded, name| calls(text, folded, name))
+    }
+
+    /// The companions that spoken words name, sorted by id, without duplicates.
+    pub fn find_spoken(&self, text: &str) -> Vec<CompanionId> {
+        self.find_where(text, |folded, name| calling::is_at_end(folded, &name) || calls(text, folded, name))
+    }
+
+    /// The companions that a text names. Everyday words count where `calls` says so of the folded text and the range of the name in it.
+    fn find_where(&self, text: &str, calls: impl Fn(&str, Range<usize>) -> bool) -> Vec<CompanionId> {
         let folded;
         let text = if text.is_ascii() {
             text
@@ -142,7 +173,8 @@ impl Names {
                     continue;
                 }
                 let Some(range) = entry.matching_range(text, head.clone()) else { continue };
-                if !zones.get_or_insert_with(|| Zones::of(text)).touch(range) {
+                if (!entry.is_common || calls(text, range.clone())) && !zones.get_or_insert_with(|| Zones::of(text)).touch(range)
+                {
                     found.push(entry.companion);
                 }
             }
@@ -183,6 +215,7 @@ impl Names {
             let entry = Entry {
                 companion,
                 tail: words.collect(),
+                is_common: is_common(&name),
                 starts_unspaced: name.chars().next().is_some_and(is_unspaced),
                 ends_unspaced: name.chars().next_back().is_some_and(is_unspaced),
             };
@@ -213,8 +246,9 @@ impl Names {
 impl Entry {
     /// The range of the whole name, if the text continues with its other words and the name has edges on both sides.
     fn matching_range(&self, text: &str, head: Range<usize>) -> Option<Range<usize>> {
-        let before = text[..head.start].chars().next_back();
-        if !is_edge(self.starts_unspaced, before) {
+        let before = &text[..head.start];
+        let is_emphasised = before.ends_with('_');
+        if !is_emphasised && !is_edge(self.starts_unspaced, before.chars().next_back()) {
             return None;
         }
         let mut end = head.end;
@@ -227,9 +261,27 @@ impl Entry {
             }
             end = text.len() - next.len() + word.len();
         }
-        let after = text[end..].chars().next();
-        is_edge(self.ends_unspaced, after).then_some(head.start..end)
+        let after = &text[end..];
+        let starts = !is_emphasised || self.starts_unspaced || opens(before, after);
+        let ends = is_edge(self.ends_unspaced, after.chars().next()) || after.starts_with('_') && closes(before, after);
+        (starts && ends).then_some(head.start..end)
     }
+}
+
+/// Whether the underscores that a text ends with begin emphasis that ends in what follows, as in Markdown.
+fn opens(before: &str, after: &str) -> bool {
+    let reach = after.char_indices().nth(LONGEST_EMPHASIS).map_or(after.len(), |(end, _)| end);
+    let line = after[..reach].split('\n').next().unwrap_or_default();
+    let ends = |(at, _)| !line[at..].trim_start_matches('_').starts_with(is_word);
+    !before.trim_end_matches('_').ends_with(is_word) && line.match_indices('_').any(ends)
+}
+
+/// Whether the underscores that a text begins with end emphasis that began in what precedes.
+fn closes(before: &str, after: &str) -> bool {
+    let reach = before.char_indices().nth_back(LONGEST_EMPHASIS).map_or(0, |(start, _)| start);
+    let line = before[reach..].rsplit('\n').next().unwrap_or_default();
+    let begins = |(at, _)| !line[..at].trim_end_matches('_').ends_with(is_word);
+    !after.trim_start_matches('_').starts_with(is_word) && line.match_indices('_').any(begins)
 }
 
 /// Finds the first words that do not follow a word character. In ASCII no name begins elsewhere.
@@ -256,7 +308,8 @@ fn for_each_at_edge(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Ra
                     .for_each(|head| consider(head.as_usize(), at..at + length));
             }
         }
-        at += text[at..].iter().take_while(|byte| is_word_byte(**byte)).count() + 1;
+        // A name may follow the underscores that a word begins with.
+        at += if text[at] == b'_' { 1 } else { text[at..].iter().take_while(|byte| is_word_byte(**byte)).count() + 1 };
     }
 }
 
@@ -273,6 +326,11 @@ fn register(owners: &mut BTreeMap<String, CompanionId>, name: &str, id: &Compani
             Ok(())
         }
     }
+}
+
+/// Whether a name, or its words without decoration, is a word that people use every day.
+pub fn is_everyday_word(name: &str) -> bool {
+    is_common(&normalized(name)) || undecorated(name).is_some_and(|words| is_common(&normalized(&words)))
 }
 
 /// A name in its form for comparison: folded, with one space between words.

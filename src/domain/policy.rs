@@ -3,7 +3,9 @@
 pub mod closing;
 pub mod gate;
 pub mod interjection;
+pub mod names;
 pub mod prompt;
+pub mod quiet_hours;
 pub mod repetition;
 pub mod reply;
 pub mod turn_taking;

@@ -13,6 +13,7 @@ use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
+use crate::domain::policy::names::CommonNames;
 use crate::domain::prompt::{Other, PromptInput, RECENT_TURNS, Said, Scene};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::{self, MOST_IMPORTANCE};
@@ -72,9 +73,9 @@ pub(super) fn moment(message: &excerpts::Message) -> Moment {
 
 impl Room {
     /// The room of an excerpt. `companion` is who is asked, and takes the author's name.
-    pub fn new(excerpt: &Excerpt, author: &Arc<str>, companion: &Companion) -> Self {
+    pub fn new(excerpt: &Excerpt, author: &Arc<str>, companion: &Companion, common: CommonNames) -> Self {
         let companion = named_as(companion, author);
-        let names = Names::new([(companion.id.clone(), companion.names())]).ok();
+        let names = Names::new([(companion.id.clone(), companion.names())]).ok().map(|names| names.with(common));
         let is_companion = |name: &str| name == &**author || excerpt.companions.iter().flatten().any(|other| &**other == name);
         let said = excerpt.messages.iter().map(|message| {
             let role = if is_companion(&message.from) { Role::Companion } else { Role::Person };
@@ -94,7 +95,8 @@ impl Room {
     pub fn request(&self, n: usize, settings: &Settings) -> Request {
         let words = &settings.prompt;
         let guild = GuildId::from(GUILD);
-        let scene = Scene { now: self.said[n].at, zone: words.zone_of(&guild), others: self.others.clone(), is_call: false };
+        let scene =
+            Scene { now: self.said[n].at, zone: words.zone_of(&guild).clone(), others: self.others.clone(), is_call: false };
         question::request(self.input(n, settings), &self.companion, &scene, guild, self.companion.brief.as_deref(), words)
     }
 
@@ -167,7 +169,7 @@ mod tests {
     fn what_was_said_later_changes_no_question() {
         let mut other = excerpt(&[("bo", "hello", &[]), ("al", "it rains", &[]), ("bo", "no", &[]), ("bo", "al, why?", &[])]);
         other.messages[1].replies_to = vec![0];
-        let other = Room::new(&other, &"al".into(), &neutral(defaults()).unwrap());
+        let other = Room::new(&other, &"al".into(), &neutral(defaults()).unwrap(), CommonNames::Vocative);
 
         assert_eq!(room().request(3, defaults()).messages, other.request(3, defaults()).messages);
     }
@@ -196,6 +198,6 @@ mod tests {
             ("bo", "al, why?", &[]),
             ("al", "later", &[3]),
         ]);
-        Room::new(&excerpt, &"al".into(), &neutral(defaults()).unwrap())
+        Room::new(&excerpt, &"al".into(), &neutral(defaults()).unwrap(), CommonNames::Vocative)
     }
 }

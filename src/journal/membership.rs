@@ -9,7 +9,7 @@ use super::channel_key::ChannelKey;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
-use crate::settings::companion::Overrides;
+use crate::settings::companion::{Overrides, QuietHours};
 
 /// The members of a channel. A stored membership takes precedence over `console.rooms`, but for what changed there since.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct Membership {
     /// The language that is spoken in the channel. None: `speech.language`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Arc<str>>,
+    /// When all companions in it speak only when spoken to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<QuietHours>,
     /// Whom `console.rooms` named when it was read last. Who is added there joins, and who is removed there leaves; who was removed by hand stays away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<BTreeSet<CompanionId>>,
@@ -75,6 +78,7 @@ impl Membership {
             within: None,
             stands_alone: false,
             language: None,
+            quiet_hours: None,
             configured: None,
             title: None,
             deleted_at: None,
@@ -93,12 +97,13 @@ impl Membership {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
-    /// This membership with the companions, overrides, pause and language of another one; without another one, it has no members.
+    /// This membership with the companions, overrides, pause, language and quiet hours of another one; without another one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self { companions, externals, overrides, paused, language, moved_in_again, .. } = other.unwrap_or(&empty).clone();
-        Self { companions, externals, overrides, paused, language, moved_in_again, ..self.clone() }
+        let Self { companions, externals, overrides, paused, language, quiet_hours, moved_in_again, .. } =
+            other.unwrap_or(&empty).clone();
+        Self { companions, externals, overrides, paused, language, quiet_hours, moved_in_again, ..self.clone() }
     }
 
     /// Whether a program outside plays this companion here.

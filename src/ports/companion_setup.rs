@@ -4,6 +4,7 @@
 pub(crate) mod fake;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,7 +18,7 @@ use super::backend::room::RoomId;
 use super::model_setup::Trial;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::settings::companion::{Companion, CompanionFile, Interjection, Override, with_plain_lines};
+use crate::settings::companion::{Companion, CompanionFile, Interjection, Override, QuietHours, with_plain_lines};
 
 /// Makes, changes and removes companions.
 #[async_trait]
@@ -74,6 +75,9 @@ pub struct CompanionFields {
     /// How it speaks up, in one sentence: at most 2 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tone: Option<Arc<str>>,
+    /// When it speaks only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<QuietHours>,
     /// Seconds of silence after which it may start a conversation, 60 to 604,800; absent: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
@@ -101,6 +105,7 @@ impl From<CompanionFile> for CompanionFields {
             chattiness: file.chattiness,
             interjection: file.interjection,
             tone: file.tone,
+            quiet_hours: file.quiet_hours,
             starts_after: file.starts_after.filter(|silence| *silence != 0.0),
             model: file.model.map(|model| model.main).filter(|main| *main != ModelRole::Main.into()),
             voice: VoiceFields { provider: voice.provider, voice: voice.voice, speed: voice.speed },
@@ -176,6 +181,8 @@ pub struct CompanionOptions {
     pub models: Vec<ModelName>,
     /// The services that speak, each with its voices.
     pub voices: Vec<ServiceVoices>,
+    /// Everyday words in lower case, which count as names only where they call somebody.
+    pub common_names: BTreeSet<&'static str>,
     /// What applies where nothing is written.
     pub defaults: DefaultFields,
 }
@@ -194,6 +201,7 @@ pub struct DefaultFields {
     pub persona: Arc<str>,
     pub chattiness: Arc<str>,
     pub interjection: Interjection,
+    pub quiet_hours: QuietHours,
 }
 
 /// Where a companion is kept.

@@ -14,7 +14,8 @@ use crate::domain::voice::segment::Kind;
 impl Run<'_> {
     /// What words count as that a person said.
     pub(super) fn words(&self, from: &Author, text: &str, kind: Kind) -> Words {
-        let addressed = self.address(&Incoming { sounds: Some(&self.sounds), ..Incoming::new(from, text) }).companions;
+        let addressed =
+            self.address(&Incoming { sounds: Some(&self.sounds), is_spoken: true, ..Incoming::new(from, text) }).companions;
         let is_name = |name: &str| self.names.owner(name).or(self.sounds.owner(name)).is_some();
         Words::of(text, kind, addressed, self.script.settings.speech.word_lists(None), is_name)
     }

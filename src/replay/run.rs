@@ -162,10 +162,11 @@ pub(super) struct Channel {
 impl<'a> Run<'a> {
     fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
-            .map_err(|shared| RunError::SharedName(shared.to_string()))?;
+            .map_err(|shared| RunError::SharedName(shared.to_string()))?
+            .with(script.settings.names.common);
         let heard = script.companions.values();
         let sounds = heard.map(|companion| (companion.id.clone(), companion.voice.sounds_like.iter().map(|sound| &**sound)));
-        let sounds = Names::of_sounds(&names, sounds);
+        let sounds = Names::of_sounds(&names, sounds).with(script.settings.names.common);
         let policies = script.companions.values().map(|companion| (companion.id.clone(), companion.policy())).collect();
         let events = script
             .events
@@ -311,7 +312,8 @@ impl<'a> Run<'a> {
         let mentions: Vec<_> = saying.mentions.iter().map(String::as_str).collect();
         let present: Vec<_> = self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
         let to_all_of = if saying.direct { &present[..] } else { &[] };
-        let incoming = Incoming { mentions: &mentions, reply_to, to_all_of, ..Incoming::new(&from, &saying.text) };
+        let is_spoken = !saying.modality.is_text();
+        let incoming = Incoming { mentions: &mentions, reply_to, to_all_of, is_spoken, ..Incoming::new(&from, &saying.text) };
         if !address::admits(self.script.settings.gate.foreign_bots, |id| self.is_companion(id), &incoming) {
             return;
         }
@@ -374,7 +376,7 @@ impl<'a> Run<'a> {
     /// A recogniser returns a final result with words.
     fn hear_segment(&mut self, channel: &str, from: Author, text: &str, (started, ended): (Moment, Moment), is_last: bool) {
         let settings = &self.script.settings;
-        let address = self.address(&Incoming { sounds: Some(&self.sounds), ..Incoming::new(&from, text) });
+        let address = self.address(&Incoming { sounds: Some(&self.sounds), is_spoken: true, ..Incoming::new(&from, text) });
         let stop = self.words(&from, text, SegmentKind::Words).stop;
         let heard = Heard {
             text,

@@ -5,6 +5,7 @@ mod checking;
 mod fields;
 mod written;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,10 @@ use crate::actors::companion::pictures;
 use crate::actors::runtime::context::ActorContext;
 use crate::adapters::llm::openai::Dialects;
 use crate::backend::title_of;
+use crate::domain::common_words::common_words;
 use crate::domain::id::{CompanionId, id_of_title};
 use crate::domain::names::SharedName;
+use crate::domain::policy::names::CommonNames;
 use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::service::Service;
 use crate::journal::key;
@@ -37,7 +40,7 @@ use crate::settings::companion::written::edited;
 use crate::settings::companion::{Companion, check_id};
 use crate::settings::roster::files::CompanionFiles;
 use crate::settings::speech::BUILT_IN;
-use crate::settings::{shared_names, silence_note};
+use crate::settings::{common_name_note, shared_names, silence_note};
 
 /// The longest id of a companion, in characters.
 const MAX_ID_CHARS: usize = 32;
@@ -138,6 +141,7 @@ impl Setup {
                 warnings.push(shorter.to_owned());
             }
             warnings.extend(silence_note(companion));
+            warnings.extend(common_name_note(companion, self.context.settings.names.common));
         }
         warnings
     }
@@ -180,10 +184,15 @@ impl CompanionSetup for Setup {
             kept,
             models: self.context.pool.settings().names().collect(),
             voices,
+            common_names: match settings.names.common {
+                CommonNames::Vocative => common_words(),
+                CommonNames::Anywhere => BTreeSet::new(),
+            },
             defaults: DefaultFields {
                 persona: defaults.persona.clone(),
                 chattiness: defaults.chattiness.clone(),
                 interjection: defaults.interjection,
+                quiet_hours: defaults.quiet_hours,
             },
         })
     }

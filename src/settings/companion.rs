@@ -12,6 +12,7 @@ use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 pub use crate::domain::policy::interjection::Interjection;
+pub use crate::domain::policy::quiet_hours::QuietHours;
 use crate::domain::policy::turn_taking::MAX_TURNS;
 use crate::domain::text::{self, first_hidden};
 pub use overrides::{CompanionPatch, ModelOverrides, ModelPatch, Override, Overrides};
@@ -59,6 +60,8 @@ pub struct Companion {
     pub text_lull_timeout: f64,
     /// Seconds of silence that make a lull in a voice channel (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
+    /// When it speaks only when spoken to (docs/design/gate.md G-43).
+    pub quiet_hours: QuietHours,
     /// Seconds of silence after which it may start a conversation (60 to 604,800; docs/design/gate.md G-37). `None`: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
@@ -129,6 +132,7 @@ pub struct CompanionFile {
     pub interjection: Option<Interjection>,
     pub text_lull_timeout: Option<f64>,
     pub voice_lull_timeout: Option<f64>,
+    pub quiet_hours: Option<QuietHours>,
     pub starts_after: Option<f64>,
     pub persona: Option<Arc<str>>,
     pub brief: Option<Arc<str>>,
@@ -149,6 +153,7 @@ pub struct CompanionDefaults {
     pub interjection: Interjection,
     pub text_lull_timeout: f64,
     pub voice_lull_timeout: f64,
+    pub quiet_hours: QuietHours,
     pub repetition: bool,
     pub persona: Arc<str>,
 }
@@ -180,6 +185,7 @@ impl Companion {
             interjection: file.interjection.unwrap_or(defaults.interjection),
             text_lull_timeout: file.text_lull_timeout.unwrap_or(defaults.text_lull_timeout),
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
+            quiet_hours: file.quiet_hours.unwrap_or(defaults.quiet_hours),
             starts_after: file.starts_after.filter(|silence| *silence != 0.0),
             persona: with_plain_lines(file.persona.unwrap_or_else(|| defaults.persona.clone())),
             brief: file.brief.map(with_plain_lines),
@@ -200,13 +206,14 @@ impl Companion {
         [self.id.as_str(), &self.name].into_iter().chain(self.aliases.iter().map(|alias| &**alias))
     }
 
-    /// The interjection level and lull timeouts, as the gate needs them.
+    /// The interjection level, lull timeouts and quiet hours, as the gate needs them. Those of a room come to them.
     pub fn policy(&self) -> InterjectionPolicy {
         InterjectionPolicy {
             level: self.interjection,
             starting_interval: self.interjection.starting_interval().into(),
             text_lull_timeout: self.text_lull(),
             voice_lull_timeout: self.voice_lull(),
+            quiet_hours: [self.quiet_hours, QuietHours::Never],
             starts_after: self.starts_after.map(duration),
             max_turns: self.max_turns,
             repetition: self.repetition,
@@ -269,6 +276,7 @@ impl Overrides {
             interjection: self.interjection.unwrap_or(companion.interjection),
             text_lull_timeout: self.text_lull_timeout.unwrap_or(companion.text_lull_timeout),
             voice_lull_timeout: self.voice_lull_timeout.unwrap_or(companion.voice_lull_timeout),
+            quiet_hours: self.quiet_hours.unwrap_or(companion.quiet_hours),
             starts_after: self.starts_after.or(companion.starts_after).filter(|silence| *silence != 0.0),
             max_turns: self.max_turns.or(companion.max_turns),
             repetition: self.repetition.unwrap_or(companion.repetition),

@@ -183,7 +183,7 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
     notes.extend(settings.models.notes());
     notes.extend(roster.persona_notes(&settings));
     notes.extend(roster.silence_notes());
-    notes.extend(roster.name_notes());
+    notes.extend(roster.name_notes(settings.names.common));
     let is_used = |name: &&ModelName| {
         let mut roles = roster.companions.values().flat_map(|companion| [&companion.model.main, &companion.model.side]);
         roles.any(|used| used == *name)

@@ -23,7 +23,8 @@ use super::prompt::Prompt;
 use super::speech::Speech;
 use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
-use crate::domain::names::SharedName;
+use crate::domain::names::{SharedName, is_everyday_word};
+use crate::domain::policy::names::CommonNames;
 use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::service::Service;
 use crate::domain::text::{is_invisible, is_joining};
@@ -140,6 +141,17 @@ pub fn silence_note(companion: &Companion) -> Option<String> {
     (silence <= lull).then_some(note)
 }
 
+/// What is unusual about a name that is an everyday word (docs/design/gate.md G-6).
+pub fn common_name_note(companion: &Companion, common: CommonNames) -> Option<String> {
+    let word = Some(&companion.name).filter(|name| common == CommonNames::Vocative && is_everyday_word(name))?;
+    Some(format!(
+        "companion {}: {word} is an everyday word, so it counts as a name only where it calls somebody (\"@{word}\", \"{word}, are you there?\", \
+         \"what do you think, {word}?\", \"hey {word}\"); add an alias that is no such word, choose another name, or set \
+         names.common = \"anywhere\"",
+        companion.id
+    ))
+}
+
 /// What two companions cannot do that share a name.
 fn shared_note(SharedName { name, first, second }: &SharedName) -> String {
     format!("the companions {first} and {second} share the name {name:?}, so they cannot be in one guild; rename one of them")
@@ -242,9 +254,10 @@ impl Roster {
         self.companions.values().filter_map(|companion| persona_note(companion, &settings.prompt, &settings.models)).collect()
     }
 
-    /// What `tertulia check` says about names that companions share. Those that are in one guild are an error.
-    pub(super) fn name_notes(&self) -> impl Iterator<Item = String> {
-        shared_names(self.companions.values()).into_iter().map(|shared| shared_note(&shared))
+    /// What `tertulia check` says about names that companions share, of which those in one guild are an error, and about names that are everyday words.
+    pub(super) fn name_notes(&self, common: CommonNames) -> impl Iterator<Item = String> {
+        let words = self.companions.values().filter_map(move |companion| common_name_note(companion, common));
+        shared_names(self.companions.values()).into_iter().map(|shared| shared_note(&shared)).chain(words)
     }
 
     /// What `tertulia check` says about companions whose silence ends before they have considered what was said (docs/design/gate.md G-38).

@@ -2,11 +2,18 @@
 
 use super::Settings;
 use crate::domain::conversation::Rules;
+use crate::domain::id::GuildId;
+use crate::domain::policy::quiet_hours::QuietHours;
 
 impl<'a> Rules<'a> {
-    /// The rules of a channel in which this language is spoken. None: `speech.language`.
-    pub fn of(settings: &'a Settings, language: Option<&str>) -> Self {
-        Self { words: settings.speech.word_lists(language), ..Self::from(settings) }
+    /// The rules of a channel of this guild in which this language is spoken. None: `speech.language`.
+    pub fn of(settings: &'a Settings, guild: &GuildId, language: Option<&str>) -> Self {
+        Self {
+            words: settings.speech.word_lists(language),
+            quiet_hours: settings.gate.guild_quiet_hours.get(guild).copied().unwrap_or_default(),
+            zone: settings.prompt.zone_of(guild),
+            ..Self::from(settings)
+        }
     }
 }
 
@@ -14,6 +21,8 @@ impl<'a> From<&'a Settings> for Rules<'a> {
     fn from(settings: &'a Settings) -> Self {
         Self {
             gate: &settings.gate,
+            quiet_hours: QuietHours::Never,
+            zone: settings.prompt.zone(),
             turn_taking: &settings.turn_taking,
             closing: &settings.closing,
             repetition: &settings.repetition,

@@ -95,7 +95,7 @@ fn every_plain_setting_can_come_from_the_environment() {
 fn the_time_zone_is_that_of_the_guild_or_of_the_settings_or_of_the_machine_or_utc() {
     let own = "[prompt]\ntime_zone = \"+02:00\"\nguild_time_zones = { \"far\" = \"-05:00\" }\n";
     let zone = |folder: &Folder, guild: &str| {
-        let zone = folder.load().expect("nothing is wrong").settings.prompt.zone_of(&guild.into());
+        let zone = folder.load().expect("nothing is wrong").settings.prompt.zone_of(&guild.into()).clone();
         zone.to_offset(jiff::Timestamp::UNIX_EPOCH).seconds() / 3_600
     };
 

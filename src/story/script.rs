@@ -426,6 +426,7 @@ fn companion(id: &CompanionId, cast: &BTreeMap<CompanionId, Companion>) -> Value
         "interjection": companion.interjection,
         "text_lull_timeout": companion.text_lull_timeout,
         "voice_lull_timeout": companion.voice_lull_timeout,
+        "quiet_hours": companion.quiet_hours,
         "starts_after": companion.starts_after.unwrap_or_default(),
         "max_turns": companion.max_turns,
         "repetition": companion.repetition,

@@ -14,7 +14,7 @@ pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restor
     let mut ledger = Ledger::default();
     let mut world = World {
         channel: &channel_key.channel,
-        rules: Rules::of(&context.settings, context.memberships.language(&channel_key.channel).as_deref()),
+        rules: Rules::of(&context.settings, &channel_key.guild, context.memberships.language(&channel_key.channel).as_deref()),
         policies: &policies,
         jitter: &mut || context.rng.jitter(),
         roll: &mut || Some(context.rng.fraction()),

@@ -47,6 +47,7 @@ mod tests {
                     starting_interval,
                     text_lull_timeout,
                     voice_lull_timeout,
+                    quiet_hours: [crate::domain::policy::quiet_hours::QuietHours::Never; 2],
                     starts_after: None,
                     max_turns: None,
                     repetition: true,

@@ -46,7 +46,7 @@ impl ChannelWorld {
         ledger.set_clock(channel.machine_time());
         run(&mut World {
             channel: &channel.key.channel,
-            rules: Rules::of(&context.settings, self.language.as_deref()),
+            rules: Rules::of(&context.settings, &channel.key.guild, self.language.as_deref()),
             policies: &self.policies,
             jitter: &mut || context.rng.jitter(),
             roll: &mut || Some(context.rng.fraction()),

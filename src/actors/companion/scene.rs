@@ -14,5 +14,5 @@ pub(super) fn scene(context: &ActorContext, channel_key: &ChannelKey, asked: &[&
     // What all companions have by default says nothing of one.
     let about = |chattiness: std::sync::Arc<str>| Some(chattiness).filter(|chattiness| chattiness != usual);
     let others = others.map(|other| Other { name: other.name, chattiness: about(other.chattiness) }).collect();
-    Scene { now: context.clock.now(), zone: context.settings.prompt.zone_of(guild), others, is_call }
+    Scene { now: context.clock.now(), zone: context.settings.prompt.zone_of(guild).clone(), others, is_call }
 }

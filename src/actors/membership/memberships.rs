@@ -13,6 +13,8 @@ use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::domain::names::{Names, SharedName};
+use crate::domain::policy::names::CommonNames;
+use crate::domain::policy::quiet_hours::QuietHours;
 use crate::journal::membership::{External, Membership};
 use crate::settings::Problem;
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
@@ -47,6 +49,8 @@ struct Register {
     cast: Arc<CompanionSet>,
     /// The settings of external companions, which have only names of their own.
     defaults: CompanionDefaults,
+    /// Where names count that are everyday words.
+    common: CommonNames,
     channels: BTreeMap<ChannelId, Membership>,
     /// Channels that are about to be deleted. The names of their companions stay taken, because the deletion may be undone.
     deleting: BTreeMap<ChannelId, Membership>,
@@ -84,10 +88,11 @@ pub enum ReloadError {
 
 impl Memberships {
     /// These companions, without memberships. External companions get the defaults, except for their names.
-    pub fn new(cast: CompanionSet, defaults: CompanionDefaults, instruments: Instruments) -> Self {
+    pub fn new(cast: CompanionSet, defaults: CompanionDefaults, common: CommonNames, instruments: Instruments) -> Self {
         let register = Register {
             cast: Arc::new(cast),
             defaults,
+            common,
             channels: BTreeMap::new(),
             deleting: BTreeMap::new(),
             guilds: HashMap::new(),
@@ -301,6 +306,12 @@ impl Memberships {
         register.effective(register.channels.get(channel)?)?.language.clone()
     }
 
+    /// When all companions of a channel speak only when spoken to.
+    pub fn quiet_hours(&self, channel: &ChannelId) -> Option<QuietHours> {
+        let register = self.0.register.read();
+        register.effective(register.channels.get(channel)?)?.quiet_hours
+    }
+
     /// What speech recognition writes instead of the names of the companions that are present in a channel. None: nothing is known of that.
     pub fn sounds(&self, channel: &ChannelId) -> Option<Names> {
         let present = self.present(channel).into_keys().filter_map(|id| self.companion(channel, &id));
@@ -308,13 +319,17 @@ impl Memberships {
         let names = self.names(&self.guild_of(channel)?).filter(|_| !heard.is_empty())?;
         let sounds =
             heard.iter().map(|companion| (companion.id.clone(), companion.voice.sounds_like.iter().map(|sound| &**sound)));
-        Some(Names::of_sounds(&names, sounds))
+        Some(Names::of_sounds(&names, sounds).with(self.0.register.read().common))
     }
 
     /// The interjection policies of the companions that are present in a channel.
     pub fn policies(&self, channel: &ChannelId) -> BTreeMap<CompanionId, InterjectionPolicy> {
-        let present = self.present(channel).into_keys();
-        present.filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.policy()))).collect()
+        let quiet_hours = self.quiet_hours(channel).unwrap_or_default();
+        let policy = |id: &CompanionId| {
+            let policy = self.companion(channel, id)?.policy();
+            Some(InterjectionPolicy { quiet_hours: [policy.quiet_hours[0], quiet_hours], ..policy })
+        };
+        self.present(channel).into_keys().filter_map(|id| Some((id.clone(), policy(&id)?))).collect()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Register> {
@@ -353,7 +368,7 @@ impl Register {
         let mut name_sets = NameSets::default();
         let mut renamed = Vec::with_capacity(self.guilds.len());
         for (guild, members) in &self.guilds {
-            let names = members.names_in(cast, &name_sets)?;
+            let names = members.names_in(cast, self.common, &name_sets)?;
             name_sets.share(members, &names);
             renamed.push((guild.clone(), names));
         }
@@ -411,7 +426,7 @@ impl Register {
         }
         members.channels.retain(|_, channels| *channels > 0);
         if !members.channels.keys().eq(&before) || externals_before.unwrap_or_default() != externals {
-            members.names = Some(members.names_in(&self.cast, &self.name_sets)?);
+            members.names = Some(members.names_in(&self.cast, self.common, &self.name_sets)?);
         }
         Ok(members)
     }
@@ -426,10 +441,10 @@ impl Register {
 
 impl GuildMembers {
     /// The name matcher: that of a guild with the same companions if there are no external ones, or a new one.
-    fn names_in(&self, cast: &CompanionSet, name_sets: &NameSets) -> Result<Arc<Names>, SharedName> {
+    fn names_in(&self, cast: &CompanionSet, common: CommonNames, name_sets: &NameSets) -> Result<Arc<Names>, SharedName> {
         match name_sets.of(self) {
             Some(names) => Ok(names),
-            None => Ok(Arc::new(names_of(self, cast)?)),
+            None => Ok(Arc::new(names_of(self, cast)?.with(common))),
         }
     }
 }

@@ -127,7 +127,12 @@ impl ActorContext {
             voice_calls: Arc::new(calls.clone()),
             calls,
             speech,
-            memberships: Memberships::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
+            memberships: Memberships::new(
+                companions,
+                settings.companion_defaults.clone(),
+                settings.names.common,
+                recorder.instruments().clone(),
+            ),
             recorder,
             recall: Recall::new(&settings.memory),
             settings,

@@ -288,7 +288,9 @@ impl CommandHandler {
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,
             Command::Join { companion, to } => self.join(&companion, to.as_ref().unwrap_or(here), here, person).await,
             Command::Leave { companion, from } => self.leave(&companion, from.as_ref().unwrap_or(here), here, person).await,
-            Command::Talkativeness { level, companion } => self.set_level(level, companion.as_deref(), here, person).await,
+            Command::Talkativeness { level, quiet_hours, companion } => {
+                self.set_level(level, quiet_hours.as_deref(), companion.as_deref(), here, person).await
+            }
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::Recall { words } => self.recall(&words, here).await,
@@ -328,6 +330,7 @@ impl CommandHandler {
             inherits_from: None,
             title: None,
             language: None,
+            quiet_hours: None,
         }))
     }
 

@@ -7,6 +7,7 @@ use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Recorded};
 use crate::domain::moment::Moment;
+use crate::domain::policy::quiet_hours::QuietHours;
 use crate::domain::relevance::{Estimate, WEIGHTS};
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
@@ -29,6 +30,7 @@ impl Scene<'_> {
             Reason::Budget => self.used_up(who, recorded, decided.used_up.as_ref()?)?,
             Reason::Closed => who.tell("why.rules.closed", &[("count", &self.backend.context.settings.closing.reopen_after)]),
             Reason::Paused => return self.pause(who, recorded),
+            Reason::NoInitiative => self.quiet(who, recorded.at)?,
             Reason::Irrelevant => estimate(who, decided.relevance.as_deref()?),
             reason @ (Reason::Unpostable | Reason::LoopGuard | Reason::Unreadable) => {
                 who.tell(&format!("why.rules.{reason}"), &[])
@@ -36,6 +38,20 @@ impl Scene<'_> {
             _ => return None,
         };
         Some(told.line(recorded, "rule"))
+    }
+
+    /// What has a companion speak only when spoken to at this time, with the current settings.
+    pub(super) fn quiet(&self, who: &Subject, at: Moment) -> Option<Told> {
+        let (settings, guild) = (&self.backend.context.settings, &self.channel_key.guild);
+        let policies = self.backend.context.memberships.policies(&self.channel_key.channel);
+        let [own, of_room] = policies.get(&who.id)?.quiet_hours;
+        let of_guild = settings.gate.guild_quiet_hours.get(guild).copied().unwrap_or_default();
+        let zone = settings.prompt.zone_of(guild);
+        let (key, hours) = [("why.rules.quiet", own), ("why.rules.room_quiet", of_room), ("why.rules.guild_quiet", of_guild)]
+            .into_iter()
+            .find(|(_, hours)| hours.include(at, zone))?;
+        let key_of_when = if hours == QuietHours::Always { "why.quiet.always" } else { "why.quiet.hours" };
+        Some(who.tell(key, &[("when", &who.say(key_of_when, &[("hours", &hours)]))]))
     }
 
     /// That the pause continues, and the request that ends it.

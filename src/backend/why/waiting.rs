@@ -94,6 +94,9 @@ impl Scene<'_> {
             };
         }
         let waiting = self.anything(who, gate, settings, now, unsettled);
+        if let Some(quiet) = self.quiet(who, now) {
+            return Some(WaitingFor { text: quiet.text, messages: None, ..waiting });
+        }
         let limit = self.backend.context.settings.turn_taking.max_companion_streak;
         if conversation.tally().streak >= limit {
             return Some(WaitingFor { text: who.say("why.waiting.person", &[]), ..waiting });

@@ -188,7 +188,8 @@ impl Side {
         let questions = about.iter().map(|index| {
             let decision = &chat.decisions[*index];
             let room = rooms.entry((decision.excerpt, decision.companion.clone()));
-            let new = || Room::new(&chat.excerpts[decision.excerpt], &decision.companion, &self.companion);
+            let new =
+                || Room::new(&chat.excerpts[decision.excerpt], &decision.companion, &self.companion, self.settings.names.common);
             (*index, room.or_insert_with(new).request(decision.n, &self.settings))
         });
         let answer = async |(index, request)| (index, self.answer(request, true).await);

@@ -6,6 +6,7 @@ use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Role};
 use super::super::policy::gate::PreGate;
 use super::super::relevance::{Estimate, Heard};
+use super::super::window::Entry;
 use super::advance::AnswerRecord;
 use super::ending::is_call;
 use super::step::Due;
@@ -146,6 +147,9 @@ impl Step<'_, '_> {
     /// The reason to decide without a call. `None`: the companion must be asked, and the question is already counted.
     fn decide_without_call(&mut self, companion: &CompanionId, waiting: Waiting) -> Option<(Reason, AnswerRecord)> {
         let for_reason = |reason| Some((reason, AnswerRecord::default()));
+        if !waiting.trigger.is_call() && self.lacks_initiative(companion) {
+            return for_reason(Reason::NoInitiative);
+        }
         if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
             return for_reason(Reason::LoopGuard);
         }
@@ -176,6 +180,16 @@ impl Step<'_, '_> {
         Some((Reason::Budget, AnswerRecord { used_up: Some(used_up), ..AnswerRecord::default() }))
     }
 
+    /// Whether a companion speaks only when spoken to now, and nobody has spoken to it.
+    fn lacks_initiative(&self, companion: &CompanionId) -> bool {
+        let Rules { quiet_hours, zone, .. } = self.world.rules;
+        let Some(policy) = self.world.policies.get(companion) else { return false };
+        let is_quiet = |hours: QuietHours| hours.include(self.state.position.clock, zone);
+        let cancelled = &self.state.gates[companion].cancelled;
+        let calls = |entry: &Entry| entry.message.address.includes(companion) && !cancelled.contains(&entry.seq);
+        policy.quiet_hours.into_iter().chain([quiet_hours]).any(is_quiet) && !self.state.buffer(companion).any(calls)
+    }
+
     /// The estimate by which a companion would hardly answer any of its unsettled messages. None: it is asked.
     fn is_irrelevant(&self, companion: &CompanionId) -> Option<Estimate> {
         let rules = self.world.rules.gate;
@@ -199,7 +213,12 @@ impl Step<'_, '_> {
             let takes_part =
                 left_out != Some(companion) && !gate.owes_acknowledgement() && asked.iter().all(|(other, _)| other != companion);
             let newest = self.state.window.newest(companion, gate.cursor).map(|entry| entry.seq);
-            let is_asked = |_: &Seq| takes_part && self.is_ready(companion, gate) && self.is_irrelevant(companion).is_none();
+            let is_asked = |_: &Seq| {
+                takes_part
+                    && self.is_ready(companion, gate)
+                    && !self.lacks_initiative(companion)
+                    && self.is_irrelevant(companion).is_none()
+            };
             if let Some(message) = newest.filter(is_asked) {
                 let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };
                 asked.push((companion.clone(), waiting));

@@ -206,6 +206,122 @@ fn names_in_code_links_and_quotes_do_not_count() {
 }
 
 #[test]
+fn addresses_of_other_kinds_name_nobody() {
+    let names = one("id", &["aria"]);
+
+    for (text, addressed) in [
+        ("aria@example.org", false),
+        ("write to me+aria@mail.example.org.", false),
+        ("@aria", true),
+        ("aria.example.com", false),
+        ("see aria.dev:8080/x", false),
+        ("ok aria.what now?", true),
+        ("aria...", true),
+        ("/home/aria/x", false),
+        ("~/aria", false),
+        ("./aria", false),
+        ("C:\\Users\\aria", false),
+        ("src/aria.rs", false),
+        ("open aria.toml, please", false),
+        ("aria/mira", true),
+        ("/aria", true),
+        (":aria:", false),
+        ("hi:) :aria::aria:", false),
+        ("<:aria:12345>", false),
+        ("aria: hello", true),
+        ("well:aria: hello", true),
+    ] {
+        assert_eq!(!names.find(text).is_empty(), addressed, "{text:?}");
+        assert_eq!(!names.find(&format!("{text} é")).is_empty(), addressed, "{text:?} in a text that is not ASCII");
+    }
+}
+
+#[test]
+fn underscores_of_emphasis_are_edges() {
+    let names = one("id", &["aria"]);
+
+    for (text, addressed) in [
+        ("_aria_", true),
+        ("__aria__, look", true),
+        ("_she smiles at aria_", true),
+        ("_aria, look_", true),
+        ("_aria", false),
+        ("aria_", false),
+        ("_aria_bot", false),
+        ("my_aria_", false),
+        ("_aria\n_", false),
+    ] {
+        assert_eq!(!names.find(text).is_empty(), addressed, "{text:?}");
+        assert_eq!(!names.find(&format!("{text} é")).is_empty(), addressed, "{text:?} in a text that is not ASCII");
+    }
+}
+
+#[test]
+fn a_name_that_is_an_everyday_word_counts_where_it_calls_somebody() {
+    let names = Names::new([
+        ("will".into(), vec!["Will"]),
+        ("hop".into(), vec!["Hope", "Espérance"]),
+        ("joi".into(), vec!["★ Joy ★"]),
+        ("sun".into(), vec!["Sol", "Mai", "Ernst"]),
+        ("oto".into(), vec!["Otto", "Will Smith"]),
+    ])
+    .unwrap();
+
+    for (text, called) in [
+        ("I will go to bed", &[][..]),
+        ("that will do", &[]),
+        ("I hope it rains", &[]),
+        ("what a joy to see you!", &[]),
+        ("hace sol hoy", &[]),
+        ("Es ist mir ernst", &[]),
+        ("Hope you are well", &[]),
+        ("Hi, hope you are well", &[]),
+        ("hey will somebody help", &[]),
+        ("J'ai de l'espérance", &[]),
+        ("hi, I will", &[]),
+        ("will's", &[]),
+        ("Will, are you there?", &["will"]),
+        ("will: look", &["will"]),
+        ("Will! look", &["will"]),
+        ("well, that is odd\nWill, look", &["will"]),
+        ("> I will\nWill, look", &["will"]),
+        ("Will?", &["will"]),
+        ("*Will*, look", &["will"]),
+        ("_Will_, look", &["will"]),
+        ("Will", &[]),
+        ("so @will and I", &["will"]),
+        ("hey will", &["will"]),
+        ("Hey Will are you up", &["will"]),
+        ("oh hello will, come in", &["will"]),
+        ("Buenos días, Sol!", &["sun"]),
+        ("Grüß dich Ernst wie geht's", &["sun"]),
+        ("what do you think, Joy?", &["joi"]),
+        ("★ Joy ★ is what I mean", &["joi"]),
+        ("Qu'en dis-tu, Espérance ?", &["hop"]),
+        ("bonjour Espérance tu vas bien", &["hop"]),
+        ("I will ask Otto", &["oto"]),
+        ("the actor is will smith", &["oto"]),
+    ] {
+        assert_eq!(ids(&names, text), called, "{text:?}");
+    }
+    assert_eq!(ids(&names.clone().with(CommonNames::Anywhere), "I will, I hope"), ["hop", "will"]);
+    let spoken = |text: &str| names.find_spoken(text);
+    assert_eq!(spoken("will are you there"), ["will".into()]);
+    assert_eq!(spoken("what do you think hope."), ["hop".into()]);
+    assert_eq!(spoken("we hope it rains"), []);
+}
+
+#[test]
+fn everyday_words_are_known_in_any_case_and_decorated() {
+    for word in ["Will", "ROSE", "★ Hope ★", "Ángel", "aimé", "Mai", "Pilar", "Luz", "Mar"] {
+        assert!(is_everyday_word(word), "{word}");
+    }
+    for name in ["Aria", "Mira", "Otto", "Will Smith", "Hopeful", ""] {
+        assert!(!is_everyday_word(name), "{name}");
+    }
+}
+
+#[test]
 fn a_name_that_reaches_into_a_zone_is_not_found() {
     let names = one("id", &["mira vale"]);
 
@@ -241,9 +357,12 @@ fn without_companions_nobody_is_named() {
 
 #[test]
 fn long_hostile_texts_are_read_in_linear_time() {
-    let names = one("id", &["aria"]);
+    let names = one("id", &["aria", "hope"]);
 
-    for piece in ["`", "` `` ", "[a](", "](", "://", "a://", ">", "~~~\n", "```\n", "www.", "(", "[(])"] {
+    for piece in [
+        "`", "` `` ", "_aria", "_aria ", "hi hope ", "hope, ", ":", ":a", "a@", "a.b/", "/", "[a](", "](", "://", "a://", ">",
+        "~~~\n", "```\n", "www.", "(", "[(])",
+    ] {
         let text = piece.repeat(200_000 / piece.len());
         names.find(&format!("{text} aria"));
     }
@@ -252,7 +371,7 @@ fn long_hostile_texts_are_read_in_linear_time() {
 proptest! {
     #[test]
     fn any_text_is_read_without_panic(text in "\\PC*", pieces in prop::collection::vec(piece(), 0..30)) {
-        let names = one("id", &["aria", "アリア", "a b"]);
+        let names = one("id", &["aria", "アリア", "a b", "hope"]);
 
         names.find(&text);
         names.find(&pieces.concat());
@@ -263,7 +382,7 @@ proptest! {
         let names = Names::new([("a".into(), vec!["aria", "@x"]), ("ri".into(), vec!["a b", "ar"]), ("z-z".into(), vec!["z", "c++"])]).unwrap();
         let text = words.concat();
 
-        prop_assert_eq!(names.find(&text), names.find(&format!("{text} é")));
+        prop_assert_eq!(names.find(&text), names.find(&format!("{text}\né")));
     }
 
     #[test]
@@ -291,7 +410,7 @@ fn ascii() -> impl Strategy<Value = &'static str> {
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "`", "``", "```", "~~~", "\n", ">", ">>> ", " ", "aria", "://", "https://", "www.", "[", "](", ")", "(", "<", "é", "ア",
-        "リア", "\u{301}",
+        "リア", "\u{301}", "_", ":", "@", "/", ".com", "hope", "hi ", ",",
     ])
 }
 

@@ -1,15 +1,99 @@
-//! Finds the parts of a text in which names do not count: code, links and quoted lines.
+//! Finds the parts of a text in which names do not count: code, links, addresses of other kinds and quoted lines.
 
 use std::ops::Range;
 
 use super::super::links::link_end;
 use super::is_word;
 
+/// Endings of hosts and files, of which none is a word that may follow a full stop without a space.
+const ENDINGS: [&str; 80] = [
+    "ai",
+    "app",
+    "au",
+    "biz",
+    "br",
+    "ca",
+    "ch",
+    "cloud",
+    "cn",
+    "com",
+    "de",
+    "dev",
+    "edu",
+    "eu",
+    "example",
+    "fr",
+    "gg",
+    "gov",
+    "ie",
+    "info",
+    "internal",
+    "io",
+    "jp",
+    "lan",
+    "local",
+    "localhost",
+    "net",
+    "nl",
+    "nz",
+    "onion",
+    "org",
+    "pl",
+    "pt",
+    "ru",
+    "test",
+    "tv",
+    "uk",
+    "xyz",
+    "bmp",
+    "cfg",
+    "conf",
+    "cpp",
+    "css",
+    "csv",
+    "db",
+    "doc",
+    "docx",
+    "exe",
+    "gif",
+    "gz",
+    "htm",
+    "html",
+    "ini",
+    "java",
+    "jpeg",
+    "jpg",
+    "js",
+    "json",
+    "log",
+    "md",
+    "mp3",
+    "mp4",
+    "ogg",
+    "pdf",
+    "png",
+    "py",
+    "rs",
+    "sh",
+    "sql",
+    "svg",
+    "tar",
+    "toml",
+    "ts",
+    "txt",
+    "wav",
+    "webm",
+    "webp",
+    "xlsx",
+    "xml",
+    "yaml",
+];
+
 /// The ranges of a text in which names do not count, in bytes, ascending.
 ///
 /// These are code (`` `…` `` and ``` ``…`` ``` within a line; three or more backticks, or a line of tildes, up to the same again or the end), links
-/// (`scheme://…`, `www.…`, the target of `[text](target)`) and quoted lines (`>`; `>>> ` quotes all that follows, as in Discord). They are found in
-/// linear time.
+/// (`scheme://…`, `www.…`, the target of `[text](target)`), mail addresses, hosts, paths, short codes of emoji (`:name:`) and quoted lines (`>`; `>>> `
+/// quotes all that follows, as in Discord). They are found in linear time.
 #[derive(Debug, Default)]
 pub(in crate::domain) struct Zones(Vec<Range<usize>>);
 
@@ -63,7 +147,13 @@ impl Zones {
         let mut parentheses: Option<Vec<Range<usize>>> = None;
         let bytes = text.as_bytes();
         while at < end {
+            let locator = if is_locator_byte(bytes[at]) && (at == start || !is_locator_byte(bytes[at - 1])) {
+                locator_end(text, at)
+            } else {
+                None
+            };
             let zone = match bytes[at] {
+                _ if locator.is_some() => locator.map(|close| at..close),
                 b'`' => {
                     let ticks = run(text, at, b'`');
                     let close = tick_close(text, at + ticks, if ticks < 3 { end } else { text.len() }, ticks);
@@ -80,6 +170,7 @@ impl Zones {
                     let scheme = scheme_start(text, floor, at);
                     (scheme < at).then(|| scheme..link_end(text, at + 3))
                 }
+                b':' if !text[..at].ends_with(is_word) => short_code_end(text, at).map(|close| at..close),
                 b'w' | b'W' if bytes.get(at..at + 4).is_some_and(|four| four.eq_ignore_ascii_case(b"www.")) => {
                     let joined = text[..at].chars().next_back().is_some_and(is_word);
                     (!joined).then(|| at..link_end(text, at + 4))
@@ -108,6 +199,52 @@ impl Zones {
         }
         end + 1
     }
+}
+
+/// Whether a byte may stand in a mail address, a host or a path.
+const fn is_locator_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'@' | b'/' | b'\\' | b':' | b'~')
+}
+
+/// The end of the mail address, the host or the path that begins here.
+fn locator_end(text: &str, at: usize) -> Option<usize> {
+    let length = text.as_bytes()[at..].iter().take_while(|byte| is_locator_byte(**byte)).count();
+    let locator = text[at..at + length].trim_end_matches(['.', ':', '-', '_', '~']);
+    let is_locator = match locator.split_once('@') {
+        Some((local, host)) => !local.is_empty() && host.contains('.'),
+        None => !locator.contains("://") && (is_path(locator) || is_host(locator)),
+    };
+    is_locator.then(|| at + locator.len())
+}
+
+/// Whether this is a path that begins at a root, or one with folders and a file.
+fn is_path(text: &str) -> bool {
+    let is_drive = text.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && text[1..].starts_with(":\\");
+    let (folders, file) = text.rsplit_once('/').unwrap_or_default();
+    is_drive
+        || ["~/", "./", "../", "\\\\"].iter().any(|root| text.starts_with(root))
+        || folders.starts_with('/')
+        || !folders.is_empty() && has_known_ending(file)
+}
+
+/// Whether this is a host, perhaps with a port and a path, or the name of a file.
+fn is_host(text: &str) -> bool {
+    let host = text.split(['/', ':']).next().unwrap_or_default();
+    let is_label =
+        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    host.split('.').all(is_label) && has_known_ending(host)
+}
+
+fn has_known_ending(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}
+
+/// The end of the emoji's short code that begins here.
+fn short_code_end(text: &str, at: usize) -> Option<usize> {
+    let length =
+        text.as_bytes()[at + 1..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(byte)).count();
+    let close = at + 1 + length;
+    (length > 0 && text.as_bytes().get(close) == Some(&b':')).then_some(close + 1)
 }
 
 /// The end of the line that contains `at`, without its line feed.

@@ -1,6 +1,10 @@
 //! Section `gate`: whether and when companions speak, and their budgets.
 
+use std::collections::BTreeMap;
+
+use super::quiet_hours::QuietHours;
 use super::{Problem, seconds, within};
+use crate::domain::id::GuildId;
 
 /// Section `gate`. The budgets count over sliding windows. Up to a limit of 1,440, each use expires to the microsecond. Larger limits per hour or day
 /// count uses by minute of the clock; a minute expires with its newest use. So no window ever has more uses than its limit.
@@ -15,6 +19,8 @@ pub struct Gate {
     pub pre_gate: PreGate,
     /// With `pre_gate = "skip"`: the least logit of a message about which a companion is asked (−10 to 10).
     pub pre_gate_threshold: f64,
+    /// When the companions of single guilds speak only when spoken to, by the guild's id.
+    pub guild_quiet_hours: BTreeMap<GuildId, QuietHours>,
     /// Which messages of foreign bots are accepted.
     pub foreign_bots: ForeignBots,
     /// The maximum number of a companion's unsettled messages per channel, including those under evaluation (1 to 10,000).

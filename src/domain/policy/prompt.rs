@@ -104,9 +104,14 @@ impl Tone {
 
 impl Prompt {
     /// The time zone of a guild.
-    pub fn zone_of(&self, guild: &GuildId) -> TimeZone {
-        let zone = self.guild_time_zones.get(guild).or(self.time_zone.as_ref());
-        zone.map_or(TimeZone::UTC, Zone::time_zone)
+    pub fn zone_of(&self, guild: &GuildId) -> &TimeZone {
+        self.guild_time_zones.get(guild).map_or_else(|| self.zone(), Zone::time_zone)
+    }
+
+    /// The time zone of guilds that have none of their own.
+    pub fn zone(&self) -> &TimeZone {
+        static UTC: TimeZone = TimeZone::UTC;
+        self.time_zone.as_ref().map_or(&UTC, Zone::time_zone)
     }
 
     /// The same, with prompts of at most so many tokens.

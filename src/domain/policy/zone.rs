@@ -34,8 +34,8 @@ impl Zone {
         TimeZone::tzif("", contents).ok().map(Self)
     }
 
-    pub fn time_zone(&self) -> TimeZone {
-        self.0.clone()
+    pub const fn time_zone(&self) -> &TimeZone {
+        &self.0
     }
 }
 

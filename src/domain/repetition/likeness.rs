@@ -1,8 +1,8 @@
 //! Measures how alike two statements are: by their trigrams, and by their content words (docs/design/closing.md C-12).
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
+use super::super::common_words::is_function_word;
 use super::acts::Acts;
 use super::numbers::numbers;
 
@@ -10,20 +10,6 @@ use super::numbers::numbers;
 const SAME_TRIGRAMS: f64 = 0.7;
 /// A share of common content words from which on two statements are the same.
 const SAME_WORDS: f64 = 0.9;
-
-/// Words that carry no content, separated by spaces: English, German, Spanish, French.
-static STOP_WORDS: LazyLock<BTreeSet<&str>> =
-    LazyLock::new(|| LISTS_OF_STOP_WORDS.iter().flat_map(|list| list.split(' ')).collect());
-const LISTS_OF_STOP_WORDS: [&str; 4] = [
-    "a an the this that these those it its it's is are was were be been being am i'm you're we're they're i you he she we they me my mine your yours \
-     us our him her them their to of in on at for with from by as and or but so if not no n't do does did done don't doesn't didn't have has had \
-     i've you've we've i'll you'll we'll i'd you'd can could will would should may might must just really very too then than there here what which \
-     who how when where why all any some into up down out about again also still now oh well that's what's there's let's can't won't",
-    "der die das den dem ein eine und oder ich du er sie es wir ihr mich mir dich dir ist bin bist sind war nicht auch so zu in mit von auf für an im \
-     am ja nein noch doch dann",
-    "el la los las un una y o yo tú tu me te se lo le es son está que de en con por para no sí muy también mi",
-    "le les une et ou je il elle nous vous ce est suis es sont pas que de du des à en avec pour dans oui non très aussi mon ton",
-];
 
 /// Endings that a word loses, if three characters or more remain. The first one that fits counts.
 const ENDINGS: [&str; 9] = ["'s", "ingly", "ing", "edly", "ed", "ly", "es", "s", "e"];
@@ -50,7 +36,7 @@ impl Features {
         let plain = if words.is_empty() { text.to_lowercase() } else { words.join(" ") };
         let spoken = self::words(&without_directions(text));
         let acts = Acts::of(if spoken.is_empty() { &words } else { &spoken }, text.contains('?'));
-        let content = words.iter().filter(|word| !STOP_WORDS.contains(&***word)).map(|word| stem(word).to_owned()).collect();
+        let content = words.iter().filter(|word| !is_function_word(word)).map(|word| stem(word).to_owned()).collect();
         Self { trigrams: trigrams(&plain), content, numbers: numbers(&words), code: code.clone(), acts }
     }
 

@@ -45,6 +45,34 @@ async fn an_estimate_is_shown_with_its_features() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_companion_without_initiative_says_by_whose_setting() {
+    let own = World::with_lobby_settings(json!({ "companion_defaults": { "quiet_hours": "always" } })).await;
+    let room = World::with_lobby().await;
+    room.patch("lobby", json!({ "quiet_hours": "00:00-23:59" })).await.unwrap();
+    let guild = World::with_lobby_settings(json!({ "gate": { "guild_quiet_hours": { "home": "always" } } })).await;
+
+    for (world, rule, changes) in [
+        (&own, "Aria speaks only when spoken to at all times.", "quiet_hours"),
+        (&room, "In this room, companions speak only when spoken to in the hours 00:00-23:59.", "quiet_hours"),
+        (&guild, "On this server, companions speak only when spoken to at all times.", "gate.guild_quiet_hours"),
+    ] {
+        world.say_then_pass("lobby", "hm", 20.0).await;
+
+        let explanation = why(world, "lobby", "aria").await;
+
+        assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "no_initiative", "{}", texts(&explanation));
+        assert_eq!(step(&explanation, "rule"), rule);
+        assert_eq!(setting(&explanation, "rule"), changes);
+        assert_eq!(explanation.waiting_for.unwrap().text, rule);
+        assert_eq!(world.side.asked_for("aria"), 0);
+        world.side.answers([Ok("Me.\nYES")]);
+        world.main.answers([Ok("Yes?")]);
+        world.say_then_pass("lobby", "Ari?", 20.0).await;
+        assert!(world.history("lobby").await.iter().any(|(_, text)| text == "Yes?"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_budget_is_named() {
     let asked = World::with_lobby_settings(json!({ "gate": { "evaluations_per_hour": 1 } })).await;
     let addressed = World::with_lobby_settings(json!({ "gate": { "addresses_per_minute": 1 } })).await;

@@ -46,7 +46,7 @@ use crate::ports::backend::state::{CompanionState, Doing, RoomState};
 use crate::ports::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
 use crate::ports::inbound_events::{ChannelRef, InboundMessage};
-use crate::settings::companion::{Interjection, ModelChoice};
+use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 
 /// Noon of 1 May 2026: the only time in this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -100,28 +100,33 @@ pub(crate) struct Probe {
 struct FakeRoom {
     title: Option<Arc<str>>,
     guild: GuildId,
-    companions: BTreeMap<CompanionId, (Option<Interjection>, bool)>,
+    companions: BTreeMap<CompanionId, (Option<Interjection>, Option<QuietHours>, bool)>,
     externals: BTreeMap<CompanionId, Invited>,
     paused: bool,
+    quiet_hours: Option<QuietHours>,
     messages: Vec<HistoryMessage>,
     live: broadcast::Sender<Arc<str>>,
 }
 
 impl FakeRoom {
     fn view(&self, id: &RoomId) -> Room {
-        let companion = |(id, (interjection, paused)): (&CompanionId, &(Option<Interjection>, bool))| RoomCompanion {
-            id: id.clone(),
-            name: self.name(id),
-            aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
-            external: self.externals.contains_key(id),
-            interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
-            starts_after: None,
-            max_turns: None,
-            repetition: true,
-            model: ModelChoice::default(),
-            paused: *paused,
-            picture: None,
-        };
+        let companion =
+            |(id, (interjection, quiet_hours, paused)): (&CompanionId, &(Option<Interjection>, Option<QuietHours>, bool))| {
+                RoomCompanion {
+                    id: id.clone(),
+                    name: self.name(id),
+                    aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
+                    external: self.externals.contains_key(id),
+                    interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
+                    quiet_hours: quiet_hours.unwrap_or_default(),
+                    starts_after: None,
+                    max_turns: None,
+                    repetition: true,
+                    model: ModelChoice::default(),
+                    paused: *paused,
+                    picture: None,
+                }
+            };
         Room {
             id: id.clone(),
             title: self.title.clone(),
@@ -129,6 +134,7 @@ impl FakeRoom {
             inherits_from: None,
             companions: self.companions.iter().map(companion).collect(),
             language: None,
+            quiet_hours: self.quiet_hours,
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
         }
@@ -257,9 +263,10 @@ fn new_room(guild: &str, companions: Vec<CompanionId>) -> FakeRoom {
     FakeRoom {
         title: None,
         guild: guild.into(),
-        companions: companions.into_iter().map(|id| (id, (None, false))).collect(),
+        companions: companions.into_iter().map(|id| (id, (None, None, false))).collect(),
         externals: BTreeMap::new(),
         paused: false,
+        quiet_hours: None,
         messages: Vec::new(),
         live: broadcast::Sender::new(LIVE_BUFFER),
     }
@@ -438,7 +445,7 @@ impl RoomService for FakeBackend {
         if room.guild != plan.guild {
             return Err(Refused::Conflict(format!("room {id} belongs to guild {}", room.guild)));
         }
-        room.companions = plan.companions.iter().map(|invited| (invited.id.clone(), (None, false))).collect();
+        room.companions = plan.companions.iter().map(|invited| (invited.id.clone(), (None, None, false))).collect();
         room.externals =
             plan.companions.into_iter().filter(|invited| invited.external).map(|invited| (invited.id.clone(), invited)).collect();
         Ok((room.view(id), is_new))
@@ -450,14 +457,16 @@ impl RoomService for FakeBackend {
             if patch.paused != Override::Keep {
                 room.paused = patch.paused == Override::Set(true);
             }
+            patch.quiet_hours.apply(&mut room.quiet_hours);
             patch.title.clone().apply(&mut room.title);
-            for (companion, CompanionPatch { interjection, paused, .. }) in &patch.companions {
+            for (companion, CompanionPatch { interjection, quiet_hours, paused, .. }) in &patch.companions {
                 let missing =
                     || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
                 let overrides = room.companions.get_mut(&CompanionId::from(&**companion)).ok_or_else(missing)?;
                 interjection.apply(&mut overrides.0);
+                quiet_hours.apply(&mut overrides.1);
                 if *paused != Override::Keep {
-                    overrides.1 = *paused == Override::Set(true);
+                    overrides.2 = *paused == Override::Set(true);
                 }
             }
             Ok(room.view(id))
@@ -489,31 +498,35 @@ impl RoomService for FakeBackend {
         }
         self.check().await?;
         self.with_room(id, |room| {
-            let companion = |(id, (_, paused)): (&CompanionId, &(Option<Interjection>, bool))| CompanionState {
-                id: id.clone(),
-                name: room.name(id),
-                interjection: "average".into(),
-                buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
-                message_count: room.messages.len() as u64,
-                check_count: 0,
-                next_interjection_at: Some(9),
-                lull_at: None,
-                lull_secs: 10.0,
-                doing: Doing::Listening,
-                trigger: None,
-                since: None,
-                retry_at: None,
-                paused: *paused,
-                // Ben has ended every conversation.
-                closing: if id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
-                heard_closed: 0,
-                reopen_after: 9,
-                turns: 0,
-                max_turns: None,
-                repetition: true,
-                model: ModelChoice::default(),
-                external: room.externals.contains_key(id),
-            };
+            let companion =
+                |(id, (_, quiet_hours, paused)): (&CompanionId, &(Option<Interjection>, Option<QuietHours>, bool))| {
+                    CompanionState {
+                        id: id.clone(),
+                        name: room.name(id),
+                        interjection: "average".into(),
+                        buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
+                        message_count: room.messages.len() as u64,
+                        check_count: 0,
+                        next_interjection_at: Some(9),
+                        lull_at: None,
+                        lull_secs: 10.0,
+                        doing: Doing::Listening,
+                        trigger: None,
+                        since: None,
+                        retry_at: None,
+                        paused: *paused,
+                        quiet_hours: quiet_hours.unwrap_or_default(),
+                        // Ben has ended every conversation.
+                        closing: if id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
+                        heard_closed: 0,
+                        reopen_after: 9,
+                        turns: 0,
+                        max_turns: None,
+                        repetition: true,
+                        model: ModelChoice::default(),
+                        external: room.externals.contains_key(id),
+                    }
+                };
             let companions = room.companions.iter().map(companion).collect();
             Ok(RoomState { companions, max_companion_streak: 4, at: NOON.into(), ..RoomState::default() })
         })
@@ -529,6 +542,7 @@ impl RoomService for FakeBackend {
             chattiness: "curious".into(),
             text_lull_timeout: 10.0,
             voice_lull_timeout: 2.0,
+            quiet_hours: QuietHours::Never,
             starts_after: None,
             max_turns: None,
             repetition: true,

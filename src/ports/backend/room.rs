@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, id_of_title};
 pub use crate::settings::companion::{CompanionPatch, Override};
-use crate::settings::companion::{Interjection, ModelChoice};
+use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
 /// The id of a room in the API. The console's rooms have 1 to 64 of `A-Z a-z 0-9 _ -`; a channel of another platform has its whole id, such
@@ -111,6 +111,9 @@ pub struct Room {
     /// The language that is spoken in it; absent: `speech.language`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<Arc<str>>,
+    /// When all companions in it speak only when spoken to; absent: as each is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<QuietHours>,
     pub paused: bool,
     pub last_at: Option<Stamp>,
 }
@@ -126,6 +129,9 @@ pub struct RoomCompanion {
     /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     #[schemars(with = "Interjection")]
     pub interjection: Arc<str>,
+    /// When it speaks only when spoken to; absent: never. Those of the room and the guild come to these.
+    #[serde(skip_serializing_if = "QuietHours::are_never")]
+    pub quiet_hours: QuietHours,
     /// The silence after which it may start a conversation, in seconds; absent: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
@@ -241,6 +247,8 @@ pub struct RoomPatch {
     #[schemars(length(min = 1, max = 64))]
     pub title: Override<Arc<str>>,
     pub paused: Override<bool>,
+    /// When all companions in it speak only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
+    pub quiet_hours: Override<QuietHours>,
     /// Changes by companion id. Each companion must be present in the room.
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
 }
@@ -263,6 +271,8 @@ pub struct CompanionView {
     pub chattiness: Arc<str>,
     pub text_lull_timeout: f64,
     pub voice_lull_timeout: f64,
+    #[serde(skip_serializing_if = "QuietHours::are_never")]
+    pub quiet_hours: QuietHours,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ pub use crate::domain::conversation::Doing;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
-use crate::settings::companion::{Interjection, ModelChoice};
+use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 
 /// The state of a room at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -86,6 +86,9 @@ pub struct CompanionState {
     /// When it is asked again, in back-off.
     pub retry_at: Option<Stamp>,
     pub paused: bool,
+    /// When it speaks only when spoken to; absent: never.
+    #[serde(skip_serializing_if = "QuietHours::are_never")]
+    pub quiet_hours: QuietHours,
     /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (docs/design/closing.md C-1).
     pub closing: Stage,
     /// Messages by people that it received since it closed.

@@ -55,7 +55,13 @@ impl CompanionSetup for FakeCompanions {
             kept: Kept::File { path: "config/companions".to_owned(), writable: true },
             models: vec!["main".into()],
             voices: Vec::new(),
-            defaults: DefaultFields { persona: "".into(), chattiness: "".into(), interjection: Interjection::Average },
+            common_names: BTreeSet::from(["will"]),
+            defaults: DefaultFields {
+                persona: "".into(),
+                chattiness: "".into(),
+                interjection: Interjection::Average,
+                quiet_hours: QuietHours::Never,
+            },
         })
     }
 
@@ -142,6 +148,7 @@ fn configured(id: &CompanionId, fields: &CompanionFields) -> Result<Companion, R
         chattiness: fields.chattiness,
         interjection: fields.interjection,
         tone: fields.tone,
+        quiet_hours: fields.quiet_hours,
         starts_after: fields.starts_after,
         picture: fields.picture_url,
         greetings: Some(fields.greetings),

@@ -35,7 +35,7 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
     let text = |text: &Option<Arc<str>>| text.clone().map(NewValue::Text);
     let texts = |texts: &[Arc<str>]| (!texts.is_empty()).then(|| NewValue::Texts(texts.to_vec()));
     let number = |number: Option<f64>| number.map(NewValue::Number);
-    let values = |fields: &CompanionFields| -> [KeyChange; 13] {
+    let values = |fields: &CompanionFields| -> [KeyChange; 14] {
         [
             ("name", Some(NewValue::Text(fields.name.clone()))),
             ("aliases", texts(&fields.aliases)),
@@ -43,6 +43,7 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
             ("chattiness", text(&fields.chattiness)),
             ("interjection", fields.interjection.map(|level| NewValue::Text(level.as_str().into()))),
             ("tone", text(&fields.tone)),
+            ("quiet_hours", fields.quiet_hours.map(|hours| NewValue::Text(hours.to_string().into()))),
             ("starts_after", number(fields.starts_after)),
             ("picture", text(&fields.picture_url)),
             ("greetings", texts(&fields.greetings)),
@@ -71,6 +72,7 @@ pub(super) fn refused(problem: Problem) -> Refused {
 mod tests {
     use super::*;
     use crate::domain::policy::interjection::Interjection;
+    use crate::domain::policy::quiet_hours::QuietHours;
     use crate::ports::companion_setup::VoiceFields;
     use crate::settings::companion::written::edited;
 
@@ -83,6 +85,7 @@ mod tests {
             chattiness: Some("shy".into()),
             interjection: Some(Interjection::VeryQuiet),
             tone: Some("dry".into()),
+            quiet_hours: Some(QuietHours::Between { from: 23 * 60, until: 8 * 60 }),
             starts_after: Some(90.5),
             model: Some("large".into()),
             voice: VoiceFields { provider: Some("a".into()), voice: Some("b".into()), speed: Some(1.25) },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Interjection;
+use super::{Interjection, QuietHours};
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 
@@ -102,6 +102,8 @@ overrides! {
     text_lull_timeout: f64,
     /// The same in a voice channel.
     voice_lull_timeout: f64,
+    /// When it speaks only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
+    quiet_hours: QuietHours,
     /// Seconds of silence after which it may start a conversation, 60 to 604,800; 0 means never.
     starts_after: f64,
     /// The number of its own statements after which it ends a conversation, 1 to 1,000,000.

@@ -206,6 +206,8 @@ pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
         ("tertulia.decisions", [trigger, _, "backchannel"]) => *trigger == "lull",
         // The pre-gate skips nothing that has to be decided.
         ("tertulia.decisions", [trigger, _, "irrelevant"]) => matches!(*trigger, "lull" | "interjection" | "turn"),
+        // Who is spoken to answers.
+        ("tertulia.decisions", [trigger, _, "no_initiative"]) => !matches!(*trigger, "direct_address" | "event"),
         ("tertulia.decisions", [_, _, reason]) => !matches!(*reason, "model_yes" | "event"),
         _ => true,
     }

@@ -32,10 +32,12 @@ fn impossible_decisions_have_no_series() {
         let is_backchannel = labels.contains("decision_reason=\"backchannel\"");
         (!is_event || labels.contains("decision_trigger=\"event\""))
             && (!labels.contains("irrelevant") || ["lull", "interjection", "turn"].iter().any(|trigger| labels.contains(trigger)))
+            && !(labels.contains("no_initiative")
+                && (labels.contains("decision_trigger=\"event\"") || labels.contains("direct_address")))
             && (!is_backchannel || labels.contains("decision_trigger=\"lull\""))
             && labels.contains("\"YES\"") == (labels.contains("model_yes") || is_event || is_external)
     };
-    assert_eq!(decisions.len(), 5 * 15 + 15 + 3);
+    assert_eq!(decisions.len(), 5 * 15 + 15 + 3 + 4);
     assert!(decisions.keys().all(is_possible), "{decisions:#?}");
 }
 

@@ -69,15 +69,17 @@ function greetingList(problemNode) {
 
 // `options` is what can be chosen, `fields` what is written. `named()` is called when the name changes.
 export function companionForm({ options, fields, elsewhere, named }) {
+  const everyday = new Set(options.common_names);
   const text = attributes => el('input', { autocomplete: 'off', dir: 'auto', ...attributes });
-  const name = entry('name', t('maker.name'), text({ maxlength: 64, value: fields.name ?? '' }));
+  const name = entry('name', t('maker.name'), text({ maxlength: 64, value: fields.name ?? '' }), ' ');
   const persona = entry('persona', '', el('textarea', { rows: 9, dir: 'auto', placeholder: t('maker.persona_placeholder'), readonly: Boolean(elsewhere), value: fields.persona ?? '' }), elsewhere ? plain(elsewhere) : t('maker.persona_about'));
   const size = el('small', { class: 'muted', 'aria-live': 'polite' });
   const starts = el('p', { class: 'presets' }, el('small', { class: 'muted' }, t('maker.starts')), STARTS.map(kind => el('button', { type: 'button', class: 'outlined small', onclick: () => begin(kind) }, t(`beginnings.${kind}`))));
   persona.node.append(size, starts);
 
   const usual = options.defaults.interjection;
-  const levels = el('fieldset', { class: 'field levels' }, el('legend', null), el('div', null, words.INTERJECTION_LEVELS.map(code => el('label', null, el('input', { type: 'radio', name: 'interjection', value: code, checked: code === (fields.interjection ?? usual) }), ' ', words.interjectionLevel(code)))));
+  const levelBefore = words.levelOf(fields.interjection ?? usual, fields.quiet_hours ?? options.defaults.quiet_hours);
+  const levels = el('fieldset', { class: 'field levels' }, el('legend', null), el('div', null, words.INTERJECTION_LEVELS.map(code => el('label', null, el('input', { type: 'radio', name: 'interjection', value: code, checked: code === levelBefore }), ' ', words.interjectionLevel(code)))));
 
   const chattiness = entry('chattiness', '', el('textarea', { rows: 2, dir: 'auto', placeholder: options.defaults.chattiness, value: fields.chattiness ?? '' }));
   const tone = entry('tone', t('maker.tone'), el('textarea', { rows: 2, dir: 'auto', value: fields.tone ?? '' }), t('maker.tone_about'));
@@ -89,6 +91,10 @@ export function companionForm({ options, fields, elsewhere, named }) {
   const silences = [...new Set([...SILENCES, fields.starts_after].filter(Number.isFinite))].sort((one, other) => one - other);
   const silence = entry('starts_after', t('maker.silence'), el('select', null, choice('', t('maker.never')), silences.map(secs => choice(String(secs), t('maker.after', { time: span(secs) })))));
   silence.input.value = fields.starts_after ?? '';
+  const hoursBefore = words.hasHours(fields.quiet_hours) ? fields.quiet_hours : '';
+  const quietHours = entry('quiet_hours', t('maker.quiet_hours'), text({ value: hoursBefore, placeholder: '23:00-08:00', spellcheck: 'false' }), t('maker.quiet_hours_about'));
+  // What is written if there are no quiet hours, or none any more. Where all others have some, that has to be said.
+  const unlessQuiet = () => (levelBefore !== 'spoken_to' && !hoursBefore ? fields.quiet_hours : options.defaults.quiet_hours === 'never' ? undefined : 'never');
   const own = fields.voice ?? {};
   const services = [...new Set([...options.voices.map(({ provider }) => provider), own.provider].filter(Boolean))];
   const provider = entry('provider', t('maker.voice_service'), el('select', null, choice('', t('maker.usual')), services.map(one => choice(one, words.model(one)))));
@@ -109,14 +115,15 @@ export function companionForm({ options, fields, elsewhere, named }) {
     el('summary', null, t('maker.more')),
     [chattiness, tone, aliases].map(one => one.node),
     greetings.node,
-    [silence, ...(services.length ? [provider, voice, speed] : []), ...(model.input.options.length > 1 ? [model] : []), pictureUrl].map(one => one.node),
+    [quietHours, silence, ...(services.length ? [provider, voice, speed] : []), ...(model.input.options.length > 1 ? [model] : []), pictureUrl].map(one => one.node),
     voices,
   );
 
-  const whole = { name, persona, chattiness, tone, aliases, starts_after: silence, provider, voice, speed, model, picture_url: pictureUrl };
+  const whole = { name, persona, chattiness, tone, aliases, quiet_hours: quietHours, starts_after: silence, provider, voice, speed, model, picture_url: pictureUrl };
   const who = () => plain(name.input.value.trim()) || t('maker.it');
 
   function relabel() {
+    name.about(everyday.has(name.input.value.trim().toLowerCase()) ? t('maker.everyday', { name: who() }) : '');
     persona.label(t('maker.persona', { who: who() }));
     levels.querySelector('legend').textContent = t('maker.often', { who: who() });
     chattiness.label(t('maker.chattiness', { who: who() }));
@@ -154,7 +161,8 @@ export function companionForm({ options, fields, elsewhere, named }) {
         aliases: aliases.input.value === aliasesBefore ? fields.aliases : aliases.input.value.split(/[,;\n]/u).map(one => one.trim()).filter(Boolean),
         persona: persona.input.value.trim() ? persona.input.value : undefined,
         chattiness: written(chattiness.input),
-        interjection: fields.interjection === undefined && level === usual ? undefined : level,
+        interjection: level === 'spoken_to' || (fields.interjection === undefined && level === usual) ? fields.interjection : level,
+        quiet_hours: level === 'spoken_to' ? (levelBefore === level ? fields.quiet_hours : 'always') : (written(quietHours.input) ?? unlessQuiet()),
         tone: written(tone.input),
         starts_after: number(silence.input),
         model: written(model.input),

@@ -33,8 +33,8 @@ export function companionFrom(c) {
   };
 }
 
-// The settings of its own: its number of statements, whether it may repeat itself, and its models.
-export const ownSettings = c => ({ maxTurns: number(c.max_turns), mayRepeat: c.repetition === false, models: { main: c.model?.main ?? 'main', side: c.model?.side ?? 'side' } });
+// The settings of its own: when it speaks only when spoken to, its number of statements, whether it may repeat itself, and its models.
+export const ownSettings = c => ({ quietHours: c.quiet_hours ?? 'never', maxTurns: number(c.max_turns), mayRepeat: c.repetition === false, models: { main: c.model?.main ?? 'main', side: c.model?.side ?? 'side' } });
 
 export function setDoing(companion, doing, e) {
   companion.doing = companion.paused ? 'paused' : doing;

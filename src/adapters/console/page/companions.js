@@ -150,6 +150,7 @@ function nextWords(room, companion, lullLeft) {
   if (companion.doing === 'speaking' && draft?.isStopped) return t('cards.begins_again');
   if (companion.doing === 'speaking' && draft?.isLate) return t('cards.writes_on');
   if (companion.doing !== 'listening') return companion.trigger ? t('cards.because', { why: words.trigger(companion.trigger) }) : '';
+  if (companion.quietHours === 'always') return t('cards.waits_spoken_to');
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
   const counts = missing !== null && missing > 0;
   const isQuiet = lullLeft !== null && lullLeft > 0;
@@ -265,7 +266,7 @@ export function companionCards(root, { tone, act }) {
         parts.circle.set(companion.messageCount, companion.threshold);
         say(parts.about, `: ${companion.threshold === null ? t('cards.heard', { count: companion.messageCount }) : t('cards.heard_of', { heard: companion.messageCount, count: companion.threshold })}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? t('cards.external_about') : ''].filter(Boolean).join(', ')}`);
         parts.level.setAttribute('aria-label', t('cards.speaks_how_often', { who: companion.name }));
-        if (document.activeElement !== parts.level) parts.level.value = companion.interjection;
+        if (document.activeElement !== parts.level) parts.level.value = words.levelOf(companion.interjection, companion.quietHours);
         parts.pause.setAttribute('aria-pressed', String(companion.paused));
         say(parts.pause, t(companion.paused ? 'cards.resume' : 'cards.pause'));
         // The pause of the whole room does not end here.

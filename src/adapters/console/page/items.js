@@ -321,7 +321,7 @@ function note(view, { entry, all = [entry] }) {
   if (all.length > 1) return aside(pieces(`remarks.${entry.what}`, { who: names(view, all), count: unique(all).length }));
   const who = entry.companion ? name(nameOf(view.room, entry.companion), { class: 'who' }) : null;
   const key = entry.what === 'interrupted' ? words.verdict(entry.verdict) : entry.what === 'tempered' && !entry.interjection ? 'remarks.tempered_back' : `remarks.${who || entry.what === 'cleared' ? '' : 'room_'}${entry.what}`;
-  const what = pieces(key, { who, count: 1, often: words.interjectionLevel(entry.interjection) });
+  const what = pieces(key, { who, count: 1, often: words.interjectionLevel(words.levelOf(entry.interjection, entry.quietHours)) });
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, what));
 }
 

@@ -166,7 +166,7 @@ function goTo(entry) {
 const cards = companionCards(byId('companions'), {
   tone: id => tone(id),
   act: {
-    setLevel: (id, interjection) => api.patchRoom(current.room.id, { companions: { [id]: { interjection } } }).then(() => current.refresh()).catch(showProblem),
+    setLevel: (id, level) => api.patchRoom(current.room.id, { companions: { [id]: level === 'spoken_to' ? { quiet_hours: 'always' } : { interjection: level, ...(view.room.companions.get(id)?.quietHours === 'always' ? { quiet_hours: 'never' } : {}) } } }).then(() => current.refresh()).catch(showProblem),
     pause: (id, paused) => api.patchRoom(current.room.id, { companions: { [id]: { paused } } }).then(() => current.refresh()).catch(showProblem),
     why: id => api.why(current.room.id, id),
     open: goTo,

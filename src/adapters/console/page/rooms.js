@@ -188,6 +188,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, de
       el('h2', null, t(platformName(room.id) ? 'rooms.this_channel' : 'rooms.this_room')),
       room.lives_by ? el('p', { class: 'muted' }, t('rooms.thread')) : null,
       el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, t(room.paused ? 'rooms.resume_all' : 'rooms.pause_all')),
+      el('button', { class: 'quiet-button', title: t('rooms.spoken_to_about'), 'aria-pressed': String(room.quiet_hours === 'always'), onclick: attempt(() => api.patchRoom(room.id, { quiet_hours: room.quiet_hours === 'always' ? null : 'always' })) }, t('rooms.spoken_to')),
       el('button', { class: 'quiet-button', onclick: chooseCompanions }, t('rooms.choose')),
       el('button', { class: 'quiet-button make-here', onclick: () => desk.create() }, t('maker.new')),
       el('button', { class: 'quiet-button', title: t('rooms.cancel_replies_about'), onclick: attempt(() => api.clearRoom(room.id)) }, t('rooms.cancel_replies')),

@@ -488,7 +488,7 @@ const RULES = {
     return BOTH;
   },
   tempered(room, e, now) {
-    insert(room, { ...noteEntry(e, 'tempered'), interjection: e.interjection ?? null });
+    insert(room, { ...noteEntry(e, 'tempered'), interjection: e.interjection ?? null, quietHours: e.quiet_hours ?? 'never' });
     if (now && e.interjection) Object.assign(companionIn(room, e.companion), { interjection: e.interjection, ...ownSettings(e) });
     return BOTH;
   },

@@ -3,10 +3,12 @@
 import { LOCALE, has, t } from './texts.js';
 
 // With these reasons no model was asked. The last six settle messages whatever the trigger.
-const UNASKED = ['event', 'other_addressed', 'irrelevant', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
+const UNASKED = ['event', 'other_addressed', 'no_initiative', 'irrelevant', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
 const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
 
-export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
+// How often a companion speaks unasked. The first one is a setting of its own.
+export const INTERJECTION_LEVELS = ['spoken_to', 'very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
+export const levelOf = (interjection, quietHours) => (quietHours === 'always' ? 'spoken_to' : interjection);
 
 // Whether no computer has the name in the address of a model.
 export const isUnknownHost = detail => detail.includes('failed to lookup address information');
@@ -47,9 +49,12 @@ export const cause = code => (has(`causes.${code}`) ? `: ${t(`causes.${code}`)}`
 export const repetitionEffect = detections => t(detections > 2 ? 'meters.repetition_end' : 'meters.repetition_change');
 // When a companion that has ended the conversation comes back.
 export const rejoins = count => (count ? t('cards.rejoins_after', { count }) : t('cards.rejoins'));
+// Whether there are hours in which a companion speaks only when spoken to.
+export const hasHours = quietHours => /\d/u.test(quietHours ?? '');
 // What a companion's own settings change; empty if nothing.
-export const ownSettings = ({ maxTurns, mayRepeat, models }) =>
+export const ownSettings = ({ maxTurns, mayRepeat, models, quietHours }) =>
   [
+    hasHours(quietHours) ? t('cards.quiet_hours', { hours: quietHours }) : '',
     maxTurns === null ? '' : t('cards.max_turns', { count: maxTurns }),
     mayRepeat ? t('cards.may_repeat') : '',
     models.main === 'main' ? '' : t('cards.writes_with', { model: modelThatWrites(models.main) }),

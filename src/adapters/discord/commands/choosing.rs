@@ -44,13 +44,16 @@ impl CommandHandler {
 
 /// A companion as a member without overrides.
 pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
-    let CompanionView { id, name, aliases, interjection, starts_after, max_turns, repetition, model, picture, .. } = companion;
+    let CompanionView {
+        id, name, aliases, interjection, quiet_hours, starts_after, max_turns, repetition, model, picture, ..
+    } = companion;
     RoomCompanion {
         id,
         name,
         aliases,
         external: false,
         interjection,
+        quiet_hours,
         starts_after,
         max_turns,
         repetition,
@@ -107,7 +110,7 @@ pub(super) fn offered(all: &[RoomCompanion], typed: &str) -> Vec<Choice> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::settings::companion::ModelChoice;
+    use crate::settings::companion::{ModelChoice, QuietHours};
 
     #[test]
     fn names_that_begin_with_the_typed_text_are_first() {
@@ -150,6 +153,7 @@ pub(super) mod tests {
             aliases: aliases.iter().map(|alias| (*alias).into()).collect(),
             external: false,
             interjection: "average".into(),
+            quiet_hours: QuietHours::Never,
             starts_after: None,
             max_turns: None,
             repetition: true,

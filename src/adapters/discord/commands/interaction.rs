@@ -84,7 +84,8 @@ pub(super) enum Command {
         from: Option<ChannelContext>,
     },
     Talkativeness {
-        level: Level,
+        level: Option<Level>,
+        quiet_hours: Option<String>,
         companion: Option<String>,
     },
     Pause {
@@ -421,7 +422,14 @@ fn parse_command(
         name::STATUS => Command::Status { companion },
         name::JOIN => Command::Join { companion: companion?, to: chosen(name::WHERE).ok()? },
         name::LEAVE => Command::Leave { companion: companion?, from: chosen(name::WHERE).ok()? },
-        name::TALKATIVENESS => Command::Talkativeness { level: Level::named(options.value(name::LEVEL)?.as_str()?)?, companion },
+        name::TALKATIVENESS => {
+            let level = match options.value(name::LEVEL) {
+                Some(level) => Some(Level::named(level.as_str()?)?),
+                None => None,
+            };
+            let quiet_hours = options.value(name::QUIET_HOURS).and_then(Value::as_str).map(str::to_owned);
+            Command::Talkativeness { level, quiet_hours, companion }
+        }
         name::PAUSE => Command::Pause { companion, on: options.switch()? },
         name::WHY => Command::Why { companion },
         name::RECALL => Command::Recall { words: options.value(name::WORDS)?.as_str()?.trim().to_owned() },

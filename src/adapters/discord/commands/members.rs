@@ -1,16 +1,16 @@
 //! Changes the companions of a channel: adds and removes them, sets how readily they speak up, pauses them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::choosing::member;
 use super::interaction::ChannelContext;
-use super::registered::{Level, tier_in_words};
+use super::registered::{Level, SPOKEN_TO, tier_in_words};
 use super::words::{self, channel, name, place};
 use super::{Answer, CommandHandler};
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::domain::id::CompanionId;
 use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
-use crate::settings::companion::Interjection;
+use crate::settings::companion::{Interjection, QuietHours};
 
 impl CommandHandler {
     pub(super) async fn join(
@@ -78,23 +78,55 @@ impl CommandHandler {
         Ok(format!("{} is no longer {place}. `/tertulia join` brings it back.", name(&companion.name)))
     }
 
+    /// Changes how readily companions speak up. Without a name, quiet hours are those of the channel, so that they apply to whoever joins, too.
     pub(super) async fn set_level(
         &self,
-        level: Level,
+        level: Option<Level>,
+        quiet_hours: Option<&str>,
         typed: Option<&str>,
         here: &ChannelContext,
         person: Snowflake,
     ) -> Result<String, Answer> {
-        let interjection = match level {
-            Level::Tier(tier) => Interjection::ALL.into_iter().find(|level| level.as_str() == tier),
-            Level::Default => None,
+        let quiet_hours = match (quiet_hours.map(QuietHours::parse), level) {
+            (Some(None), _) => {
+                return Err(Answer::Refused("Quiet hours are two times, such as `23:00-08:00`, or `always`, or `never`.".into()));
+            }
+            (None, None) => return Err(Answer::Refused("Choose a level, or write quiet hours such as `23:00-08:00`.".into())),
+            (Some(Some(hours)), _) => Override::Set(hours),
+            (None, Some(Level::SpokenTo)) => Override::Set(QuietHours::Always),
+            (None, Some(Level::Default)) => Override::Reset,
+            (None, Some(Level::Tier(_))) => Override::Keep,
         };
-        let interjection = interjection.map_or(Override::Reset, Override::Set);
-        let patch = CompanionPatch { interjection, ..CompanionPatch::default() };
-        let affected = self.patch(typed, here, Override::Keep, &patch).await?;
-        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.name(), "the interjection level of companions was changed");
+        let interjection = match level {
+            Some(Level::Tier(tier)) => {
+                Interjection::ALL.into_iter().find(|level| level.as_str() == tier).map_or(Override::Reset, Override::Set)
+            }
+            Some(Level::Default) => Override::Reset,
+            Some(Level::SpokenTo) | None => Override::Keep,
+        };
+        // Who is to speak up again is not kept silent by what was chosen before. Hours of the night stay.
+        let ends_always = |now: QuietHours, end: Override<QuietHours>| match (level, quiet_hours, now) {
+            (Some(Level::Tier(_)), Override::Keep, QuietHours::Always) => end,
+            _ => Override::Keep,
+        };
+        let of_room = |room: &Room| match (typed, quiet_hours) {
+            (Some(_), _) => Override::Keep,
+            (None, Override::Keep) => ends_always(room.quiet_hours.unwrap_or_default(), Override::Reset),
+            (None, hours) => hours,
+        };
+        let of_member = |member: &RoomCompanion| match (typed, quiet_hours) {
+            (None, Override::Set(_)) => Override::Keep,
+            (_, Override::Keep) => ends_always(member.quiet_hours, Override::Set(QuietHours::Never)),
+            (_, hours) => hours,
+        };
+        let for_room = |room: &Room| RoomPatch { quiet_hours: of_room(room), ..RoomPatch::default() };
+        let for_member =
+            |member: &RoomCompanion| CompanionPatch { interjection, quiet_hours: of_member(member), ..CompanionPatch::default() };
+        let room = self.patch(typed, here, for_room, for_member).await?;
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.map(Level::name), ?quiet_hours, "the interjection level of companions was changed");
         let mut lines = vec!["From now on, in this channel:".to_owned()];
-        lines.extend(affected.iter().map(line));
+        lines.extend(room.companions.iter().map(line));
+        lines.extend(room_quiet(&room));
         Ok(lines.join("\n"))
     }
 
@@ -112,7 +144,9 @@ impl CommandHandler {
             // Everybody is resumed, including companions that were paused one by one.
             (false, false) => (Override::Reset, Override::Reset),
         };
-        let affected = self.patch(typed, here, for_room, &CompanionPatch { paused, ..CompanionPatch::default() }).await?;
+        let for_room = |_: &Room| RoomPatch { paused: for_room, ..RoomPatch::default() };
+        let room = self.patch(typed, here, for_room, |_| CompanionPatch { paused, ..CompanionPatch::default() }).await?;
+        let affected = room.companions;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused or resumed");
         let names = words::listed(affected.iter().map(|member| &member.name));
         Ok(if on {
@@ -126,23 +160,26 @@ impl CommandHandler {
         })
     }
 
-    /// Changes the room and the named companion, or all of its companions. Returns the changed companions.
+    /// Changes the room and the named companion, or all of its companions. Returns the room with the changed companions.
     async fn patch(
         &self,
         typed: Option<&str>,
         here: &ChannelContext,
-        paused: Override<bool>,
-        patch: &CompanionPatch,
-    ) -> Result<Vec<RoomCompanion>, Answer> {
+        of_room: impl Fn(&Room) -> RoomPatch + Send,
+        of_member: impl Fn(&RoomCompanion) -> CompanionPatch + Send,
+    ) -> Result<Room, Answer> {
         may_change(here, here)?;
         let room = self.room_with_companions(here).await?;
-        let selected: Vec<CompanionId> = match typed {
-            Some(typed) => vec![member(&room, typed)?.id.clone()],
-            None => room.companions.iter().map(|member| member.id.clone()).collect(),
+        let selected: Vec<&RoomCompanion> = match typed {
+            Some(typed) => vec![member(&room, typed)?],
+            None => room.companions.iter().collect(),
         };
-        let companions = selected.iter().map(|id| (Arc::from(id.as_str()), patch.clone())).collect();
-        let room = self.backend.rooms.patch(&room.id, RoomPatch { paused, companions, ..RoomPatch::default() }).await?;
-        Ok(room.companions.into_iter().filter(|member| selected.contains(&member.id)).collect())
+        let companions: BTreeMap<Arc<str>, _> =
+            selected.into_iter().map(|member| (member.id.as_str().into(), of_member(member))).collect();
+        let patch = RoomPatch { companions: companions.clone(), ..of_room(&room) };
+        let mut room = self.backend.rooms.patch(&room.id, patch).await?;
+        room.companions.retain(|member| companions.contains_key(member.id.as_str()));
+        Ok(room)
     }
 
     /// The room of a channel, if a companion is in it.
@@ -204,8 +241,24 @@ fn welcome(
 /// A line about a companion: how readily it speaks up, and whether it is paused.
 pub(super) fn line(member: &RoomCompanion) -> String {
     let name_text = name(&member.name);
-    let tier = tier_in_words(&member.interjection);
+    let tier = match member.quiet_hours {
+        QuietHours::Always => tier_in_words(SPOKEN_TO).to_owned(),
+        QuietHours::Never => tier_in_words(&member.interjection).to_owned(),
+        hours => format!("{}, but only when it is spoken to in the hours {hours}", tier_in_words(&member.interjection)),
+    };
     let external = if member.external { " (a program outside speaks for it)" } else { "" };
     let paused = if member.paused { ", but is paused: it says nothing" } else { "" };
     format!("• {name_text}{external} {tier}{paused}.")
+}
+
+/// A line about a channel in which companions speak only when spoken to.
+pub(super) fn room_quiet(room: &Room) -> Option<String> {
+    let when = match room.quiet_hours? {
+        QuietHours::Never => return None,
+        QuietHours::Always => "at all times".to_owned(),
+        hours => format!("in the hours {hours}"),
+    };
+    Some(format!(
+        "In this channel, companions speak only when they are spoken to {when}. `/tertulia talkativeness` without a companion changes that."
+    ))
 }

@@ -31,6 +31,7 @@ pub(super) const ASK: &str = "Ask a companion about this";
 pub(super) const COMPANION: &str = "companion";
 pub(super) const WHERE: &str = "where";
 pub(super) const LEVEL: &str = "level";
+pub(super) const QUIET_HOURS: &str = "quiet_hours";
 pub(super) const SWITCH: &str = "switch";
 pub(super) const ON: &str = "on";
 pub(super) const OFF: &str = "off";
@@ -63,6 +64,8 @@ const VOICE_TYPES: [ChannelType; 2] = [ChannelType::GuildVoice, ChannelType::Gui
 /// How readily a companion speaks up unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
+    /// It speaks only when spoken to.
+    SpokenTo,
     /// A level, as named in the settings.
     Tier(&'static str),
     /// The value of the companion's own settings.
@@ -70,8 +73,10 @@ pub(super) enum Level {
 }
 
 const DEFAULT: &str = "default";
+pub(super) const SPOKEN_TO: &str = "spoken_to";
 /// Every level: its value, its name in the list, its description in answers.
-const LEVELS: [(&str, &str, &str); 6] = [
+const LEVELS: [(&str, &str, &str); 7] = [
+    (SPOKEN_TO, "Only when spoken to", "speaks only when it is spoken to"),
     ("very_quiet", "Very quiet", "rarely speaks up unless it is addressed"),
     ("quiet", "Quiet", "seldom speaks up unless it is addressed"),
     ("average", "Average", "speaks up now and then"),
@@ -84,12 +89,17 @@ impl Level {
     /// The level with this value.
     pub fn named(name: &str) -> Option<Self> {
         let (name, ..) = LEVELS.iter().find(|(known, ..)| *known == name)?;
-        Some(if *name == DEFAULT { Self::Default } else { Self::Tier(name) })
+        Some(match *name {
+            DEFAULT => Self::Default,
+            SPOKEN_TO => Self::SpokenTo,
+            tier => Self::Tier(tier),
+        })
     }
 
     /// The value that Discord sends.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::SpokenTo => SPOKEN_TO,
             Self::Tier(name) => name,
             Self::Default => DEFAULT,
         }
@@ -127,7 +137,15 @@ pub(super) fn command() -> Value {
             subcommand(
                 TALKATIVENESS,
                 "How readily companions speak up here unasked",
-                vec![levels(), only("Only this companion; all who are here if left out")],
+                vec![
+                    levels(),
+                    only("Only this companion; all who are here if left out"),
+                    option(
+                        CommandOptionType::String,
+                        QUIET_HOURS,
+                        "When they speak only when spoken to: 23:00-08:00, always or never",
+                    ),
+                ],
             ),
             subcommand(
                 PAUSE,
@@ -267,8 +285,7 @@ fn switch(description: &str) -> CommandOption {
 }
 
 fn levels() -> CommandOption {
-    let levels = choice(LEVEL, "How readily they speak up", &LEVELS.map(|(value, name, _)| (value, name)));
-    CommandOption { required: Some(true), ..levels }
+    choice(LEVEL, "How readily they speak up", &LEVELS.map(|(value, name, _)| (value, name)))
 }
 
 /// An option with these values to choose from, each with its name.

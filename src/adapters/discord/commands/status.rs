@@ -5,7 +5,7 @@ mod tests;
 
 use super::choosing::member;
 use super::interaction::ChannelContext;
-use super::members::line;
+use super::members::{line, room_quiet};
 use super::words::{self, channel, listed, when};
 use super::{Answer, CommandHandler};
 use crate::adapters::discord::delivery_errors::DeliveryError;
@@ -130,6 +130,7 @@ fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<St
     if occupied_room.is_some_and(|room| room.paused) {
         lines.push("The whole channel is paused. `/tertulia pause switch:off` resumes them.".to_owned());
     }
+    lines.extend(occupied_room.and_then(room_quiet));
     Ok(lines)
 }
 

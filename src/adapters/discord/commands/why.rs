@@ -83,6 +83,7 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),
         (_, "filtered") => "stayed silent: the AI service refuses what was said".to_owned(),
+        (_, "no_initiative") => "stayed silent: it speaks only when it is spoken to, and nobody did".to_owned(),
         (_, "irrelevant") => "stayed silent: it would hardly have had anything to say".to_owned(),
         (_, "budget") => "stayed silent: it, or this server, has used up its budget for now".to_owned(),
         (_, "unpostable") => "stayed silent: nothing can be posted here at the moment (`/tertulia status` says why)".to_owned(),

@@ -125,6 +125,7 @@ impl Record<'_> {
             Reason::Closed => !is_yes,
             Reason::Irrelevant => !is_yes && !is_answer && decided.relevance.is_some(),
             Reason::OtherAddressed
+            | Reason::NoInitiative
             | Reason::Unpostable
             | Reason::LoopGuard
             | Reason::Paused
@@ -202,8 +203,8 @@ impl Record<'_> {
             }
             // A retraction is checked with the phrase.
             Reason::Cancelled => seat.asked.is_some() || seat.has_wish || self.is_settled_by_stop(decided, companion),
-            // Nobody speaks in the simulation yet.
-            Reason::Backchannel => false,
+            // Nobody speaks in the simulation yet, and nobody has quiet hours.
+            Reason::Backchannel | Reason::NoInitiative => false,
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };
         if !is_right {
@@ -220,6 +221,7 @@ impl Record<'_> {
             Reason::External => "decided: external",
             Reason::Event => "decided: event",
             Reason::OtherAddressed => "decided: other addressed",
+            Reason::NoInitiative => "decided: no initiative",
             Reason::Irrelevant => "decided: irrelevant",
             Reason::Budget => "decided: budget",
             Reason::Unpostable => "decided: unpostable",

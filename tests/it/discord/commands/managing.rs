@@ -42,6 +42,29 @@ async fn commands_add_adjust_pause_and_remove_a_companion() {
 }
 
 #[tokio::test]
+async fn companions_speak_only_when_spoken_to_until_another_level_is_chosen() {
+    let scene = Scene::new().await;
+    let ask = async |options: Value| scene.final_answer(scene.kim, scene.general, options).await;
+    let level = |value: &str| json!({ "type": 3, "name": "level", "value": value });
+    let hours = |value: &str| json!({ "type": 3, "name": "quiet_hours", "value": value });
+    ask(sub("join", json!([companion("aria")]))).await;
+    ask(sub("join", json!([companion("ben")]))).await;
+
+    let one = ask(sub("talkativeness", json!([level("spoken_to"), companion("Aria")]))).await;
+    assert!(one.contains("**Aria** speaks only when it is spoken to.") && !one.contains("In this channel, companions"), "{one}");
+    let night = ask(sub("talkativeness", json!([hours("23:00-08:00"), companion("Ben")]))).await;
+    assert!(night.contains("**Ben** speaks up now and then, but only when it is spoken to in the hours 23:00-08:00."), "{night}");
+    let all = ask(sub("talkativeness", json!([level("spoken_to")]))).await;
+    assert!(all.contains("In this channel, companions speak only when they are spoken to at all times."), "{all}");
+    assert!(ask(sub("status", json!([]))).await.contains("In this channel, companions speak only when they are spoken to"));
+    let eager = ask(sub("talkativeness", json!([level("eager")]))).await;
+    assert!(eager.contains("**Aria** often speaks up.") && !eager.contains("In this channel, companions"), "{eager}");
+    assert!(eager.contains("**Ben** often speaks up, but only when it is spoken to in the hours 23:00-08:00."), "{eager}");
+    assert!(ask(sub("talkativeness", json!([hours("at night")]))).await.contains("such as `23:00-08:00`"));
+    assert!(ask(sub("talkativeness", json!([]))).await.starts_with("Choose a level"));
+}
+
+#[tokio::test]
 async fn members_without_manage_channels_change_nothing() {
     let scene = Scene::new().await;
     scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;

@@ -18,11 +18,15 @@ fn every_command_is_read_with_its_options() {
         (sub("leave", json!([text("companion", "aria")])), Command::Leave { companion: "aria".to_owned(), from: None }),
         (
             sub("talkativeness", json!([text("level", "very_quiet"), text("companion", "aria")])),
-            Command::Talkativeness { level: Level::Tier("very_quiet"), companion: some("aria") },
+            Command::Talkativeness { level: Some(Level::Tier("very_quiet")), quiet_hours: None, companion: some("aria") },
         ),
         (
             sub("talkativeness", json!([text("level", "default")])),
-            Command::Talkativeness { level: Level::Default, companion: None },
+            Command::Talkativeness { level: Some(Level::Default), quiet_hours: None, companion: None },
+        ),
+        (
+            sub("talkativeness", json!([text("quiet_hours", "23:00-08:00")])),
+            Command::Talkativeness { level: None, quiet_hours: some("23:00-08:00"), companion: None },
         ),
         (sub("pause", json!([])), Command::Pause { companion: None, on: true }),
         (sub("pause", json!([text("switch", "off")])), Command::Pause { companion: None, on: false }),

@@ -123,6 +123,7 @@ fn status() -> ChannelStatus {
         here: here(),
         room: Some(Room {
             language: None,
+            quiet_hours: None,
             id,
             title: None,
             inherits_from: None,
@@ -169,6 +170,7 @@ fn view(id: &str) -> CompanionView {
         chattiness: "".into(),
         text_lull_timeout: 10.0,
         voice_lull_timeout: 5.0,
+        quiet_hours: crate::settings::companion::QuietHours::Never,
         starts_after: None,
         max_turns: None,
         repetition: true,
@@ -194,6 +196,7 @@ fn state() -> CompanionState {
         since: None,
         retry_at: None,
         paused: false,
+        quiet_hours: crate::settings::companion::QuietHours::Never,
         closing: Stage::None,
         heard_closed: 0,
         reopen_after: 9,

@@ -94,5 +94,6 @@ fn room() -> Room {
         paused: false,
         last_at: None,
         language: None,
+        quiet_hours: None,
     }
 }
