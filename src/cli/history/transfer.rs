@@ -25,6 +25,12 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
     let storage = &loaded.settings.storage;
     let data = &storage.path;
     access::require_offline(data, "copy")?;
+    if from == Engine::Sled && !holds_a_store(data) {
+        return Err(Failure::Store(format!(
+            "there is no store in {}: set storage.path or --config as for the server",
+            data.display()
+        )));
+    }
     // Both stores lock the folder.
     let held = Some(sled::lock(data).map_err(|error| Failure::Store(error.to_string()))?);
     let open = |engine: Engine| {
@@ -35,12 +41,6 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
     let failed = |error: TransferError| Failure::Store(error.to_string());
     let copied = match to {
         Engine::Postgres => {
-            if !holds_a_store(data) {
-                return Err(Failure::Store(format!(
-                    "there is no store in {}: set storage.path or --config as for the server",
-                    data.display()
-                )));
-            }
             let target = open(to)?.store();
             // A copy that was interrupted after the files were marked is finished.
             if is_half_copied(data) || !block_on(async { Ok(transfer::is_unfinished(&*target).await) })?.map_err(unreadable)? {
@@ -68,6 +68,12 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
             // A node that runs would go on with it.
             block_on(async { source.own().await.map_err(|owner| Failure::Store(format!("{owner}; stop it first"))) })?;
             let source = source.store();
+            if block_on(async { Ok(transfer::is_unfinished(&*source).await) })?.map_err(unreadable)? {
+                return Err(Failure::Store(
+                    "the store in the database is half a copy itself: give the command again that made it, which finishes it"
+                        .to_owned(),
+                ));
+            }
             if !is_half && block_on(async { Ok(transfer::is_moved(&*source).await) })?.map_err(unreadable)? {
                 return Err(Failure::Store(
                     "the store in the database was moved to files with `tertulia history copy` already: copy those files instead"
