@@ -38,6 +38,7 @@ mod rooms;
 mod routes;
 mod served;
 mod signin;
+pub mod tokens;
 mod usage;
 mod validation;
 mod visitor;

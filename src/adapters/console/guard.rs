@@ -2,7 +2,8 @@
 //! responses use.
 //!
 //! The table of routes says who may use each of them (`access.rs`): everybody, guests in the rooms of their visits, or operators alone, which is what
-//! counts for a route that says nothing. Operators have the token, if one is configured. For `/metrics` Prometheus sends it as a bearer token.
+//! counts for a route that says nothing. Operators have the admin token, if one is configured; programs, such as Prometheus, may have tokens of their own, each
+//! with a scope (`tokens.rs`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) const fn is_operator(&self) -> bool {
-        matches!(self.admission, Admission::Open | Admission::Program | Admission::Browser(_))
+        matches!(self.admission, Admission::Open | Admission::Program | Admission::Token(_) | Admission::Browser(_))
     }
 
     /// The visits of a guest.
@@ -117,6 +118,7 @@ impl Caller {
         match &self.admission {
             Admission::Browser(session) => console.auth.is_signed_in(session, Instant::now()),
             Admission::Program => true,
+            Admission::Token(token) => console.auth.has_token(token),
             Admission::Open => !console.auth.is_needed(),
             Admission::Guest(_) => room.is_some_and(|room| self.in_room(room, console).is_ok()),
             Admission::Anonymous => false,
@@ -253,6 +255,13 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
             }
             let detail = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
             return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, detail)));
+        }
+        Admission::Token(token) if access != Access::Everybody && !token.scope.allows(route, request.method()) => {
+            let detail = format!(
+                "the token {} is for {} alone; use one for more, or make it with `tertulia token make`",
+                token.name, token.scope
+            );
+            return Err(refuse(Problem::new(StatusCode::FORBIDDEN, detail)));
         }
         Admission::Guest(_) if access == Access::Operators => {
             let detail = "guests may not do this; it takes the admin token";
