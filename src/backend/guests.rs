@@ -19,7 +19,7 @@ use crate::actors::membership::guests::change;
 use crate::domain::event::Event;
 use crate::domain::guests::{InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedUp};
 use crate::domain::id::{GuildId, PersonId};
-use crate::domain::lookalike::look_alike;
+use crate::domain::lookalike::shapes;
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -35,6 +35,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many events are read at a time.
 const PAGE: usize = 512;
+
+/// How many entries of the index of persons are read at a time.
+const PERSONS_PAGE: usize = 64;
 
 #[async_trait]
 impl GuestService for ActorBackend {
@@ -162,13 +165,12 @@ impl GuestService for ActorBackend {
     fn visit(&self, cookie: &str) -> Option<Visit> {
         let (hashed, now) = (hash(cookie.as_bytes()), self.context.clock.now());
         let visit = self.context.guests.read(|all| all.visit(&hashed, now))?;
-        self.context.memberships.get(&visit.channel).map(|_| visit)
+        self.has_room(&visit).then_some(visit)
     }
 
     fn is_open(&self, visit: &Visit) -> bool {
         let now = self.context.clock.now();
-        self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some()
-            && self.context.memberships.get(&visit.channel).is_some()
+        self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some() && self.has_room(visit)
     }
 
     async fn leave(&self, visit: &Visit) -> Result<(), Refused> {
@@ -255,20 +257,34 @@ impl ActorBackend {
         Ok(Some(UsedFor { speaker, tokens, next: ended_at.is_none().then_some(at) }))
     }
 
+    /// Whether the room of a visit is there, also while its deletion can be undone.
+    fn has_room(&self, visit: &Visit) -> bool {
+        let memberships = &self.context.memberships;
+        memberships.get(&visit.channel).is_some() || memberships.deleted_at(&visit.channel).is_some()
+    }
+
     /// Whether somebody whose name is this one, or looks like it, is on record in the guild.
     async fn has_spoken(&self, guild: &GuildId, name: &str) -> Result<bool, StoreError> {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
+        let (wanted, mut last) = (shapes(name), None);
         loop {
-            let next = self.context.store.scan(from, end.clone(), false, 1).await?;
-            let Some((found, _)) = next.first() else { return Ok(false) };
-            let Some(person) = key::person_named_in(guild, found) else {
-                from = key::successor(found);
-                continue;
-            };
-            if look_alike(person.as_str(), name) {
-                return Ok(true);
+            let page = self.context.store.scan(from, end.clone(), false, PERSONS_PAGE).await?;
+            let Some((newest, _)) = page.last() else { return Ok(false) };
+            from = key::successor(newest);
+            for (found, _) in &page {
+                let person = key::person_named_in(guild, found);
+                if person == last {
+                    continue;
+                }
+                if person.as_ref().is_some_and(|person| shapes(person.as_str()).iter().any(|shape| wanted.contains(shape))) {
+                    return Ok(true);
+                }
+                last = person;
             }
-            from = key::person_entries(guild, &person).end();
+            // Whoever has spoken much has many entries.
+            if let Some(person) = &last {
+                from = from.max(key::person_entries(guild, person).end());
+            }
         }
     }
 
