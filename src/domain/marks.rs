@@ -231,7 +231,7 @@ const LIKE_ANGLE: [char; 13] = [
 /// How HTML writes `<`, after the `&`.
 const ANGLE_ENTITIES: [&str; 5] = ["lt;", "LT;", "#60;", "#x3c;", "#x3C;"];
 /// The most characters that are looked at to find the name of a tag.
-const MAX_TAG_CHARS: usize = 40;
+const MAX_TAG_CHARS: usize = 80;
 
 /// Whether a mark that separates turns, or a tag of our own prompts, begins with this character and continues with this text: written so, or with
 /// characters that look alike. Any other tag is left to those who write instructions.
@@ -254,10 +254,13 @@ fn is_separating_tag(rest: &str) -> bool {
             .filter(|name| !name.starts_with(['|', '\u{ff5c}']));
         marks.chain(PARTS).map(shape).collect()
     });
-    let is_before = |c: char| {
-        c == '/' || c == '<' || c.is_whitespace() || is_invisible(c) || matches!(c, '\u{2044}' | '\u{2215}' | '\u{ff0f}')
-    };
-    let begin: String = rest.trim_start_matches(is_before).chars().take(MAX_TAG_CHARS).collect();
+    let is_slash = |c: char| matches!(c, '/' | '\u{2044}' | '\u{2215}' | '\u{ff0f}');
+    let is_before = |c: &char| is_slash(*c) || *c == '<' || LIKE_ANGLE.contains(c) || c.is_whitespace() || is_invisible(*c);
+    let is_in_name = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '|') || !c.is_ascii();
+    let begin: String = rest.chars().take(MAX_TAG_CHARS).skip_while(is_before).take_while(is_in_name).collect();
+    if begin.is_empty() {
+        return false;
+    }
     let begin = shape(&begin);
     let ends = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '-' | '_'));
     NAMES.iter().any(|name| begin.strip_prefix(&**name).is_some_and(ends))
