@@ -80,17 +80,10 @@ struct ActorBackend {
     maintenance: Arc<dyn StoreMaintenance>,
     /// Held while usage is counted.
     counting: Mutex<()>,
-    token_counts: guests::TokenCounts,
 }
 
 impl ActorBackend {
     fn new(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Self {
-        Self {
-            inbound: Inbound::new(context.clone()),
-            context,
-            maintenance,
-            counting: Mutex::new(()),
-            token_counts: guests::TokenCounts::default(),
-        }
+        Self { inbound: Inbound::new(context.clone()), context, maintenance, counting: Mutex::new(()) }
     }
 }

@@ -18,6 +18,7 @@ pub mod models;
 pub mod replay;
 pub mod serve;
 mod time;
+pub mod token;
 pub mod usage;
 mod visible;
 pub mod why;
@@ -124,6 +125,9 @@ pub enum Command {
     },
     /// Export, back up, check and delete stored data
     History(history::History),
+    /// Make, list and end tokens of programs, each with a scope
+    #[command(subcommand)]
+    Token(token::Token),
     /// Show what guilds used: calls, tokens, their cost, and the share of each daily limit used
     Usage(usage::Usage),
 }

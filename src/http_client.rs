@@ -2,36 +2,57 @@
 //!
 //! They follow no redirects, which would send a key or a token to a host that nobody configured. They trust the certificate authorities of this
 //! machine. They use the proxies that the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), but never for this machine.
+//!
+//! The server itself sends its requests with [`Client`], which bounds what may come before a response.
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::iter::successors;
 use std::net::IpAddr;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-use hyper_util::client::proxy::matcher::Matcher;
-use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use http::Request;
+use hyper::ext::on_informational;
+use hyper_util::client::legacy;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, ClientBuilder, Url, blocking};
+use reqwest::{Body, Certificate, ClientBuilder, IntoUrl, Method, RequestBuilder, Response, Url, blocking};
 use rustls::CertificateError::{self, BadSignature, UnknownIssuer};
 use rustls::Error::{InvalidCertificate, InvalidMessage};
+use tokio::sync::Notify;
+use tower::ServiceExt as _;
+use tower_http::decompression::Decompression;
 
+use self::connections::{Connections, HandOver};
+
+mod connections;
 #[cfg(test)]
 pub(crate) mod tests;
 
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most informational responses (100 Continue, 103 Early Hints) before a response. hyper reads any number of them.
+const MOST_INFORMATIONAL: usize = 100;
+/// The longest head of a response. It also bounds how much one connection reads before others have their turn.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+/// Proxies hold back a stream that they compress. Those that compress whatever is asked for are understood.
+const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
+/// How long a connection stays open without a request.
+const POOL_IDLE: Duration = Duration::from_secs(90);
 
 /// Whether this machine has certificate authorities, when they are needed for the first time.
-static HAS_AUTHORITIES: LazyLock<bool> = LazyLock::new(|| Client::builder().no_proxy().build().is_ok());
+static HAS_AUTHORITIES: LazyLock<bool> = LazyLock::new(|| reqwest::Client::builder().no_proxy().build().is_ok());
 
 /// A builder of a client for this URL and others of its host, which trusts these authorities besides those of the machine.
 pub fn builder(to: &Url, authorities: &[Certificate]) -> ClientBuilder {
-    // Proxies hold back a stream that they compress. Those that compress whatever is asked for are understood.
-    let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]);
-    let builder = Client::builder().default_headers(headers).redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+    let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, IDENTITY)]);
+    let builder = reqwest::Client::builder().default_headers(headers).redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT);
     let is_local = is_loopback(to);
     let builder = if is_local { builder.no_proxy() } else { builder };
     let authorities = authorities.iter().cloned();
@@ -40,6 +61,113 @@ pub fn builder(to: &Url, authorities: &[Certificate]) -> ClientBuilder {
         builder.tls_certs_only(authorities)
     } else {
         builder.tls_certs_merge(authorities)
+    }
+}
+
+/// Sends requests, and gives up one to which informational responses come without an end. reqwest cannot count them, so it only makes the connections
+/// and describes requests and responses.
+#[derive(Clone)]
+pub struct Client {
+    requests: reqwest::Client,
+    sending: Decompression<legacy::Client<Connections, Body>>,
+    /// The proxy for requests without TLS, which are sent to it with its password.
+    proxy: Option<Intercept>,
+}
+
+impl Client {
+    /// A client for this URL and others of its host. HTTP/2 connections without an answer to a ping for twice `http2_keep_alive` are closed.
+    ///
+    /// # Errors
+    /// It cannot be built.
+    pub fn new(to: &Url, builder: ClientBuilder, http2_keep_alive: Option<Duration>) -> reqwest::Result<Self> {
+        let requests = builder.connector_layer(HandOver).build()?;
+        let mut sending = legacy::Client::builder(TokioExecutor::new());
+        sending.timer(TokioTimer::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(POOL_IDLE);
+        sending.http1_max_buf_size(MAX_HEAD_BYTES).http2_keep_alive_interval(http2_keep_alive);
+        if let Some(timeout) = http2_keep_alive {
+            sending.http2_keep_alive_timeout(timeout);
+        }
+        let sending = Decompression::new(sending.build(Connections(requests.clone())));
+        Ok(Self { requests, sending, proxy: proxy(to) })
+    }
+
+    /// Describes a request, for [`Self::send`].
+    pub fn request(&self, method: Method, url: impl IntoUrl) -> RequestBuilder {
+        self.requests.request(method, url)
+    }
+
+    /// Sends a request, and waits for the head of the response.
+    ///
+    /// # Errors
+    /// None came.
+    pub async fn send(&self, request: RequestBuilder) -> Result<Response, Failed> {
+        let request = request.build().map_err(Failed::from)?;
+        let is_plain = request.url().scheme() == "http";
+        let mut request = Request::<Body>::try_from(request).map_err(Failed::from)?;
+        let headers = request.headers_mut();
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        headers.entry(ACCEPT_ENCODING).or_insert(IDENTITY);
+        if is_plain && let Some(authorization) = self.proxy.as_ref().and_then(Intercept::basic_auth) {
+            headers.insert(PROXY_AUTHORIZATION, authorization.clone());
+        }
+        let (counted, too_many) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+        let over = too_many.clone();
+        on_informational(&mut request, move |_| {
+            if counted.fetch_add(1, Ordering::Relaxed) == MOST_INFORMATIONAL {
+                over.notify_one();
+            }
+        });
+        tokio::select! {
+            biased;
+            () = too_many.notified() => Err(Failed::endless()),
+            sent = self.sending.clone().oneshot(request) => match sent {
+                Ok(response) => Ok(Response::from(response.map(Body::wrap))),
+                Err(error) => Err(Failed::of_sending(error, self.proxy.as_ref())),
+            },
+        }
+    }
+}
+
+/// Why a request has no response, or not all of one.
+#[derive(Debug)]
+pub struct Failed {
+    /// Without the URL, which may hold a secret.
+    pub reason: String,
+    /// Whether there was no connection, so that nothing was sent.
+    pub is_connect: bool,
+    /// Whether the request cannot be sent at all.
+    pub is_builder: bool,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+impl Failed {
+    fn endless() -> Self {
+        let reason = format!("it sent more than {MOST_INFORMATIONAL} informational responses (1xx) and no response");
+        Self { source: reason.clone().into(), reason, is_connect: false, is_builder: false }
+    }
+
+    fn of_sending(error: legacy::Error, proxy: Option<&Intercept>) -> Self {
+        let reason = through(cause(&error), proxy);
+        Self { reason, is_connect: error.is_connect(), is_builder: false, source: error.into() }
+    }
+}
+
+impl From<reqwest::Error> for Failed {
+    fn from(error: reqwest::Error) -> Self {
+        let (is_connect, is_builder) = (error.is_connect(), error.is_builder());
+        Self { reason: reason(&error), is_connect, is_builder, source: error.into() }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl Error for Failed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
     }
 }
 
@@ -79,16 +207,20 @@ pub fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Err
 /// Why a request failed, without its URL, which may hold a secret.
 pub fn reason(error: &reqwest::Error) -> String {
     let cause = error.source().map_or_else(|| "the request was aborted".to_owned(), cause);
-    match error.url().and_then(proxy) {
-        Some(proxy) => format!("{cause} (through the proxy {proxy})"),
+    through(cause, error.url().and_then(proxy).as_ref())
+}
+
+/// A reason, with the proxy that was asked, without its password.
+fn through(cause: String, proxy: Option<&Intercept>) -> String {
+    match proxy {
+        Some(proxy) => format!("{cause} (through the proxy {})", proxy.uri()),
         None => cause,
     }
 }
 
-/// The proxy of the environment for this URL, without its password.
-fn proxy(to: &Url) -> Option<String> {
-    let proxy = Matcher::from_env().intercept(&to.as_str().parse().ok()?)?;
-    (!is_loopback(to)).then(|| proxy.uri().to_string())
+/// The proxy of the environment for this URL.
+fn proxy(to: &Url) -> Option<Intercept> {
+    Matcher::from_env().intercept(&to.as_str().parse().ok()?).filter(|_| !is_loopback(to))
 }
 
 /// The innermost cause of an error, because the outer ones say only that a connection failed. If it is a certificate, also what to do.

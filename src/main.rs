@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tertulia::cli::{Cli, Command, check, discord, evaluate, health, history, models, replay, serve, usage, why};
+use tertulia::cli::{Cli, Command, check, discord, evaluate, health, history, models, replay, serve, token, usage, why};
 use tertulia::server::growing;
 
 // With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Why(options) => why::run(&sources, options),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
         Command::History(command) => history::run(&sources, command),
+        Command::Token(command) => token::run(&sources, &command),
         Command::Usage(options) => usage::run(&sources, &options),
         Command::Serve { accept_loss } => serve::run(&sources, accept_loss),
     }

@@ -73,7 +73,7 @@ use self::signals::Signals;
 use self::single_node::SingleNode;
 
 pub use address::{Running, running};
-pub use open_store::{OpenStore, is_moved_folder, note_moved_folder, open_engine};
+pub use open_store::{OpenStore, check_folder, is_half_copied, is_moved_folder, note_copying, note_moved_folder, open_engine};
 
 /// The timeout for opening a damaged store.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);

@@ -38,6 +38,7 @@ mod rooms;
 mod routes;
 mod served;
 mod signin;
+pub mod tokens;
 mod usage;
 mod validation;
 mod visitor;
@@ -71,7 +72,7 @@ use access::AccessTable;
 use auth::Auth;
 use forwarded::Proxies;
 use host::Names;
-use limits::{RateLimiter, Slots};
+use limits::{GuestRequests, RateLimiter, Shares, Slots};
 use presence::Presence;
 pub use served::Served;
 
@@ -118,10 +119,15 @@ struct Common {
     requests: RateLimiter,
     /// Limits the unauthenticated requests of each address.
     anonymous_requests: RateLimiter,
+    guest_requests: GuestRequests,
     slots: Arc<Slots>,
+    /// Of the slots, those of guests.
+    slots_for_guests: Shares,
     /// Counts long responses in memory.
     long_responses: Arc<Semaphore>,
     long_responses_for_guests: Arc<Semaphore>,
+    /// Of long responses and of pictures, those of each guest.
+    responses_for_guests: [Shares; 2],
     /// Counts pictures in memory: nobody can keep the operator's long responses back with these, for which no token is needed.
     pictures: Arc<Semaphore>,
     /// Counts large bodies in memory.
@@ -163,9 +169,13 @@ impl Console {
             auth: Auth::new(token, settings, rng, clock),
             requests: request_limiter(settings),
             anonymous_requests: request_limiter(settings),
+            guest_requests: GuestRequests::new(settings.requests_per_second.into(), settings.request_burst.into()),
             slots: Slots::new(settings.max_live, settings.max_live_per_address),
+            slots_for_guests: Shares::new(web_socket::MOST_OF_VISIT, web_socket::most_of_invitation(settings)),
             long_responses: Arc::new(Semaphore::new(guard::MAX_LONG_RESPONSES)),
             long_responses_for_guests: Arc::new(Semaphore::new(guard::MAX_LONG_FOR_GUESTS)),
+            responses_for_guests: [guard::LONG_SHARES, guard::PICTURE_SHARES]
+                .map(|[visit, invitation]| Shares::new(visit, invitation)),
             pictures: Arc::new(Semaphore::new(guard::MAX_PICTURES)),
             large_bodies: Arc::new(Semaphore::new(body::MAX_LARGE_BODIES)),
             instruments: metrics.instruments(),

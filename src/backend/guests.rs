@@ -1,15 +1,15 @@
 //! Invitations to rooms, and what the guests who came by them may use.
 //!
-//! What models use in a room counts for the guest who said something last, until somebody else does.
+//! What models use in a room counts for the visit that used something last, until somebody else says something.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 
 use super::ActorBackend;
 use super::errors::invalid;
@@ -17,11 +17,10 @@ use super::usage::tokens_of;
 use crate::actors::companion::pictures::hash;
 use crate::actors::membership::guests::change;
 use crate::domain::event::Event;
-use crate::domain::guests::{InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, UsedUp};
-use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
-use crate::domain::lookalike::look_alike;
+use crate::domain::guests::{InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedUp};
+use crate::domain::id::{GuildId, PersonId};
+use crate::domain::lookalike::shapes;
 use crate::domain::message::Role;
-use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Range;
@@ -37,19 +36,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many events are read at a time.
 const PAGE: usize = 512;
 
-/// How far what models used in a room is counted.
-struct CountedSoFar {
-    /// The usage before this moment is counted.
-    until: Moment,
-    /// The messages up to this event are known.
-    upto: Seq,
-    /// The person who said something last.
-    speaker: Option<Arc<str>>,
-}
-
-/// How far what models used is counted, in the rooms with guests.
-#[derive(Default)]
-pub(super) struct TokenCounts(Mutex<HashMap<ChannelId, CountedSoFar>>);
+/// How many entries of the index of persons are read at a time.
+const PERSONS_PAGE: usize = 64;
 
 #[async_trait]
 impl GuestService for ActorBackend {
@@ -177,13 +165,12 @@ impl GuestService for ActorBackend {
     fn visit(&self, cookie: &str) -> Option<Visit> {
         let (hashed, now) = (hash(cookie.as_bytes()), self.context.clock.now());
         let visit = self.context.guests.read(|all| all.visit(&hashed, now))?;
-        self.context.memberships.get(&visit.channel).map(|_| visit)
+        self.has_room(&visit).then_some(visit)
     }
 
     fn is_open(&self, visit: &Visit) -> bool {
         let now = self.context.clock.now();
-        self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some()
-            && self.context.memberships.get(&visit.channel).is_some()
+        self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some() && self.has_room(visit)
     }
 
     async fn leave(&self, visit: &Visit) -> Result<(), Refused> {
@@ -194,9 +181,18 @@ impl GuestService for ActorBackend {
 
     async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused> {
         let now = self.context.clock.now();
-        self.count_tokens(visit, now).await?;
-        match self.count(&visit.cookie, amount, now).await? {
-            Ok(()) => Ok(()),
+        let after = self.reader().head(&ChannelKey::new(&visit.guild, &visit.channel)).await?.last;
+        let at = Speaking { since: now, after };
+        let used = self.used_for_speaker(visit, at).await?;
+        let (cookie, bounds) = (visit.cookie.clone(), self.context.settings.guests.clone());
+        let taken = change(&self.context, move |all| {
+            let mut changed: BTreeSet<_> = used.and_then(|used| all.count(&used, now)).into_iter().collect();
+            let taken = all.take(&cookie, amount, [&bounds.each, &bounds.together], at);
+            changed.extend(taken.iter().flatten().cloned());
+            (taken, changed)
+        });
+        match taken.await? {
+            Ok(_) => Ok(()),
             Err(NotTaken::NotHere) => Err(Refused::Conflict("the visit has ended".to_owned())),
             Err(NotTaken::UsedUp(used_up)) => {
                 let what = match used_up {
@@ -229,78 +225,66 @@ impl ActorBackend {
         forgotten.await.map_err(Refused::from)
     }
 
-    /// Counts what models used in a room since this was done last, each time for the person who had said something last.
-    async fn count_tokens(&self, visit: &Visit, now: Moment) -> Result<(), Refused> {
-        let mut rooms = self.token_counts.0.lock().await;
+    /// What models used in the room of a visit for the guest who used something last, up to this moment.
+    async fn used_for_speaker(&self, visit: &Visit, at: Speaking) -> Result<Option<UsedFor>, Refused> {
+        let Some(speaker) = self.context.guests.read(|all| all.speaker(&visit.channel)) else { return Ok(None) };
         let channel_key = ChannelKey::new(&visit.guild, &visit.channel);
-        let newest = self.reader().head(&channel_key).await?.last;
-        // A room that was deleted and created again has other numbers.
-        let Some(counted) = rooms.get_mut(&visit.channel).filter(|counted| counted.upto <= newest) else {
-            let upto = newest;
-            rooms.insert(visit.channel.clone(), CountedSoFar { until: now, upto, speaker: None });
-            return Ok(());
-        };
-        let (mut said, mut upto) = (Vec::<(Moment, Arc<str>)>::new(), counted.upto);
-        loop {
-            let range = Range { after: upto, before: None, limit: PAGE, newest_first: false };
+        let (mut after, mut ended_at) = (speaker.speaking.after, None);
+        while ended_at.is_none() {
+            let range = Range { after, before: None, limit: PAGE, newest_first: false };
             let page = self.reader().legible(&channel_key, range).await?;
-            upto = page.last.unwrap_or(upto);
-            let is_last = page.looked_at() < PAGE;
-            said.extend(page.events.into_iter().filter_map(|recorded| match recorded.event {
-                Event::Said { message, .. } if message.from.role == Role::Person => Some((recorded.at, message.from.id)),
+            ended_at = page.events.iter().find_map(|recorded| match &recorded.event {
+                Event::Said { message, .. } if message.from.role == Role::Person && message.from.id != speaker.name => {
+                    Some(recorded.at)
+                }
                 _ => None,
-            }));
-            if is_last {
+            });
+            after = page.last.unwrap_or(after);
+            if page.looked_at() < PAGE {
                 break;
             }
         }
-        let mut used: BTreeMap<Arc<str>, u64> = BTreeMap::new();
+        let mut tokens = 0_u64;
+        let until = ended_at.unwrap_or(at.since);
         self.reader()
-            .usage(&visit.guild, counted.until, Some(now), |record| {
-                let before = said.iter().rev().find(|(at, _)| *at <= record.at).map(|(_, person)| person);
-                let speaker = before.or(counted.speaker.as_ref()).filter(|_| record.channel == visit.channel);
-                if let Some(speaker) = speaker {
-                    *used.entry(speaker.clone()).or_default() += tokens_of(&record);
+            .usage(&visit.guild, speaker.speaking.since, Some(until), |record| {
+                if record.channel == visit.channel {
+                    tokens = tokens.saturating_add(tokens_of(&record));
                 }
                 ControlFlow::Continue(())
             })
             .await?;
-        (counted.until, counted.upto) = (now, upto);
-        counted.speaker = said.pop().map(|(_, person)| person).or(counted.speaker.take());
-        drop(rooms);
-        for (name, tokens) in used.into_iter().filter(|(_, tokens)| *tokens > 0) {
-            if let Some(cookie) = self.context.guests.read(|all| all.cookie_of(&visit.channel, &name)) {
-                // What was used is counted, whatever is left.
-                let _ = self.count(&cookie, Amount::Tokens(tokens), now).await?;
-            }
-        }
-        Ok(())
+        Ok(Some(UsedFor { speaker, tokens, next: ended_at.is_none().then_some(at) }))
     }
 
-    async fn count(&self, cookie: &Arc<str>, amount: Amount, now: Moment) -> Result<Result<(), NotTaken>, Refused> {
-        let (cookie, bounds) = (cookie.clone(), self.context.settings.guests.clone());
-        let counted = change(&self.context, move |all| {
-            let taken = all.take(&cookie, amount, [&bounds.each, &bounds.together], now);
-            let changed = taken.iter().cloned().collect();
-            (taken.map(drop), changed)
-        });
-        counted.await.map_err(Refused::from)
+    /// Whether the room of a visit is there, also while its deletion can be undone.
+    fn has_room(&self, visit: &Visit) -> bool {
+        let memberships = &self.context.memberships;
+        memberships.get(&visit.channel).is_some() || memberships.deleted_at(&visit.channel).is_some()
     }
 
     /// Whether somebody whose name is this one, or looks like it, is on record in the guild.
     async fn has_spoken(&self, guild: &GuildId, name: &str) -> Result<bool, StoreError> {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
+        let (wanted, mut last) = (shapes(name), None);
         loop {
-            let next = self.context.store.scan(from, end.clone(), false, 1).await?;
-            let Some((found, _)) = next.first() else { return Ok(false) };
-            let Some(person) = key::person_named_in(guild, found) else {
-                from = key::successor(found);
-                continue;
-            };
-            if look_alike(person.as_str(), name) {
-                return Ok(true);
+            let page = self.context.store.scan(from, end.clone(), false, PERSONS_PAGE).await?;
+            let Some((newest, _)) = page.last() else { return Ok(false) };
+            from = key::successor(newest);
+            for (found, _) in &page {
+                let person = key::person_named_in(guild, found);
+                if person == last {
+                    continue;
+                }
+                if person.as_ref().is_some_and(|person| shapes(person.as_str()).iter().any(|shape| wanted.contains(shape))) {
+                    return Ok(true);
+                }
+                last = person;
             }
-            from = key::person_entries(guild, &person).end();
+            // Whoever has spoken much has many entries.
+            if let Some(person) = &last {
+                from = from.max(key::person_entries(guild, person).end());
+            }
         }
     }
 

@@ -18,6 +18,9 @@ named! {
     }
 }
 
+/// The most entries of a list that are read. Nobody wrote more by hand.
+const MOST_ENTRIES: usize = 1_000;
+
 /// The key of our own values in `extensions`.
 pub(super) const OURS: &str = "tertulia";
 /// The key in `extensions` with which SillyTavern says how much a character talks in groups: from 0 to 1, usually written as a text.
@@ -265,7 +268,7 @@ impl<'a> Fields<'a> {
 
     /// A list of texts. Empty ones are left out.
     fn list(&mut self, key: &'static str) -> Vec<String> {
-        let items: Vec<&Value> = match self.value(key) {
+        let mut items: Vec<&Value> = match self.value(key) {
             None => return Vec::new(),
             Some(Value::Array(items)) => items.iter().collect(),
             Some(Value::Null) => {
@@ -277,6 +280,7 @@ impl<'a> Fields<'a> {
                 other.as_object().map_or_else(|| vec![other], |fields| fields.values().collect())
             }
         };
+        items.truncate(MOST_ENTRIES);
         let texts: Vec<String> = items.into_iter().map(|item| self.as_text(key, item)).collect();
         let (said, empty): (Vec<String>, Vec<String>) = texts.into_iter().partition(|text| !text.trim().is_empty());
         for _ in empty {

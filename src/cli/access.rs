@@ -12,7 +12,7 @@ use super::client::{Client, block_on};
 use super::failure::Failure;
 use crate::adapters::store::sled::is_in_use;
 use crate::http_client::is_loopback;
-use crate::server::{has_store, running};
+use crate::server::{check_folder, has_store, is_half_copied, running};
 use crate::settings::Loaded;
 use crate::settings::storage::{Engine, Storage};
 
@@ -108,7 +108,7 @@ pub(super) fn require_offline(data: &Path, command: &str) -> Result<(), Failure>
 }
 
 /// Fails for root in a folder of somebody else: that user's server could not open what root writes there.
-fn require_owner(data: &Path) -> Result<(), Failure> {
+pub(super) fn require_owner(data: &Path) -> Result<(), Failure> {
     let owner = std::fs::metadata(data).map_or(0, |folder| folder.uid());
     if owner == 0 || !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -123,6 +123,9 @@ fn require_owner(data: &Path) -> Result<(), Failure> {
 /// Fails if the folder has no store. Opening it would create a new, empty one.
 pub(super) fn require_store(storage: &Storage) -> Result<(), Failure> {
     if has_store(storage) {
+        if storage.engine == Engine::Sled && is_half_copied(&storage.path) {
+            check_folder(&storage.path).map_err(Failure::Store)?;
+        }
         return require_owner(&storage.path);
     }
     let data = storage.path.display();

@@ -21,7 +21,7 @@ use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
 use super::visible;
-use crate::evaluation::answers::Answers;
+use crate::evaluation::answers::{Answers, regular};
 use crate::evaluation::comparison::compare;
 use crate::evaluation::decisions::{Decision, decisions};
 use crate::evaluation::excerpts::{self, Excerpt, Label};
@@ -233,6 +233,7 @@ fn finish(options: &Evaluate, report: &Report, stops: &[Stop]) -> Result<(), Fai
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     path.parent()
         .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| regular(path))
         .and_then(|()| fs::write(path, text))
         .map_err(|error| Failure::Failed(format!("{}: cannot be written: {error}", path.display())))?;
     eprintln!("wrote {}", visible::path(path));

@@ -132,6 +132,35 @@ pub struct Guest {
     pub left_at: Option<Moment>,
     #[serde(default)]
     pub used: UsedToday,
+    /// Absent: somebody else used something in the room since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    speaking: Option<Speaking>,
+}
+
+/// A guest who used something in a room after everybody else. What models use there counts for this guest until another person says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speaking {
+    /// What models used before this moment is counted.
+    pub since: Moment,
+    /// The room's newest event then.
+    pub after: Seq,
+}
+
+/// A guest for whom what models use is counted.
+#[derive(Clone, Debug)]
+pub struct Speaker {
+    pub cookie: Arc<str>,
+    pub name: Arc<str>,
+    pub speaking: Speaking,
+}
+
+/// What models used for a guest, and whether they go on doing so.
+#[derive(Clone, Debug)]
+pub struct UsedFor {
+    pub speaker: Speaker,
+    pub tokens: u64,
+    /// None: another person has spoken.
+    pub next: Option<Speaking>,
 }
 
 /// What a new invitation is made of.
@@ -273,7 +302,14 @@ impl Invitations {
             None if is_full => return Err(NotLetIn::Full),
             None => {
                 let used = UsedToday::default();
-                invitation.guests.push(Guest { cookie: cookie.clone(), name, joined_at: now, left_at: None, used });
+                invitation.guests.push(Guest {
+                    cookie: cookie.clone(),
+                    name,
+                    joined_at: now,
+                    left_at: None,
+                    used,
+                    speaking: None,
+                });
             }
         }
         self.visit(&cookie, now).ok_or(NotLetIn::NotOpen)
@@ -310,10 +346,43 @@ impl Invitations {
             .find_map(|(id, one)| Some((id, &mut one.used, one.guests.iter_mut().find(|guest| *guest.cookie == *cookie)?)))
     }
 
-    /// The cookie of the guest who has this name in a room, or had it: of several the one who came last.
-    pub fn cookie_of(&self, channel: &ChannelId, name: &str) -> Option<Arc<str>> {
-        let guests = self.0.values().filter(|one| one.channel == *channel).flat_map(|one| &one.guests);
-        guests.filter(|guest| *guest.name == *name).max_by_key(|guest| guest.joined_at).map(|guest| guest.cookie.clone())
+    /// The guest for whom is counted what models use in a room.
+    pub fn speaker(&self, channel: &ChannelId) -> Option<Speaker> {
+        let mut guests = self.0.values().filter(|one| one.channel == *channel).flat_map(|one| &one.guests);
+        guests.find_map(|guest| {
+            let (cookie, name) = (guest.cookie.clone(), guest.name.clone());
+            guest.speaking.map(|speaking| Speaker { cookie, name, speaking })
+        })
+    }
+
+    /// Counts what models used for a guest, unless that is counted already. Returns the invitation that changed.
+    pub fn count(&mut self, used: &UsedFor, now: Moment) -> Option<Arc<str>> {
+        let (id, all, guest) = self.guest_mut(&used.speaker.cookie)?;
+        if guest.speaking != Some(used.speaker.speaking) {
+            return None;
+        }
+        guest.speaking = used.next;
+        for sum in [all, &mut guest.used] {
+            *sum = sum.on(now);
+            sum.add(Amount::Tokens(used.tokens));
+        }
+        Some(id.clone())
+    }
+
+    /// From now on, what models use in the room counts for this guest. Returns the invitations that changed.
+    fn speaks(&mut self, cookie: &str, speaking: Speaking) -> BTreeSet<Arc<str>> {
+        let Some(channel) = self.guest(cookie).map(|(_, one, _)| one.channel.clone()) else { return BTreeSet::new() };
+        let mut changed = BTreeSet::new();
+        for (id, one) in self.0.iter_mut().filter(|(_, one)| one.channel == channel) {
+            for guest in &mut one.guests {
+                let now = (*guest.cookie == *cookie).then_some(speaking);
+                if guest.speaking != now {
+                    guest.speaking = now;
+                    changed.insert(id.clone());
+                }
+            }
+        }
+        changed
     }
 
     /// A guest leaves. Returns the invitation that changed.
@@ -330,16 +399,17 @@ impl Invitations {
         true
     }
 
-    /// Counts what a guest uses, unless the visit has ended, or that is used up by the guest, or by all guests of the invitation together. Returns the
-    /// invitation. Tokens count in any case: they were used.
+    /// Counts what a guest uses at this moment, after this event, unless the visit has ended, or that is used up by the guest, or by all guests of the
+    /// invitation together. Returns the invitations that changed.
     pub fn take(
         &mut self,
         cookie: &str,
         amount: Amount,
         [each, together]: [&Bounds; 2],
-        now: Moment,
-    ) -> Result<Arc<str>, NotTaken> {
-        let is_here = matches!(amount, Amount::Tokens(_)) || self.visit(cookie, now).is_some();
+        at: Speaking,
+    ) -> Result<BTreeSet<Arc<str>>, NotTaken> {
+        let now = at.since;
+        let is_here = self.visit(cookie, now).is_some();
         let (id, all, guest) = self.guest_mut(cookie).filter(|_| is_here).ok_or(NotTaken::NotHere)?;
         (*all, guest.used) = (all.on(now), guest.used.on(now));
         let used_up = guest.used.used_up(amount, each).or_else(|| all.used_up(amount, together));
@@ -348,7 +418,9 @@ impl Invitations {
         }
         all.add(amount);
         guest.used.add(amount);
-        Ok(id.clone())
+        let mut changed = BTreeSet::from([id.clone()]);
+        changed.extend(self.speaks(cookie, at));
+        Ok(changed)
     }
 
     /// Removes the invitations to a room that was deleted.
@@ -410,6 +482,10 @@ mod tests {
         }
     }
 
+    fn at(since: Moment) -> Speaking {
+        Speaking { since, after: Seq(9) }
+    }
+
     fn newcomer(name: &str, cookie: &str, former: &[&str]) -> Newcomer {
         Newcomer { name: name.into(), cookie: cookie.into(), former: former.iter().map(|one| (*one).into()).collect() }
     }
@@ -437,8 +513,7 @@ mod tests {
         assert!(all.revoke(&"lobby".into(), "one", after(2)));
 
         assert_eq!(all.visit("b", after(2)), None);
-        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(NotTaken::NotHere));
-        assert!(all.take("b", Amount::Tokens(5), [&BOUNDS, &WIDE], after(2)).is_ok(), "they were used");
+        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::NotHere));
         assert_eq!(all.join("secret", newcomer("Ben", "b2", &["b"]), after(3)), Err(NotLetIn::NotOpen));
     }
 
@@ -462,7 +537,7 @@ mod tests {
         let mut all = lobby();
         all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
         for _ in 0..3 {
-            all.take("b", Amount::Message, [&BOUNDS, &WIDE], NOON).unwrap();
+            all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(NOON)).unwrap();
         }
         all.leave("b", after(1));
 
@@ -471,8 +546,8 @@ mod tests {
         assert_eq!(all.name_chosen("secret", &["b".into()], after(2)).as_deref(), Some("Ben"));
         all.join("secret", newcomer("Ben", "b2", &["b"]), after(2)).unwrap();
         assert_eq!(all.visit("b", after(2)), None, "the cookie before is no longer valid");
-        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(NotTaken::NotHere));
-        assert_eq!(all.take("b2", Amount::Message, [&BOUNDS, &WIDE], after(2)), Err(NotTaken::UsedUp(UsedUp::Messages)));
+        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::NotHere));
+        assert_eq!(all.take("b2", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::UsedUp(UsedUp::Messages)));
     }
 
     #[test]
@@ -494,7 +569,7 @@ mod tests {
             all.join("secret", newcomer(name, cookie, &[]), NOON).unwrap();
         }
         let together = Bounds { messages_per_day: 5, ..WIDE };
-        let mut say = |cookie: &str, now| all.take(cookie, Amount::Message, [&BOUNDS, &together], now).map(drop);
+        let mut say = |cookie: &str, now| all.take(cookie, Amount::Message, [&BOUNDS, &together], at(now)).map(drop);
 
         let of_ben = [0; 4].map(|_| say("b", NOON));
         let of_cleo = [0; 3].map(|_| say("c", NOON));
@@ -508,13 +583,40 @@ mod tests {
     fn who_has_used_up_the_tokens_says_nothing_more() {
         let mut all = lobby();
         all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
-        let mut take = |amount| all.take("b", amount, [&BOUNDS, &WIDE], NOON).map(drop);
+        let mut take = |amount| {
+            if let Amount::Tokens(tokens) = amount {
+                let speaker = all.speaker(&"lobby".into()).expect("Ben speaks");
+                return all.count(&UsedFor { speaker, tokens, next: None }, NOON).map(drop).ok_or(NotTaken::NotHere);
+            }
+            all.take("b", amount, [&BOUNDS, &WIDE], at(NOON)).map(drop)
+        };
 
         assert_eq!(take(Amount::Voice(Duration::from_secs(59))), Ok(()));
         assert_eq!(take(Amount::Voice(Duration::from_secs(1))), Ok(()));
         assert_eq!(take(Amount::Voice(Duration::from_secs(1))), Err(NotTaken::UsedUp(UsedUp::Voice)));
         assert_eq!(take(Amount::Tokens(5_000)), Ok(()));
         assert_eq!([Amount::Message, Amount::Voice(Duration::ZERO)].map(take), [Err(NotTaken::UsedUp(UsedUp::Tokens)); 2]);
+    }
+
+    #[test]
+    fn what_models_use_counts_once_for_the_visit_that_used_something_last() {
+        let mut all = lobby();
+        assert!(all.add("two".into(), new("lobby", "other", None, 3), NOON));
+        all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
+        all.join("other", newcomer("Ben", "c", &["b"]), NOON).unwrap();
+        let used = |all: &Invitations| [all.get("one"), all.get("two")].map(|one| one.unwrap().used.tokens);
+
+        all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(after(1))).unwrap();
+        let speaker = all.speaker(&"lobby".into()).unwrap();
+        let first = UsedFor { speaker, tokens: 7, next: Some(at(after(2))) };
+        assert!(all.count(&first, after(2)).is_some() && all.count(&first, after(2)).is_none());
+        assert_eq!(used(&all), [7, 0], "by the same browser with the same name, by another link");
+
+        all.take("c", Amount::Message, [&BOUNDS, &WIDE], at(after(3))).unwrap();
+        let speaker = all.speaker(&"lobby".into()).unwrap();
+        assert_eq!((&*speaker.cookie, speaker.speaking), ("c", at(after(3))));
+        assert!(all.count(&UsedFor { speaker, tokens: 5, next: None }, after(4)).is_some());
+        assert_eq!((used(&all), all.speaker(&"lobby".into()).is_none()), ([7, 5], true));
     }
 
     #[test]
@@ -537,7 +639,7 @@ mod tests {
     fn a_person_who_is_forgotten_has_no_visit_and_no_name_any_more() {
         let mut all = lobby();
         all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
-        all.take("b", Amount::Message, [&BOUNDS, &WIDE], NOON).unwrap();
+        all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(NOON)).unwrap();
 
         assert_eq!(all.forget(&"home".into(), "Ben"), BTreeSet::from(["one".into()]));
 

@@ -1,9 +1,13 @@
 //! The marks of models: those that separate system, user and assistant in a model's input, and those that a model writes around its thoughts.
 //!
 //! Text by people must not contain one, because a server that turns a chat into tokens may treat a mark inside a message as its own. So the first
-//! character of each mark is escaped in prompts (`prompt/data.rs`). A model's answer may contain some, because not every server removes them
+//! character of each mark is escaped in prompts (`prompt/data.rs`), and another takes its place in descriptions of companions. A model's answer may contain some, because not every server removes them
 //! (`raw_answer.rs`). A new family of models needs its line here.
 
+use std::sync::LazyLock;
+
+use super::lookalike::shapes;
+use super::text::is_invisible;
 use super::trimmed::Trimmed;
 
 /// The characters that follow `<` in a tag or a mark. Any letter does, too (`<think>`, `<start_of_turn>` of Gemma, `<s>` and `<<SYS>>` of Llama 2).
@@ -204,6 +208,69 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
     ("<|tool_call|>", "", Trimmed::ToolCall),
 ];
 
+/// The names of the parts of our own prompts that stand between tags.
+const PARTS: [&str; 7] =
+    ["companion", "description", "earlier-messages", "messages", "older-messages", "summary", "your-reason-to-speak"];
+
+/// Characters that look like `<` (Unicode's confusables, and its compatibility forms). A model may read them as one.
+const LIKE_ANGLE: [char; 13] = [
+    '\u{2c2}',
+    '\u{1438}',
+    '\u{16b2}',
+    '\u{2039}',
+    '\u{2329}',
+    '\u{2770}',
+    '\u{276c}',
+    '\u{276e}',
+    '\u{27e8}',
+    '\u{3008}',
+    '\u{fe64}',
+    '\u{ff1c}',
+    '\u{1d236}',
+];
+/// How HTML writes `<`, after the `&`.
+const ANGLE_ENTITIES: [&str; 5] = ["lt;", "LT;", "#60;", "#x3c;", "#x3C;"];
+/// The most characters that are looked at to find the name of a tag.
+const MAX_TAG_CHARS: usize = 80;
+
+/// Whether a mark that separates turns, or a tag of our own prompts, begins with this character and continues with this text: written so, or with
+/// characters that look alike. Any other tag is left to those who write instructions.
+pub(super) fn begins_separator(first: char, rest: &str) -> bool {
+    match first {
+        '<' => rest.starts_with(['|', '\u{ff5c}']) || is_separating_tag(rest),
+        '&' => ANGLE_ENTITIES.iter().any(|entity| rest.strip_prefix(entity).is_some_and(|rest| begins_separator('<', rest))),
+        '[' | ']' => begins_mark(first, rest),
+        first => LIKE_ANGLE.contains(&first) && begins_separator('<', rest),
+    }
+}
+
+/// Whether the text after `<` is the name of a tag of our prompts, or of a model's mark that is a tag.
+fn is_separating_tag(rest: &str) -> bool {
+    static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let marks = ENDS.iter().chain(&STARTS).filter_map(|mark| mark.strip_prefix('<')?.strip_suffix('>'));
+        let marks = marks
+            .map(|name| name.trim_matches(['/', '<', '>']))
+            .chain(["s", "unk"])
+            .filter(|name| !name.starts_with(['|', '\u{ff5c}']));
+        marks.chain(PARTS).map(shape).collect()
+    });
+    let is_slash = |c: char| matches!(c, '/' | '\u{2044}' | '\u{2215}' | '\u{ff0f}');
+    let is_before = |c: &char| is_slash(*c) || *c == '<' || LIKE_ANGLE.contains(c) || c.is_whitespace() || is_invisible(*c);
+    let is_in_name = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '|') || !c.is_ascii();
+    let begin: String = rest.chars().take(MAX_TAG_CHARS).skip_while(is_before).take_while(is_in_name).collect();
+    if begin.is_empty() {
+        return false;
+    }
+    let begin = shape(&begin);
+    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '-' | '_'));
+    NAMES.iter().any(|name| begin.strip_prefix(&**name).is_some_and(ends))
+}
+
+fn shape(text: &str) -> String {
+    let [_, shape] = shapes(text);
+    shape
+}
+
 /// Whether a mark begins with this character and continues with this text.
 pub(super) fn begins_mark(first: char, rest: &str) -> bool {
     match first {
@@ -226,6 +293,47 @@ fn is_other(first: char, rest: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_separates_turns_is_found_also_if_it_only_looks_so() {
+        let separating = [
+            "<|im_end|>",
+            "</s>",
+            "<s>",
+            "<end_of_turn>",
+            "<start_of_turn>user",
+            "<</SYS>>",
+            "[/INST]",
+            "</companion>",
+            "</ Companion\n>",
+            "<companion id=\"aria\">",
+            "\u{ff1c}/companion\u{ff1e}",
+            "<\u{200b}/c\u{43e}mpanion>",
+            "&#60;/companion>",
+            "&lt;messages&gt;",
+            "\u{3008}\u{ff0f}earlier-messages\u{3009}",
+        ];
+        let others = [
+            "<rules>",
+            "</style>",
+            "< 3",
+            "<3",
+            "<S1>",
+            "<companionable>",
+            "1 < 2",
+            "&amp;",
+            "a & b",
+            "\u{3008}book\u{3009}",
+            "[x](y)",
+        ];
+
+        let begins = |text: &str| {
+            let mut rest = text.chars();
+            rest.next().is_some_and(|first| begins_separator(first, rest.as_str()))
+        };
+        assert_eq!(separating.map(begins), [true; 15]);
+        assert_eq!(others.map(begins), [false; 11]);
+    }
 
     #[test]
     fn marks_of_all_model_families_are_found_and_other_text_is_not() {

@@ -1,6 +1,7 @@
 //! Builds the prompts of all questions to models: decisions, votes, statements, summaries, briefs and judgements.
 //!
-//! Text by the operator (persona, chattiness, settings) is included unchanged. Text by people, other companions and models is data. It appears only
+//! Text by the operator (settings) is included unchanged. A persona, chattiness or tone may be a stranger's: what separates turns or parts is broken in it.
+//! Text by people, other companions and models is data. It appears only
 //! inside JSON strings, each in one line that it cannot leave, with the role of the speaker that the server sets. Only what a companion said itself
 //! stands in its statements' prompts as plain words, in turns of its own.
 

@@ -59,6 +59,18 @@ pub fn key(request: &Request, identity: &Identity, sampling: &str) -> String {
     })
 }
 
+/// Fails if something else than a file of its own is there: what a link leads to is not ours to change.
+///
+/// # Errors
+/// It is a link, a folder or a device, or cannot be looked at.
+pub fn regular(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is a link or no file")),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// The answers that are known, and the file that gets new ones.
 #[derive(Debug, Default)]
 pub struct Answers {
@@ -76,6 +88,7 @@ impl Answers {
         let cannot =
             |what: &str, error: &io::Error| format!("{}: cannot be {what}: {error}; name another folder", path.display());
         create_dir_all(folder).map_err(|error| cannot("made", &error))?;
+        regular(&path).map_err(|error| cannot("used", &error))?;
         let text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             read => read.map_err(|error| cannot("read", &error))?,
@@ -125,6 +138,19 @@ mod tests {
 
     use super::*;
     use crate::ports::language_model::{Message, ModelRole};
+
+    #[test]
+    fn no_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, "kept\nhalf a line").unwrap();
+        std::os::unix::fs::symlink(&other, folder.path().join("answers.jsonl")).unwrap();
+
+        let refused = Answers::open(folder.path()).unwrap_err();
+
+        assert!(refused.contains("it is a link"), "{refused}");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "kept\nhalf a line");
+    }
 
     #[test]
     fn answers_are_there_in_the_next_run_and_half_a_line_is_not() {

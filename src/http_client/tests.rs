@@ -1,6 +1,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -46,9 +46,9 @@ fn url(text: &str) -> Url {
     text.parse().expect("a URL")
 }
 
-async fn asked(url: &Url, authorities: &[Certificate]) -> Result<u16, reqwest::Error> {
-    let client = builder(url, authorities).build().expect("a client");
-    client.get(url.clone()).send().await.map(|response| response.status().as_u16())
+async fn asked(url: &Url, authorities: &[Certificate]) -> Result<u16, Failed> {
+    let client = Client::new(url, builder(url, authorities), None).expect("a client");
+    client.send(client.request(Method::GET, url.clone())).await.map(|response| response.status().as_u16())
 }
 
 #[test]
@@ -83,8 +83,8 @@ async fn an_unknown_authority_is_told_with_the_remedy_and_one_that_is_given_is_t
     let wrong = asked(&other_name, std::slice::from_ref(&authority)).await.expect_err("it is for another name");
     let trusted = asked(&server, &[authority]).await;
 
-    assert!(is_of_unknown_authority(&refused) && reason(&refused).contains("SSL_CERT_FILE"), "{}", reason(&refused));
-    assert!(!is_of_unknown_authority(&wrong) && reason(&wrong).contains("not valid for name"), "{}", reason(&wrong));
+    assert!(is_of_unknown_authority(&refused) && refused.reason.contains("SSL_CERT_FILE"), "{}", refused.reason);
+    assert!(!is_of_unknown_authority(&wrong) && wrong.reason.contains("not valid for name"), "{}", wrong.reason);
     assert_eq!(trusted.expect("it is trusted"), 204);
 }
 
@@ -95,7 +95,7 @@ async fn a_certificate_of_an_authority_in_place_of_a_servers_is_told_with_the_re
 
     let refused = asked(&server, &[own]).await.expect_err("it is no server's");
 
-    assert!(reason(&refused).contains("make one for the server with CA:FALSE"), "{}", reason(&refused));
+    assert!(refused.reason.contains("make one for the server with CA:FALSE"), "{}", refused.reason);
 }
 
 #[tokio::test]
@@ -107,4 +107,45 @@ async fn a_server_without_tls_is_recognised() {
     let refused = asked(&server, &[]).await.expect_err("it is no TLS");
 
     assert!(is_no_tls(&refused), "{refused:?}");
+}
+
+/// A server that answers each connection's first request with this again and again, until its client hangs up. The sender then gets how much was sent.
+fn repeating(answer: &'static [u8], times: usize) -> (Url, mpsc::Receiver<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = url(&format!("http://{}", listener.local_addr().expect("bound")));
+    let (hung_up, sent) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let _ = stream.read(&mut [0; 4_096]);
+        let written = (0..times).take_while(|_| stream.write_all(answer).is_ok()).count() * answer.len();
+        let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n");
+        let _ = hung_up.send(written);
+    });
+    (server, sent)
+}
+
+#[tokio::test]
+async fn informational_responses_without_an_end_end_the_request_and_the_connection() {
+    let (server, sent) = repeating(b"HTTP/1.1 100 Continue\r\n\r\n", usize::MAX / 100);
+
+    let failed = asked(&server, &[]).await.expect_err("no response comes");
+
+    assert!(failed.reason.contains("informational responses") && !failed.is_connect, "{failed}");
+    // What the buffers of both systems hold is sent too.
+    assert!(tokio::task::spawn_blocking(move || sent.recv()).await.expect("a thread").expect("it ended") < 50_000_000);
+}
+
+#[tokio::test]
+async fn some_informational_responses_precede_a_response() {
+    let (server, _sent) = repeating(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", MOST_INFORMATIONAL);
+
+    assert_eq!(asked(&server, &[]).await.expect("a response"), 204);
+}
+
+#[tokio::test]
+async fn a_head_without_an_end_is_refused() {
+    let (server, _sent) =
+        repeating(b"HTTP/1.1 200 OK\r\nX-Long: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", usize::MAX / 100);
+
+    assert!(!asked(&server, &[]).await.expect_err("no response comes").is_connect);
 }

@@ -112,6 +112,23 @@ async fn tokens_count_for_the_guest_who_wrote_last() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_used_survives_a_restart() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    let (secret, _) = world.invite(LOBBY).await;
+    let (ben, _) = world.join(&secret, "Ben", &[]).await.unwrap();
+    assert!(world.take(&ben, Amount::Message).await);
+    world.say_with(LOBBY, json!({ "from": "Ben", "text": "Aria, how are you?" })).await;
+    world.pass(600.0).await;
+
+    let world = world.crash().await;
+    assert!(world.take(&ben, Amount::Message).await);
+
+    let invitation = &world.backend.guests.invitations(&room(LOBBY)).await.unwrap()[0];
+    assert!(invitation.messages == 2 && invitation.tokens > 0, "{} {}", invitation.messages, invitation.tokens);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_models_use_after_somebody_else_wrote_is_not_the_guests() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("They mean me.\nYES")]);

@@ -23,6 +23,7 @@ use crate::adapters::llm::openai::Dialects;
 use crate::backend::title_of;
 use crate::domain::common_words::common_words;
 use crate::domain::id::{CompanionId, id_of_title};
+use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
 use crate::domain::policy::names::CommonNames;
 use crate::domain::prompt::room::{persona_room, tokens};
@@ -135,6 +136,17 @@ impl Setup {
         };
         let mut warnings: Vec<_> = shared.map(warning).collect();
         if let Some(companion) = companions.get(id) {
+            for other in companions.values().filter(|other| other.id != *id) {
+                let pairs = companion.names().flat_map(|mine| other.names().map(move |theirs| (mine, theirs)));
+                let mut alike =
+                    pairs.filter(|(mine, theirs)| mine.to_lowercase() != theirs.to_lowercase() && look_alike(mine, theirs));
+                if let Some((mine, theirs)) = alike.next() {
+                    warnings.push(format!(
+                        "Its name {mine:?} looks like {theirs:?}, a name of {}: people cannot tell the two apart.",
+                        other.id
+                    ));
+                }
+            }
             let prompt = &self.context.settings.prompt;
             if companion.brief.is_none() && tokens(companion.persona.trim()) > persona_room(prompt).decision {
                 let shorter = "Its persona is long: when it decides whether to speak, the AI is given a shorter version of it.";

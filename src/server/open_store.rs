@@ -15,6 +15,7 @@ use crate::journal::inspection::Inspection;
 use crate::journal::upgrade;
 use crate::ports::store::maintenance::StoreMaintenance;
 use crate::ports::store::{Store, StoreError};
+use crate::settings::private_file;
 use crate::settings::storage::{Engine, Storage};
 
 /// An open store.
@@ -26,6 +27,8 @@ pub enum OpenStore {
 
 /// In the data folder of a store that was moved to a database. It is written by `history copy`.
 const MOVED: &str = "moved";
+/// In a data folder into which `history copy` copies a database, until all of it is there.
+const COPYING: &str = "copying";
 /// How long a node that owns the database, and may have died, is watched by a command.
 const OWNER_PATIENCE: Duration = Duration::from_secs(6);
 
@@ -75,6 +78,9 @@ impl OpenStore {
 
 /// Opens the store of the settings.
 pub(super) fn open(storage: &Storage, options: &OpenOptions, node: &Identity) -> Result<OpenStore, Ended> {
+    if storage.engine == Engine::Sled {
+        check_folder(&storage.path).map_err(|message| Ended::Store(anyhow::anyhow!(message)))?;
+    }
     let opened = open_engine(storage.engine, storage, options, node)?;
     runtime()?.block_on(check_copies(&*opened.store()))?;
     Ok(opened)
@@ -82,7 +88,7 @@ pub(super) fn open(storage: &Storage, options: &OpenOptions, node: &Identity) ->
 
 /// Fails if the store is half a copy, or servers go on with a copy of it.
 pub(super) async fn check_copies(store: &dyn Store) -> Result<(), Ended> {
-    const HALF: &str = "copying into the store was interrupted: do it again with `tertulia history copy`, or set storage.engine to the store that was copied";
+    const HALF: &str = "the store is half a copy, because `tertulia history copy` was interrupted: give the same command again, which finishes it";
     const MOVED: &str = "the store in the database was moved to files with `tertulia history copy`: set storage.engine to \"sled\"; to go back to PostgreSQL, copy the \
                          files into an empty database";
     let unreadable = |error: StoreError| match error {
@@ -122,10 +128,46 @@ pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, nod
 /// # Errors
 /// The note cannot be written.
 pub fn note_moved_folder(data: &Path) -> std::io::Result<()> {
-    std::fs::write(
-        data.join(MOVED),
-        "This store was moved to PostgreSQL with `tertulia history copy`. No server starts on it while this file is here.\n",
-    )
+    const TEXT: &[u8] =
+        b"This store was moved to PostgreSQL with `tertulia history copy`. No server starts on it while this file is here.\n";
+    private_file::write(&data.join(MOVED), TEXT)
+}
+
+/// Notes that a copy into this folder begins, or that it is complete.
+///
+/// # Errors
+/// The note cannot be written or removed.
+pub fn note_copying(data: &Path, is_copying: bool) -> std::io::Result<()> {
+    const TEXT: &[u8] =
+        b"`tertulia history copy` copies a store into this folder. No server starts on it while this file is here.\n";
+    let note = data.join(COPYING);
+    if is_copying { private_file::write(&note, TEXT) } else { private_file::remove(&note) }
+}
+
+/// Whether a copy into this folder was interrupted.
+pub fn is_half_copied(data: &Path) -> bool {
+    data.join(COPYING).exists()
+}
+
+/// Fails if the store in this folder is half a copy, or was moved away: why.
+///
+/// # Errors
+/// In words.
+pub fn check_folder(data: &Path) -> Result<(), String> {
+    let folder = data.display();
+    if is_half_copied(data) {
+        return Err(format!(
+            "the store in {folder} is half a copy, because `tertulia history copy --from postgres --to sled` was interrupted: give the same command again, \
+             which begins anew and finishes it"
+        ));
+    }
+    if is_moved_folder(data) {
+        return Err(format!(
+            "the store in {folder} was moved to PostgreSQL: set storage.engine to \"postgres\"; to use these files nevertheless, delete {}",
+            data.join(MOVED).display()
+        ));
+    }
+    Ok(())
 }
 
 /// Whether the store in this folder was moved to a database.
@@ -134,14 +176,6 @@ pub fn is_moved_folder(data: &Path) -> bool {
 }
 
 fn open_on_disk(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
-    let moved = data.join(MOVED);
-    if is_moved_folder(data) {
-        return Err(Ended::Store(anyhow::anyhow!(
-            "the store in {} was moved to PostgreSQL: set storage.engine to \"postgres\"; to use these files nevertheless, delete {}",
-            data.display(),
-            moved.display()
-        )));
-    }
     let log_start = |records| tracing::info!(records, "rewriting the store in this version's format");
     match sled::upgrade(data, options, upgrade::upgraded_value, log_start).map_err(|error| unusable(&error, data))? {
         None => {}

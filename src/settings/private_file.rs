@@ -28,7 +28,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Removes a file, if it is there.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// It cannot be removed.
+pub fn remove(path: &Path) -> io::Result<()> {
     remove_file(path)?;
     sync(path);
     Ok(())

@@ -16,6 +16,7 @@ use super::host::is_loopback;
 use super::kept_sessions::{KeptSessions, hash};
 use super::limits::{RateLimiter, client_key};
 use super::problem::Problem;
+use super::tokens::{Scope, Token, Tokens};
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
@@ -42,6 +43,8 @@ pub(super) struct Auth {
     token: RwLock<Option<SecretString>>,
     /// Where a token is kept that is made here.
     kept_token: Option<KeptToken>,
+    /// The tokens of programs.
+    tokens: Option<Tokens>,
     /// Held while a token is made.
     making: tokio::sync::Mutex<()>,
     attempts: RateLimiter,
@@ -71,6 +74,8 @@ pub(super) enum Admission {
     Open,
     /// With the admin token.
     Program,
+    /// With a token of its own.
+    Token(Token),
     /// With an open session.
     Browser(Session),
     /// With the cookies of visits. Guests may use few routes, in the rooms of their visits.
@@ -94,6 +99,7 @@ impl Auth {
             kept_sessions,
             writing_sessions: Arc::default(),
             token: RwLock::new(token),
+            tokens: settings.kept_token.as_ref().and_then(|kept| kept.path().parent()).map(Tokens::of),
             kept_token: settings.kept_token.clone(),
             making: tokio::sync::Mutex::default(),
             attempts: RateLimiter::new(per_minute / 60.0, per_minute),
@@ -144,9 +150,34 @@ impl Auth {
             let Some(token) = bearer(headers) else {
                 return Err(Problem::new(StatusCode::UNAUTHORIZED, "send the admin token as Authorization: Bearer …"));
             };
-            return self.try_token(token, address, now).map(|()| Admission::Program);
+            let known = self.tokens.as_ref().and_then(|tokens| tokens.with_secret(token));
+            return match known {
+                Some(token) => Ok(Admission::Token(token)),
+                None => self.try_token(token, address, now).map(|()| Admission::Program),
+            };
         }
         Ok(self.session(headers, now).map_or(Admission::Anonymous, Admission::Browser))
+    }
+
+    /// The tokens of programs.
+    pub(super) fn tokens(&self) -> Result<&Tokens, Problem> {
+        let detail = "there is no data folder to keep tokens in";
+        self.tokens.as_ref().ok_or_else(|| Problem::new(StatusCode::CONFLICT, detail))
+    }
+
+    /// Makes a token of a program.
+    pub(super) fn make_program_token(&self, name: &str, scope: Scope) -> Result<SecretString, Problem> {
+        if !self.is_needed() {
+            let detail =
+                "no admin token is set, so every program on this machine may do everything; set server.admin_token_file first";
+            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        }
+        Ok(self.tokens()?.make(name, scope, self.clock.now(), &*self.rng)?)
+    }
+
+    /// Whether a token was not ended.
+    pub(super) fn has_token(&self, token: &Token) -> bool {
+        self.tokens.as_ref().is_some_and(|tokens| tokens.has(token))
     }
 
     /// Opens a session if the token is right. Returns the cookie to set.

@@ -2,7 +2,8 @@
 //! responses use.
 //!
 //! The table of routes says who may use each of them (`access.rs`): everybody, guests in the rooms of their visits, or operators alone, which is what
-//! counts for a route that says nothing. Operators have the token, if one is configured. For `/metrics` Prometheus sends it as a bearer token.
+//! counts for a route that says nothing. Operators have the admin token, if one is configured; programs, such as Prometheus, may have tokens of their own, each
+//! with a scope (`tokens.rs`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use tokio::time::{Instant, timeout};
 use super::Shared;
 use super::access::Access;
 use super::auth::Admission;
+use super::limits::Share;
 use super::metrics;
 use super::problem::Problem;
 use crate::ports::backend::guest_service::Visit;
@@ -41,8 +43,14 @@ pub(super) const MAX_PICTURES: usize = 32;
 /// read yet.
 pub(super) const MAX_LONG_RESPONSES: usize = 8;
 
-/// How many of them may be for guests, who cannot keep the operator's back.
-pub(super) const MAX_LONG_FOR_GUESTS: usize = 2;
+/// How many more may be for guests, who cannot keep the operator's back.
+pub(super) const MAX_LONG_FOR_GUESTS: usize = 8;
+
+/// How many of these may be for one visit, and for all guests of an invitation, who cannot keep back those of others.
+pub(super) const LONG_SHARES: [usize; 2] = [1, 2];
+
+/// The same for pictures.
+pub(super) const PICTURE_SHARES: [usize; 2] = [4, 8];
 
 /// A response up to this size, in bytes, is not counted: the limit on connections bounds how many there are.
 const SHORT_BYTES: u64 = 16 << 10;
@@ -63,12 +71,20 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) const fn is_operator(&self) -> bool {
-        matches!(self.admission, Admission::Open | Admission::Program | Admission::Browser(_))
+        matches!(self.admission, Admission::Open | Admission::Program | Admission::Token(_) | Admission::Browser(_))
     }
 
     /// The visits of a guest.
     pub(super) fn visits(&self) -> &[Visit] {
         if let Admission::Guest(visits) = &self.admission { visits } else { &[] }
+    }
+
+    /// The visit of a guest that a request is about: that of the room in its path, else any.
+    fn visit_at(&self, path: &str) -> Option<&Visit> {
+        let room = path.strip_prefix("/api/rooms/").and_then(|rest| RoomId::parse(rest.split('/').next()?));
+        let channel = room.map(|room| room.channel());
+        let visits = self.visits();
+        visits.iter().find(|visit| Some(&visit.channel) == channel.as_ref()).or(visits.first())
     }
 
     /// Whether this is an operator, or a guest in this room whose visit goes on: it may have ended while the request arrived. None for operators.
@@ -102,6 +118,7 @@ impl Caller {
         match &self.admission {
             Admission::Browser(session) => console.auth.is_signed_in(session, Instant::now()),
             Admission::Program => true,
+            Admission::Token(token) => console.auth.has_token(token),
             Admission::Open => !console.auth.is_needed(),
             Admission::Guest(_) => room.is_some_and(|room| self.in_room(room, console).is_ok()),
             Admission::Anonymous => false,
@@ -121,8 +138,8 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, &route, request) {
         Ok(request) => {
-            let is_guest = request.extensions().get::<Caller>().is_some_and(|caller| !caller.visits().is_empty());
-            bounded(&console, &route, is_guest, next.run(request)).await
+            let visit = request.extensions().get::<Caller>().and_then(|caller| caller.visit_at(request.uri().path())).cloned();
+            bounded(&console, &route, visit.as_ref(), next.run(request)).await
         }
         Err(refusal) => *refusal,
     };
@@ -134,7 +151,7 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
 /// A long response, which is counted until its client has read it or is disconnected.
 struct Unread {
     bytes: Bytes,
-    _permit: OwnedSemaphorePermit,
+    _place: (OwnedSemaphorePermit, Option<Share>),
 }
 
 impl AsRef<[u8]> for Unread {
@@ -145,13 +162,22 @@ impl AsRef<[u8]> for Unread {
 
 /// Builds a response. A long one is held in memory until its client has read it, so there are at most [`MAX_LONG_RESPONSES`]. After a while without
 /// a place for it, it is refused. The page's files are in memory anyway, and a streamed response, such as an export, holds little.
-async fn bounded(console: &Shared, route: &str, is_guest: bool, response: impl Future<Output = Response>) -> Response {
+async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response: impl Future<Output = Response>) -> Response {
     let places = match route {
         PICTURES => &console.pictures,
-        _ if is_guest => &console.long_responses_for_guests,
+        _ if visit.is_some() => &console.long_responses_for_guests,
         _ => &console.long_responses,
     };
-    let take_place = async || timeout(LONG_RESPONSE_WAIT, places.clone().acquire_owned()).await.ok()?.ok();
+    let [long, pictures] = &console.responses_for_guests;
+    let shares = if route == PICTURES { pictures } else { long };
+    let take = async || {
+        let share = match visit {
+            Some(visit) => Some(shares.take(visit).await?),
+            None => None,
+        };
+        Some((places.clone().acquire_owned().await.ok()?, share))
+    };
+    let take_place = async || timeout(LONG_RESPONSE_WAIT, take()).await.ok()?;
     let refuse = || {
         let detail = "too many long responses wait to be read by their clients; read them, request less at once, or try again";
         Problem::unavailable(detail, LONG_RESPONSE_WAIT).into_response()
@@ -169,15 +195,15 @@ async fn bounded(console: &Shared, route: &str, is_guest: bool, response: impl F
     if !is_built || response.body().size_hint().exact().is_none_or(|bytes| bytes <= SHORT_BYTES) {
         return response;
     }
-    let Some(permit) = (match place {
-        Some(permit) => Some(permit),
+    let Some(place) = (match place {
+        Some(place) => Some(place),
         None => take_place().await,
     }) else {
         return refuse();
     };
     let (parts, body) = response.into_parts();
     match to_bytes(body, usize::MAX).await {
-        Ok(bytes) => Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _permit: permit }))),
+        Ok(bytes) => Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _place: place }))),
         Err(error) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
@@ -230,13 +256,25 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
             let detail = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
             return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, detail)));
         }
+        Admission::Token(token) if access != Access::Everybody && !token.scope.allows(route, request.method()) => {
+            let detail = format!(
+                "the token {} is for {} alone; use one for more, or make it with `tertulia token make`",
+                token.name, token.scope
+            );
+            return Err(refuse(Problem::new(StatusCode::FORBIDDEN, detail)));
+        }
         Admission::Guest(_) if access == Access::Operators => {
             let detail = "guests may not do this; it takes the admin token";
             return Err(refuse(Problem::new(StatusCode::FORBIDDEN, detail)));
         }
         _ => {}
     }
-    request.extensions_mut().insert(Caller { address, admission });
+    let caller = Caller { address, admission };
+    if let Some(visit) = caller.visit_at(path) {
+        let too_many = |wait| refuse(Problem::too_many("guests ask too often; wait and try again", wait));
+        console.guest_requests.take(visit, now).map_err(too_many)?;
+    }
+    request.extensions_mut().insert(caller);
     Ok(request)
 }
 

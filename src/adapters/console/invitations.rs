@@ -19,12 +19,16 @@ use super::guard::Caller;
 use super::problem::Problem;
 use super::validation;
 use super::visitor::{VisitedRoom, Visits};
+use crate::ports::backend::Refused;
 use crate::ports::backend::guest_service::{InvitationView, NewInvitation, Preview};
 use crate::ports::backend::room::RoomId;
 use crate::ports::model_setup::Source;
 
 /// The longest secret that is looked up, in characters. Ours have 64.
 const MAX_SECRET_CHARS: usize = 128;
+
+/// After this time a room that is being deleted is gone, or back.
+const UNDELETED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long a browser keeps the cookie of a guest: who comes back by another invitation may have the same name.
 const COOKIE_KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
@@ -187,7 +191,15 @@ pub(super) async fn visit(
     let mut rooms = Vec::new();
     for visit in caller.visits() {
         let Some(room) = RoomId::of(&visit.channel) else { continue };
-        rooms.push(VisitedRoom::new(console.backend()?.rooms.get(&room).await?, visit));
+        match console.backend()?.rooms.get(&room).await {
+            Ok(room) => rooms.push(VisitedRoom::new(room, visit)),
+            // Its deletion can still be undone.
+            Err(Refused::NotFound(_)) => {}
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+    if rooms.is_empty() && !caller.visits().is_empty() {
+        return Err(Problem::unavailable("the room is being deleted, and may come back; try again", UNDELETED_WITHIN));
     }
     Ok(Answer(Visits { rooms, demo: is_demo(&console).await? }))
 }

@@ -1,17 +1,21 @@
-//! Limits for each address: requests per second, failed sign-ins per minute, concurrent connections and WebSockets.
+//! Limits for each address: requests per second, failed sign-ins per minute, concurrent connections and WebSockets. Each visit of a guest, and all
+//! guests of an invitation together, have a share of them and of the responses in memory.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::adapters::slots::{self, NoSlot};
+use crate::ports::backend::guest_service::Visit;
 
-/// How many addresses have a bucket of their own. Further addresses share one bucket until others are removed.
-const MAX_ADDRESSES: usize = 10_000;
+/// How many clients have a bucket of their own. Further ones share one bucket until others are removed.
+const MAX_CLIENTS: usize = 10_000;
 
 /// The shortest time between two removals of buckets that are full again.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -58,23 +62,19 @@ impl Bucket {
     }
 }
 
-/// A token bucket for each address.
-pub(super) struct RateLimiter {
+/// A token bucket for each client: an address, or what else tells clients apart.
+pub(super) struct RateLimiter<C = IpAddr> {
     rate: Rate,
-    buckets: Mutex<Buckets>,
+    buckets: Mutex<Buckets<C>>,
 }
 
-#[derive(Default)]
-struct Buckets {
-    by_address: HashMap<IpAddr, Bucket>,
+struct Buckets<C> {
+    /// None: the bucket of those that have none of their own.
+    by_client: HashMap<Option<C>, Bucket>,
     swept_at: Option<Instant>,
 }
 
 impl RateLimiter {
-    pub(super) fn new(per_second: f64, burst: f64) -> Self {
-        Self { rate: Rate { per_second, burst }, buckets: Mutex::default() }
-    }
-
     /// Takes a token, or returns how long to wait for one.
     pub(super) fn take(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         self.take_unless(address, now, || false).map(drop)
@@ -83,20 +83,32 @@ impl RateLimiter {
     /// Takes a token unless `is_free` returns true, or returns how long to wait. `is_free` is called only if a token is left. All of this happens
     /// under one lock, so that concurrent attempts neither exceed the limit nor block each other wrongly.
     pub(super) fn take_unless(&self, address: IpAddr, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
-        self.buckets.lock().bucket(client_key(address), now, self.rate).take_unless(now, is_free)
+        self.take_of(client_key(address), now, is_free)
     }
 }
 
-impl Buckets {
-    fn bucket(&mut self, address: IpAddr, now: Instant, rate: Rate) -> &mut Bucket {
-        let is_full = self.by_address.len() >= MAX_ADDRESSES && !self.by_address.contains_key(&address);
+impl<C: Eq + Hash> RateLimiter<C> {
+    pub(super) fn new(per_second: f64, burst: f64) -> Self {
+        let buckets = Buckets { by_client: HashMap::new(), swept_at: None };
+        Self { rate: Rate { per_second, burst }, buckets: Mutex::new(buckets) }
+    }
+
+    fn take_of(&self, client: C, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
+        self.buckets.lock().bucket(client, now, self.rate).take_unless(now, is_free)
+    }
+}
+
+impl<C: Eq + Hash> Buckets<C> {
+    fn bucket(&mut self, client: C, now: Instant, rate: Rate) -> &mut Bucket {
+        let client = Some(client);
+        let is_full = self.by_client.len() >= MAX_CLIENTS && !self.by_client.contains_key(&client);
         if is_full && self.swept_at.is_none_or(|at| now.duration_since(at) >= SWEEP) {
             self.swept_at = Some(now);
-            self.by_address.retain(|_, bucket| bucket.tokens(now) < rate.burst);
+            self.by_client.retain(|_, bucket| bucket.tokens(now) < rate.burst);
         }
-        let is_full = is_full && self.by_address.len() >= MAX_ADDRESSES;
-        let key = if is_full { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { address };
-        self.by_address.entry(key).or_insert_with(|| Bucket::new(rate, now))
+        let is_full = is_full && self.by_client.len() >= MAX_CLIENTS;
+        let key = if is_full { None } else { client };
+        self.by_client.entry(key).or_insert_with(|| Bucket::new(rate, now))
     }
 }
 
@@ -132,9 +144,119 @@ impl Slots {
     }
 }
 
+/// How often a guest, and all guests of an invitation together, may ask in a second.
+const REQUESTS_OF_VISIT: f64 = 20.0;
+const REQUESTS_OF_INVITATION: f64 = 100.0;
+/// For how many seconds of requests guests may ask at once, as a page does that is opened.
+const SECONDS_AT_ONCE: f64 = 10.0;
+
+/// The requests of each visit, and of all guests of an invitation.
+pub(super) struct GuestRequests {
+    of_visit: RateLimiter<Arc<str>>,
+    of_invitation: RateLimiter<Arc<str>>,
+}
+
+impl GuestRequests {
+    /// No more than one address may ask.
+    pub(super) fn new(per_second: f64, burst: f64) -> Self {
+        let limiter = |rate: f64| RateLimiter::new(rate.min(per_second), (rate * SECONDS_AT_ONCE).min(burst));
+        Self { of_visit: limiter(REQUESTS_OF_VISIT), of_invitation: limiter(REQUESTS_OF_INVITATION) }
+    }
+
+    /// Takes a request, or returns how long to wait for one.
+    pub(super) fn take(&self, visit: &Visit, now: Instant) -> Result<(), Duration> {
+        self.of_visit.take_of(visit.cookie.clone(), now, || false)?;
+        self.of_invitation.take_of(visit.invitation.clone(), now, || false).map(drop)
+    }
+}
+
+/// Places for what guests hold, such as live views: so many for each visit, and so many for all guests of an invitation.
+pub(super) struct Shares {
+    of_visit: usize,
+    of_invitation: usize,
+    /// By cookies and by invitations, as long as a place is taken.
+    places: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+}
+
+/// The place of a visit, and that of its invitation.
+pub(super) type Share = [OwnedSemaphorePermit; 2];
+
+impl Shares {
+    pub(super) fn new(of_visit: usize, of_invitation: usize) -> Self {
+        Self { of_visit, of_invitation, places: Mutex::default() }
+    }
+
+    /// Waits for a place.
+    pub(super) async fn take(&self, visit: &Visit) -> Option<Share> {
+        let [of_visit, of_invitation] = self.of(visit);
+        Some([of_visit.acquire_owned().await.ok()?, of_invitation.acquire_owned().await.ok()?])
+    }
+
+    /// Takes a place if there is one now.
+    pub(super) fn try_take(&self, visit: &Visit) -> Option<Share> {
+        let [of_visit, of_invitation] = self.of(visit);
+        Some([of_visit.try_acquire_owned().ok()?, of_invitation.try_acquire_owned().ok()?])
+    }
+
+    fn of(&self, visit: &Visit) -> [Arc<Semaphore>; 2] {
+        let mut places = self.places.lock();
+        places.retain(|_, place| place.strong_count() > 0);
+        [(&visit.cookie, self.of_visit), (&visit.invitation, self.of_invitation)].map(|(key, most)| {
+            places.get(key).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let place = Arc::new(Semaphore::new(most));
+                places.insert(key.clone(), Arc::downgrade(&place));
+                place
+            })
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::id::Seq;
+    use crate::domain::moment::Moment;
+
+    fn visit(invitation: &str, cookie: &str) -> Visit {
+        Visit {
+            invitation: invitation.into(),
+            cookie: cookie.into(),
+            guild: "home".into(),
+            channel: "console:lobby".into(),
+            name: cookie.into(),
+            from: Seq::NONE,
+            joined_at: Moment::ZERO,
+            ends_at: None,
+        }
+    }
+
+    #[test]
+    fn a_guest_leaves_room_for_others_of_the_invitation_and_an_invitation_for_others() {
+        let shares = Shares::new(1, 2);
+        let (ben, cleo, dora, emil) = (visit("one", "ben"), visit("one", "cleo"), visit("one", "dora"), visit("two", "emil"));
+
+        let taken = shares.try_take(&ben);
+        assert!(taken.is_some() && shares.try_take(&ben).is_none());
+        let more = [shares.try_take(&cleo), shares.try_take(&emil)];
+        assert!(more.iter().all(Option::is_some) && shares.try_take(&dora).is_none());
+
+        drop((taken, more));
+        assert!(
+            shares.try_take(&ben).is_some() && shares.places.lock().len() <= 2,
+            "nothing is kept of guests that hold nothing"
+        );
+    }
+
+    #[test]
+    fn the_requests_of_a_guest_and_of_an_invitation_are_bounded() {
+        let requests = GuestRequests::new(2_000.0, 4_000.0);
+        let now = Instant::now();
+        let ask = |who: &Visit| (0..5_000).filter(|_| requests.take(who, now).is_ok()).count();
+
+        assert_eq!(ask(&visit("one", "ben")), 200);
+        let others: usize = (0..10).map(|n| ask(&visit("one", &format!("guest {n}")))).sum();
+        assert_eq!((others, ask(&visit("two", "emil"))), (800, 200));
+    }
 
     const ANA: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     const BEN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -177,8 +299,8 @@ mod tests {
         let refused =
             (0..20_000_u32).filter(|n| limiter.take(IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n)), now).is_err()).count();
 
-        assert_eq!(limiter.buckets.lock().by_address.len(), MAX_ADDRESSES + 1);
-        assert_eq!(refused, 20_000 - MAX_ADDRESSES - 1);
+        assert_eq!(limiter.buckets.lock().by_client.len(), MAX_CLIENTS + 1);
+        assert_eq!(refused, 20_000 - MAX_CLIENTS - 1);
         assert!(limiter.take(BEN, now + Duration::from_secs(2)).is_ok());
     }
 

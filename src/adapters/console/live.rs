@@ -21,7 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::Shared;
 use super::body::QueryParams;
 use super::guard::Caller;
-use super::limits::Slot;
+use super::limits::{Share, Slot};
 use super::presence::{Here, PersonHere};
 use super::problem::Problem;
 use super::web_socket::{self, Requested};
@@ -90,7 +90,7 @@ pub(super) async fn live(
     };
     let room = if let Watched::Room(room, _) = &watched { Some(room.clone()) } else { None };
     let upgrade = web_socket::upgrade(requested, MAX_RECEIVED_BYTES)?;
-    let slot = web_socket::slot(&console, caller.address)?;
+    let slot = web_socket::slot(&console, caller.address, visit.as_ref())?;
     let events = console.backend()?.rooms.live(watched).await?;
     let counted = console.instruments.live_sockets.one(NONE);
     let (closing, changes) = (console.closing.subscribe(), console.backend()?.guests.changes());
@@ -109,7 +109,7 @@ struct Watcher {
     changes: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
     console: Shared,
-    _slot: (Slot, Counted),
+    _slot: ((Slot, Option<Share>), Counted),
 }
 
 /// Why a live view ends.

@@ -115,6 +115,7 @@ const FILES: &[(&str, &[u8])] = files![
     "theme.js",
     "timeline.css",
     "timeline.js",
+    "tokens.js",
     "tones.js",
     "typing.js",
     "unavailable.js",

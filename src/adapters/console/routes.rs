@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
     Shared, cards, companions, external, guard, health, invitations, keeping, live, messages, metrics, models, overview, page,
-    records, rooms, usage, voice,
+    records, rooms, tokens, usage, voice,
 };
 use crate::ports::backend::keeping::BackedUp;
 
@@ -124,6 +124,9 @@ pub(super) fn api() -> Api {
         .producing::<String>("application/x-ndjson")
         .producing::<String>("text/markdown")
         .producing::<String>("text/html")
+        .get("/api/tokens", tokens::list, "List the tokens of programs", &[200], &[])
+        .post("/api/tokens", tokens::make, "Make a token for a program", &[201], &[409])
+        .delete("/api/tokens/{id}", tokens::end, "End a token of a program, by its name", &[204], &[404, 409])
         .post("/api/backup", keeping::backup, "Write a consistent copy of the store on the server's machine", &[200], &[409])
         .producing::<BackedUp>("application/json")
         .get("/api/forget", keeping::forgettable, "Count what forgetting a person would delete", &[200], &[404])

@@ -102,9 +102,9 @@ const KEPT_AWAY: &[&str] = &["until"];
 /// The most messages of a history that guests get at once.
 pub(super) const MOST_MESSAGES: usize = 200;
 
-/// What a guest's own ids begin with on record, so that they are nobody else's.
+/// What a guest's own ids begin with on record, so that they are nobody else's. A name may contain a `/`.
 fn prefix(visit: &Visit) -> String {
-    format!("guest/{}/{}/", visit.invitation, visit.name)
+    format!("guest/{}/{}/", visit.invitation, visit.name.replace('%', "%25").replace('/', "%2F"))
 }
 
 /// Makes a message that of a guest: its id is the guest's own, and it answers nothing from before the invitation.
@@ -267,6 +267,17 @@ mod tests {
                 "decision": "NO", "reason": "not_now", "messages": [8], "rounds": [{ "seq": 8, "speaker": "aria" }],
             }))
         );
+    }
+
+    #[test]
+    fn no_guests_id_is_that_of_another_guest() {
+        let cy = Visit { name: "Cy".into(), ..visit() };
+        for name in ["Cy/x", "Cy%2Fx", "Cy%252Fx"] {
+            let other = Visit { name: name.into(), ..visit() };
+            assert_eq!(own_id(&format!("{}1", prefix(&other)), &cy), None);
+            assert_ne!(format!("{}x/1", prefix(&cy)), format!("{}1", prefix(&other)), "{name}");
+        }
+        assert_ne!(prefix(&Visit { name: "Cy/x".into(), ..visit() }), prefix(&Visit { name: "Cy%2Fx".into(), ..visit() }));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use tokio::time::{Instant, interval_at, timeout};
 use super::Shared;
 use super::body::{QueryParams, RoomPath};
 use super::guard::Caller;
-use super::limits::{Bucket, Rate, Slot};
+use super::limits::{Bucket, Rate, Share, Slot};
 use super::problem::Problem;
 use super::validation;
 use super::visitor;
@@ -112,7 +112,7 @@ pub(super) async fn voice(
         ));
     }
     console.backend()?.calls.admits(&room, &from).await?;
-    let slot = web_socket::slot(&console, caller.address)?;
+    let slot = web_socket::slot(&console, caller.address, visit.as_ref())?;
     // A page cannot read why an upgrade was refused. So it asks again without one, and gets the same answers as far as this.
     let max_bytes = MAX_FRAME_BYTES.max(console.settings.max_text_chars.saturating_mul(6).saturating_add(64));
     let upgrade = web_socket::upgrade(requested, max_bytes)?;
@@ -147,7 +147,7 @@ struct Session {
     line: Arc<dyn Line>,
     /// When something came from the page.
     heard_at: Mutex<Instant>,
-    _slot: Slot,
+    _slot: (Slot, Option<Share>),
 }
 
 /// Why a session ends.

@@ -11,9 +11,12 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 
 use super::Shared;
-use super::limits::{Slot, client_key};
+use super::limits::{Share, Slot, client_key};
 use super::problem::Problem;
 use crate::adapters::slots::NoSlot;
+use crate::domain::guests::MOST_GUESTS;
+use crate::ports::backend::guest_service::Visit;
+use crate::settings::server::Server;
 
 /// The sizes of the buffers of a WebSocket, in bytes. Every message and every pong is flushed before the next one is made, so the buffer holds only
 /// the message that is being sent.
@@ -31,16 +34,30 @@ pub(super) fn upgrade(requested: Requested, max_bytes: usize) -> Result<WebSocke
     Ok(upgrade.read_buffer_size(READ_BUFFER_BYTES).write_buffer_size(WRITE_BUFFER_BYTES))
 }
 
-/// A slot for a live view or a call.
-pub(super) fn slot(console: &Shared, address: IpAddr) -> Result<Slot, Problem> {
+/// How many live views and calls a visit may have open.
+pub(super) const MOST_OF_VISIT: usize = 6;
+
+/// How many live views and calls all guests of an invitation may have open: twice as many as there are guests, and no more than a quarter of all.
+pub(super) fn most_of_invitation(settings: &Server) -> usize {
+    (settings.max_live / 4).clamp(1, 2 * usize::from(MOST_GUESTS))
+}
+
+/// A slot for a live view or a call, of an operator or of a guest.
+pub(super) fn slot(console: &Shared, address: IpAddr, visit: Option<&Visit>) -> Result<(Slot, Option<Share>), Problem> {
     let wait = console.settings.live_ping();
-    console.slots.take(client_key(address)).map_err(|full| match full {
+    let of_guest = |visit| {
+        let detail = "guests of this invitation have too many live views and calls open; close one";
+        console.slots_for_guests.try_take(visit).ok_or_else(|| Problem::too_many(detail, wait))
+    };
+    let share = visit.map(of_guest).transpose()?;
+    let slot = console.slots.take(client_key(address)).map_err(|full| match full {
         NoSlot::Full => Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait),
         NoSlot::FullForClient => {
             let detail = "this address has too many live views and calls open; close one, or raise server.max_live_per_address";
             Problem::too_many(detail, wait)
         }
-    })
+    })?;
+    Ok((slot, share))
 }
 
 /// Closes a WebSocket. With unread bytes the system would reset the connection before the peer knows why it ends, so these are read. A peer that

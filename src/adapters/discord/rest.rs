@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, USER_AGENT};
-use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -29,7 +29,7 @@ use super::clock::Clocks;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::{Refusal, wrong_fields};
 use crate::domain::text::{first, spaced};
-use crate::http_client::{self, reason};
+use crate::http_client::{self, Client, reason};
 use crate::ports::lease::Lease;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
@@ -127,7 +127,7 @@ impl Rest {
         authorization.set_sensitive(true);
         let timeout = settings.request_timeout();
         Ok(Self {
-            client: client(&url, timeout, &settings.user_agent(), &lease)
+            client: client(&url, timeout, &lease)
                 .map_err(|error| Problem::new("api_url", format!("cannot be used: {}", reason(&error))))?,
             base: format!("{}/{VERSION}", url.as_str().trim_end_matches('/')),
             token,
@@ -230,15 +230,19 @@ impl Rest {
         if let Some(body) = &request.body {
             sent = sent.json(body);
         }
-        if let Some(holder) = self.lease.holder() {
-            sent = sent.header(USER_AGENT, format!("{} ({holder})", self.user_agent));
-        }
+        sent = match self.lease.holder() {
+            Some(holder) => sent.header(USER_AGENT, format!("{} ({holder})", self.user_agent)),
+            None => sent.header(USER_AGENT, &self.user_agent),
+        };
         if !self.lease.is_held() {
             return Err(Failed::NotNow { after: None, detail: NOT_OURS.to_owned() });
         }
         let began = Instant::now();
-        let response =
-            sent.send().await.map_err(|error| connection_failure(error, self.timeout.saturating_sub(began.elapsed())))?;
+        let response = self
+            .client
+            .send(sent)
+            .await
+            .map_err(|error| connection_failure(error, self.timeout.saturating_sub(began.elapsed())))?;
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let body = read_body(response).await;
@@ -279,7 +283,7 @@ impl fmt::Debug for Rest {
     }
 }
 
-fn client(url: &Url, timeout: Duration, user_agent: &str, lease: &Arc<dyn Lease>) -> reqwest::Result<Client> {
+fn client(url: &Url, timeout: Duration, lease: &Arc<dyn Lease>) -> reqwest::Result<Client> {
     let builder = http_client::builder(url, &[]);
     // Connecting takes a while, after which the lease may have run out. What was sent is given up by the system soon.
     let builder = if lease.holder().is_some() {
@@ -287,13 +291,8 @@ fn client(url: &Url, timeout: Duration, user_agent: &str, lease: &Arc<dyn Lease>
     } else {
         builder
     };
-    builder
-        .user_agent(user_agent)
-        // Shorter than the request's timeout, so that a failed connect is known to have sent nothing.
-        .connect_timeout(CONNECT_TIMEOUT.min(timeout / 2))
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .http2_keep_alive_timeout(KEEP_ALIVE)
-        .build()
+    // Shorter than the request's timeout, so that a failed connect is known to have sent nothing.
+    Client::new(url, builder.connect_timeout(CONNECT_TIMEOUT.min(timeout / 2)), Some(KEEP_ALIVE))
 }
 
 /// Lets no connection be made without a lease.
@@ -337,12 +336,12 @@ where
 
 /// The failure of a connection. After one that broke, the request may still arrive `within` this time. The URL is left out, because a
 /// webhook's URL holds its token.
-fn connection_failure(error: reqwest::Error, within: Duration) -> Failed {
-    let reason = reason(&error);
-    if error.is_connect() {
+fn connection_failure(error: http_client::Failed, within: Duration) -> Failed {
+    let reason = error.reason;
+    if error.is_connect {
         return Failed::NotNow { after: None, detail: format!("Discord cannot be reached: {reason}") };
     }
-    if error.is_builder() {
+    if error.is_builder {
         return Failed::NotNow { after: None, detail: format!("{reason} cannot be sent") };
     }
     Failed::Unknown { detail: format!("the connection to Discord broke: {reason}"), within }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::told::{Fault, Told};
 use crate::domain::text::{self, spaced};
-use crate::http_client::{is_no_tls, is_of_unknown_authority, reason, tls_error};
+use crate::http_client::{Failed, is_no_tls, is_of_unknown_authority, tls_error};
 use crate::ports::language_model::NoAnswer;
 
 /// The longest wait that is reported: the caller has its own timeout.
@@ -148,15 +148,16 @@ impl Failures {
     }
 
     /// A failed or broken connection.
-    pub fn of_connection(&self, error: reqwest::Error) -> NoAnswer {
-        let reason = reason(&error);
+    pub fn of_connection(&self, error: impl Into<Failed>) -> NoAnswer {
+        let error = error.into();
+        let reason = error.reason.clone();
         self.unreachable(if is_of_unknown_authority(&error) {
             format!("{reason}; for models and speech alone, name a PEM file with this one in models.ca_file")
         } else if is_no_tls(&error) {
             "it does not speak TLS; should base_url begin with http://?".to_owned()
         } else if tls_error(&error).is_some() {
             reason
-        } else if error.is_connect() {
+        } else if error.is_connect {
             format!("{reason}; is the server running, and is base_url right?")
         } else {
             format!("the connection broke: {reason}")
@@ -295,8 +296,10 @@ mod tests {
     use std::net::TcpListener;
 
     use reqwest::header::HeaderValue;
+    use reqwest::{Method, Url};
 
     use super::*;
+    use crate::http_client::{Client, builder};
 
     fn failures() -> Failures {
         Failures::new("http://here".into(), Some("sk-secret".to_owned().into()))
@@ -352,8 +355,9 @@ mod tests {
         let plain = url.as_str().replace("https", "http");
         let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
         let told = async |url: &str| {
-            let client = crate::http_client::builder(&url.parse().expect("a URL"), &[]).build().expect("a client");
-            let error = client.get(format!("{url}?name=Ana")).send().await.expect_err("no connection");
+            let url: Url = format!("{url}?name=Ana").parse().expect("a URL");
+            let client = Client::new(&url, builder(&url, &[]), None).expect("a client");
+            let error = client.send(client.request(Method::GET, url)).await.expect_err("no connection");
             failures().of_connection(error).to_string()
         };
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Certificate, Client, Url};
+use reqwest::{Certificate, Url};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::failure::{Failures, OPENAI};
-use crate::http_client::{self, is_loopback};
+use crate::http_client::{self, Client, is_loopback};
 use crate::settings::Problem;
 use crate::settings::models::extra::Extra;
 
@@ -33,7 +33,7 @@ impl Service {
         scheme: &str,
         authorities: &[Certificate],
     ) -> Result<Self, Problem> {
-        let http = http_client::builder(&base_url, authorities).http1_only().build();
+        let http = Client::new(&base_url, http_client::builder(&base_url, authorities).http1_only(), None);
         let http = http.map_err(|error| Problem::new("base_url", format!("cannot be used: {}", http_client::reason(&error))))?;
         let mut headers = HeaderMap::new();
         if let Some(key) = &key {

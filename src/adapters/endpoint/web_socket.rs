@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::header::{
     CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use reqwest::{StatusCode, Upgraded, Url};
+use reqwest::{Method, StatusCode, Upgraded, Url};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::of_error;
@@ -62,7 +62,8 @@ impl Service {
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         headers.extend(HeaderValue::from_str(&key).ok().map(|key| (SEC_WEBSOCKET_KEY, key)));
-        let response = http.get(to).headers(headers).send().await.map_err(|error| failures.of_connection(error))?;
+        let response =
+            http.send(http.request(Method::GET, to).headers(headers)).await.map_err(|error| failures.of_connection(error))?;
         let status = response.status();
         if status.is_success() {
             return Err(unreadable(&format!("{status}, and no WebSocket")));

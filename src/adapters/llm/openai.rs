@@ -26,7 +26,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use reqwest::{Certificate, Response, Url};
+use reqwest::{Certificate, Method, Response, Url};
 use secrecy::ExposeSecret as _;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -248,8 +248,12 @@ impl OpenAi {
         let body =
             serde_json::to_vec(&body).map_err(|error| self.service.failures.in_answer(Broken::Request(error.to_string())))?;
         let Service { http, headers, .. } = &self.service;
-        let sent = http.post(self.url.clone()).headers(headers.clone()).header(CONTENT_TYPE, "application/json").body(body);
-        match timeout_at(within.first_token_deadline(), sent.send()).await {
+        let sent = http
+            .request(Method::POST, self.url.clone())
+            .headers(headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
+        match timeout_at(within.first_token_deadline(), http.send(sent)).await {
             Ok(sent) => sent.map_err(|broke| self.service.failures.of_connection(broke)),
             Err(_) => Err(within.no_first_token()),
         }

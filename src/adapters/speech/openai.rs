@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Method, Response, StatusCode, Url};
 use tokio::time::{Instant, timeout_at};
 
 pub use self::recognition::OpenAiRecognition;
@@ -59,8 +59,9 @@ impl Server {
     /// Posts a body, and waits for the head of a response, or for all of one that is no success.
     async fn post(&self, media_type: &str, body: Vec<u8>, by: Instant) -> Result<Result<Response, Refusal>, NoAnswer> {
         let Service { http, headers, failures, .. } = &self.service;
-        let request = http.post(self.url.clone()).headers(headers.clone()).header(CONTENT_TYPE, media_type).body(body);
-        let response = match timeout_at(by, request.send()).await {
+        let request =
+            http.request(Method::POST, self.url.clone()).headers(headers.clone()).header(CONTENT_TYPE, media_type).body(body);
+        let response = match timeout_at(by, http.send(request)).await {
             Ok(sent) => sent.map_err(|broke| failures.of_connection(broke))?,
             Err(_) => return Err(self.late()),
         };

@@ -35,7 +35,7 @@ use committer::{Committer, Request};
 use snapshot::Snapshot;
 
 pub use copy::{compact, restore};
-pub use files::{FolderLock, is_in_use, lock};
+pub use files::{FolderLock, discard, is_in_use, lock};
 pub use upgrade::{Upgraded, upgrade};
 
 /// How a store on disk is opened.

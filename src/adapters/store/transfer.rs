@@ -50,8 +50,8 @@ pub enum TransferError {
     Refused(#[from] Refusal),
 }
 
-/// Copies everything except what a store says about itself. `progress` gets the number of records done, and of all of them once they are counted. An
-/// interrupted copy leaves a record of it, and the next copy starts over.
+/// Copies everything except what a store says about itself. `progress` gets the number of records done, and of all of them once they are counted. Until
+/// [`finish`] a record says that the copy is not complete, and the next copy starts over.
 ///
 /// # Errors
 /// [`TransferError`]. The source is never changed.
@@ -82,8 +82,15 @@ pub async fn copy(
     if source != copy {
         return Err(TransferError::Different { from: source.into(), to: copy.into() });
     }
-    target.write([Write::Remove(mark_key())]).await?;
     Ok(copy)
+}
+
+/// Notes that a copy is complete: from now on servers start on it, so none may start on the source any more.
+///
+/// # Errors
+/// The note cannot be stored.
+pub async fn finish(to: &dyn Store) -> Result<(), TransferError> {
+    Target { store: to, terms: BTreeMap::new() }.write([Write::Remove(mark_key())]).await
 }
 
 /// Whether a copy into this store was interrupted, so that it holds only a part.
@@ -95,7 +102,7 @@ pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
 }
 
 /// In a store into which a copy is being made.
-fn mark_key() -> Key {
+pub(crate) fn mark_key() -> Key {
     first_key().text("copying")
 }
 
@@ -231,6 +238,8 @@ mod tests {
         let mut steps = Vec::new();
 
         let sum = copy(&from, &to, |step, done, all| steps.push((step, done, all))).await.unwrap();
+        assert!(is_unfinished(&to).await.unwrap(), "until the source is marked");
+        finish(&to).await.unwrap();
 
         // Two events and where they end, one setting, the pictures.
         assert_eq!(sum.records, 4 + 4 * PAGE as u64);
@@ -270,6 +279,9 @@ mod tests {
         to.commit(vec![writes(term, [put("left over", "1")])]).await.unwrap();
 
         copy(&from, &to, |_, _, _| {}).await.unwrap();
+        // It was interrupted once more, after all was there.
+        copy(&from, &to, |_, _, _| {}).await.unwrap();
+        finish(&to).await.unwrap();
 
         assert!(!is_unfinished(&to).await.unwrap());
         assert_eq!(value(&to, "left over").await, None);

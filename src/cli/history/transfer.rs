@@ -11,8 +11,9 @@ use crate::cli::access;
 use crate::cli::client::block_on;
 use crate::cli::command_io::report;
 use crate::cli::failure::Failure;
+use crate::ports::store::StoreError;
 use crate::server::offline::open_options;
-use crate::server::{holds_a_store, is_moved_folder, note_moved_folder, open_engine};
+use crate::server::{check_folder, holds_a_store, is_half_copied, is_moved_folder, note_copying, note_moved_folder, open_engine};
 use crate::settings::Loaded;
 use crate::settings::storage::Engine;
 
@@ -30,42 +31,77 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
             data.display()
         )));
     }
-    if to == Engine::Sled && is_moved_folder(data) {
-        return Err(Failure::Store(format!(
-            "{} still has the files from before the move to PostgreSQL: set storage.path to an empty folder for the copy",
-            data.display()
-        )));
-    }
     // Both stores lock the folder.
     let held = Some(sled::lock(data).map_err(|error| Failure::Store(error.to_string()))?);
     let open = |engine: Engine| {
         let options = OpenOptions { held: held.clone(), ..open_options() };
         open_engine(engine, storage, &options, &Identity::command())
     };
-    let (source, target) = (open(from)?, open(to)?);
-    // A node that runs would go on with it.
-    block_on(async { source.own().await.map_err(|owner| Failure::Store(format!("{owner}; stop it first"))) })?;
-    let (source, target) = (source.store(), target.store());
-    let copied = block_on(async {
-        let copied = transfer::copy(&*source, &*target, shown()).await;
-        copied.map_err(|error| match error {
-            TransferError::NotEmpty if to == Engine::Sled => Failure::Store(format!("the store in {}: {error}", data.display())),
-            TransferError::NotEmpty => Failure::Store(format!("the database of storage.url or storage.url_file: {error}")),
-            error => Failure::Store(error.to_string()),
-        })
-    })?;
-    match to {
-        Engine::Postgres => note_moved_folder(data).map_err(|error| Failure::Store(format!("{}: {error}", data.display())))?,
-        Engine::Sled => {
-            block_on(async { transfer::note_moved(&*source).await.map_err(|error| Failure::Store(error.to_string())) })?;
+    let in_folder = |error: std::io::Error| Failure::Store(format!("{}: {error}", data.display()));
+    let failed = |error: TransferError| Failure::Store(error.to_string());
+    let copied = match to {
+        Engine::Postgres => {
+            let target = open(to)?.store();
+            // A copy that was interrupted after the files were marked is finished.
+            if is_half_copied(data) || !block_on(async { Ok(transfer::is_unfinished(&*target).await) })?.map_err(unreadable)? {
+                check_folder(data).map_err(Failure::Store)?;
+            }
+            let source = open(from)?.store();
+            let copied = block_on(async { Ok(transfer::copy(&*source, &*target, shown()).await) })?;
+            let copied = copied.map_err(|error| match error {
+                TransferError::NotEmpty => Failure::Store(format!("the database of storage.url or storage.url_file: {error}")),
+                error => failed(error),
+            })?;
+            note_moved_folder(data).map_err(in_folder)?;
+            block_on(async { transfer::finish(&*target).await.map_err(failed) })?;
+            copied
         }
-    }
+        Engine::Sled => {
+            let is_half = is_half_copied(data);
+            if !is_half && (holds_a_store(data) || is_moved_folder(data)) {
+                return Err(Failure::Store(format!(
+                    "there is a store in {} already: set storage.path to an empty folder for the copy; nothing was changed",
+                    data.display()
+                )));
+            }
+            let source = open(from)?;
+            // A node that runs would go on with it.
+            block_on(async { source.own().await.map_err(|owner| Failure::Store(format!("{owner}; stop it first"))) })?;
+            let source = source.store();
+            if block_on(async { Ok(transfer::is_unfinished(&*source).await) })?.map_err(unreadable)? {
+                return Err(Failure::Store(
+                    "the store in the database is half a copy itself: give the command again that made it, which finishes it"
+                        .to_owned(),
+                ));
+            }
+            if !is_half && block_on(async { Ok(transfer::is_moved(&*source).await) })?.map_err(unreadable)? {
+                return Err(Failure::Store(
+                    "the store in the database was moved to files with `tertulia history copy` already: copy those files instead"
+                        .to_owned(),
+                ));
+            }
+            note_copying(data, true).map_err(in_folder)?;
+            sled::discard(data).map_err(in_folder)?;
+            let target = open(to)?.store();
+            let copied = block_on(async { transfer::copy(&*source, &*target, shown()).await.map_err(failed) })?;
+            block_on(async {
+                transfer::note_moved(&*source).await.map_err(failed)?;
+                transfer::finish(&*target).await.map_err(failed)
+            })?;
+            note_copying(data, false).map_err(in_folder)?;
+            copied
+        }
+    };
     let object = json!({ "entries": copied.records, "bytes": copied.bytes, "sha256": copied.sha256 });
     let sentence = format!(
         "copied and checked: {} records, {} bytes, SHA-256 {}; now set storage.engine = \"{to}\", and never start a server on the old store again",
         copied.records, copied.bytes, copied.sha256
     );
     report(json, &object, &sentence)
+}
+
+fn unreadable(error: StoreError) -> Failure {
+    Failure::Store(error.to_string())
 }
 
 /// Shows what is done, and how much of it.
@@ -97,7 +133,7 @@ mod tests {
     use crate::adapters::store::postgres::test_server::TestServer;
     use crate::domain::id::{Seq, Ward};
     use crate::ports::store::key::{ChannelNo, Key, Kind};
-    use crate::ports::store::{Append, Batch, Store};
+    use crate::ports::store::{Append, Batch, Store, Write};
     use crate::settings::{Sources, load};
 
     fn opened(loaded: &Loaded, engine: Engine) -> Arc<dyn Store> {
@@ -127,6 +163,16 @@ mod tests {
 
         copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap();
         let moved = copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap_err();
+        // Killed after the files were marked.
+        let target = opened(&loaded, Engine::Postgres);
+        runtime.block_on(async {
+            let term = target.take(Ward(0)).await.unwrap();
+            let mark = Write::Put(transfer::mark_key(), Vec::new());
+            let batch = Batch { ward: Ward(0), term, append: None, fresh: Vec::new(), writes: vec![mark] };
+            assert_eq!(target.commit(vec![batch]).await.unwrap(), [Ok(())]);
+        });
+        drop(target);
+        copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap();
         std::fs::remove_file(data.path().join("moved")).unwrap();
         let again = copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap_err();
         let owner = opened(&loaded, Engine::Postgres);
@@ -135,7 +181,17 @@ mod tests {
         let owned = copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap_err();
         drop(owner);
         copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        loaded.settings.storage.path = elsewhere.path().into();
+        let twice = copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap_err();
+        // Killed before the last mark was removed.
+        loaded.settings.storage.path = back.path().into();
+        note_copying(back.path(), true).unwrap();
+        assert!(check_folder(back.path()).unwrap_err().contains("is half a copy"));
+        copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap();
 
+        assert!(twice.to_string().contains("was moved to files"), "{twice}");
+        assert!(check_folder(back.path()).is_ok());
         assert!(runtime.block_on(transfer::is_moved(&*opened(&loaded, Engine::Postgres))).unwrap());
         assert!(again.to_string().contains("has records already"), "{again}");
         let store = opened(&loaded, Engine::Sled);

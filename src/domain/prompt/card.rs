@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::data::{beginning, weight};
+use super::data::{beginning, unseparated, weight};
 use super::frame::{block, paragraphs, sizes};
 use super::room::{persona_room, tokens};
 use super::texts::FRAME_WEIGHT;
@@ -29,13 +29,22 @@ pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> C
         Some(brief) if tokens(persona) > room => ("brief", brief),
         _ => ("persona", persona),
     };
-    Card { part, text: beginning(text, room * 4), tier: words.tone.of(character.tier), tone: "" }
+    let text = described(text, room);
+    Card { part, text, tier: words.tone.of(character.tier), tone: "" }
 }
 
 /// For a statement: the whole persona. The settings are refused if it does not fit.
 pub(super) fn for_statement<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
-    let text = beginning(character.persona.trim(), persona_room(words).statement * 4);
+    let text = described(character.persona.trim(), persona_room(words).statement);
     Card { part: "persona", text, tier: words.tone.of(character.tier), tone: character.tone.trim() }
+}
+
+/// As much of a persona as has this many tokens.
+fn described(persona: &str, room: usize) -> Cow<'_, str> {
+    match beginning(persona, room * 4) {
+        Cow::Borrowed(text) => unseparated(text),
+        Cow::Owned(text) => unseparated(&text).into_owned().into(),
+    }
 }
 
 /// The prompt that asks for the brief of a persona. [`clean_brief`](crate::domain::statement::clean_brief) cleans the answer.
@@ -45,7 +54,7 @@ pub fn brief(persona: &str, words: &Words) -> Prompt {
                   is, what it cares about and what it leaves alone, how it speaks, and its limits: what decides whether it would join a \
                   conversation. Add nothing. Write only the new description.";
     let room = (words.summary_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
-    let persona = format!("{}\n", beginning(persona.trim(), room));
+    let persona = format!("{}\n", unseparated(&beginning(persona.trim(), room)));
     let sizes = sizes(&[("instructions", &system), ("persona", &persona), ("question", ending)]);
     Prompt::new(system, paragraphs(&[&block("description", &persona), ending]), sizes)
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::domain::marks::begins_mark;
+use crate::domain::marks::{begins_mark, begins_separator};
 use crate::domain::text::{is_hidden, is_invisible, is_joining, one_line, seen};
 
 /// The maximum length of a name, in characters.
@@ -117,6 +117,16 @@ pub(super) fn plain_words(text: &str) -> String {
         }
     }
     if words.trim().is_empty() { "…".into() } else { words }
+}
+
+/// A description of a companion, which may be a stranger's, such as that of an imported card: everything in it that [separates](begins_separator) turns
+/// or parts of a prompt begins with a round bracket instead.
+pub(super) fn unseparated(text: &str) -> Cow<'_, str> {
+    let begins = |(at, c): (usize, char)| begins_separator(c, &text[at + c.len_utf8()..]);
+    if !text.char_indices().any(begins) {
+        return Cow::Borrowed(text);
+    }
+    text.char_indices().map(|(at, c)| if begins((at, c)) { '(' } else { c }).collect()
 }
 
 /// The number of bytes of the first characters that together weigh at most `most`.

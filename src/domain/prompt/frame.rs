@@ -1,7 +1,7 @@
 //! The parts that prompts share, and the prompt of a decision, within its token budget.
 
 use super::card::Card;
-use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, weight};
+use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, unseparated, weight};
 use super::line::Reader;
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ, MAX_SENTENCE_WEIGHT, NEW};
 use super::transcript::transcript;
@@ -26,6 +26,7 @@ pub(super) fn system(character: &Character<'_>, card: &Card<'_>, how_to_read: &s
     let room = (tokens * 4).saturating_sub(fixed + weight(&card.text));
     let chattiness = cut_middle(character.chattiness.trim(), room / 4, char_weight);
     let tone = cut_middle(card.tone, room / 4, char_weight);
+    let (chattiness, tone) = (unseparated(&chattiness), unseparated(&tone));
 
     // Most cards begin with these words.
     let opening = if card.text.starts_with(&*opening) { "" } else { &opening };

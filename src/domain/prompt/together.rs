@@ -67,7 +67,7 @@ fn joined(asked: &[Asked<'_>], described: impl Iterator<Item = System>) -> Syste
     };
     for (one, System { text, sizes, left }) in asked.iter().zip(described) {
         let id = one.character.id;
-        joined.text += &format!("\n\n<companion id=\"{id}\">\n{}\n</companion>", within_its_part(&text));
+        joined.text += &format!("\n\n<companion id=\"{id}\">\n{}\n</companion>", within_its_part(&text, asked));
         joined.left = joined.left.min(left);
         for (part, size) in sizes {
             match joined.sizes.iter_mut().find(|(known, _)| *known == part) {
@@ -79,14 +79,19 @@ fn joined(asked: &[Asked<'_>], described: impl Iterator<Item = System>) -> Syste
     joined
 }
 
-/// A description that cannot end its part, or begin that of another companion: what looks like such a mark gets another bracket. Personas may be from
-/// strangers, as those of imported cards are.
-fn within_its_part(text: &str) -> String {
-    let is_mark = |rest: &str| {
-        let word = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
-        word.get(.."companion".len()).is_some_and(|word| word.eq_ignore_ascii_case("companion"))
-    };
-    text.char_indices().map(|(at, c)| if c == '<' && is_mark(&text[at + 1..]) { '[' } else { c }).collect()
+/// A description that answers or asks for no companion: where it names an id as the questions and the answer do (`"aria" (`, `"aria":`), the quotation
+/// marks become others.
+fn within_its_part(text: &str, asked: &[Asked<'_>]) -> String {
+    let mut text = text.to_owned();
+    for one in asked {
+        let named = format!("\"{}\"", one.character.id);
+        let is_address = |(at, _): &(usize, &str)| text[at + named.len()..].trim_start().starts_with(['(', ':', '=']);
+        let found: Vec<usize> = text.match_indices(&named).filter(is_address).map(|(at, _)| at).collect();
+        for at in found {
+            text.replace_range(at..at + named.len(), &format!("'{}'", one.character.id));
+        }
+    }
+    text
 }
 
 /// The line with the question to one companion.

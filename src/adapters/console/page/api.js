@@ -176,6 +176,10 @@ export const invitations = room => call('GET', invitationPath(room));
 export const invite = (room, ends, mostGuests) => call('POST', invitationPath(room), { ends, most_guests: mostGuests });
 // Its guests are out at once.
 export const revoke = (room, id) => call('DELETE', invitationPath(room, id));
+export const tokens = () => call('GET', '/api/tokens');
+export const makeToken = (name, scope) => call('POST', '/api/tokens', { name, scope });
+export const endToken = name => call('DELETE', `/api/tokens/${encodeURIComponent(name)}`);
+
 // The room to which a secret invites.
 export const lookAtInvitation = secret => call('POST', '/api/invitations/look', { secret });
 export const join = (secret, name) => call('POST', '/api/invitations/join', { secret, name });

@@ -118,8 +118,13 @@ export function cardPreview(file, use) {
     image.hidden = !smaller && preview.picture.code !== 'used';
     if (!image.hidden) image.src = (smaller ?? read).url;
     pictureAbout.textContent = pictureWords(preview.picture, smaller);
+    const who = name.value.trim() || preview.name || t('maker.it');
     facts.replaceChildren(
       ...[
+        preview.chattiness ? section(t('maker.chattiness', { who }), quoted(preview.chattiness)) : '',
+        preview.tone ? section(t('maker.tone'), quoted(preview.tone)) : '',
+        preview.aliases.length ? section(t('maker.aliases'), el('p', { dir: 'auto' }, listed(preview.aliases.map(plain)))) : '',
+        preview.interjection ? section(t('maker.often', { who }), el('p', null, words.interjectionLevel(preview.interjection))) : '',
         own.length ? section(t('imported.instructions'), el('p', { class: 'muted' }, t('imported.instructions_about')), own.map(key => instruction(key, preview[key]))) : '',
         preview.creator_notes ? section(t('imported.notes'), el('p', { class: 'muted' }, t('imported.notes_about')), quoted(preview.creator_notes)) : '',
         preview.greetings.length ? more(t('imported.greetings', { count: preview.greetings.length }), preview.greetings.map(({ kind, text }) => [kind === 'group_only_greetings' ? el('p', { class: 'muted' }, t('imported.for_groups')) : null, quoted(text)])) : '',

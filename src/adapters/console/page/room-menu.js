@@ -1,4 +1,4 @@
-// The menu “More” of the room: rename, export, usage, cancel replies, delete. On phones it also has the buttons for which the header has no room.
+// The menu “More” of the room: rename, export, usage, tokens of programs, cancel replies, delete. On phones it also has the buttons for which the header has no room.
 
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
@@ -125,6 +125,7 @@ export function roomMenu({ room, changed, leave, deleted, find, create, showProb
           item(t('rooms.usage'), closing(() => showUsage(shown)), t('rooms.usage_about')),
           item(t('maker.new'), closing(create)),
           item('Discord', closing(showDiscord), t('on_discord.about')),
+          item(t('tokens.button'), closing(() => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem)), t('tokens.about')),
           item(t('rooms.cancel_replies'), closing(() => api.clearRoom(shown.id).catch(showProblem)), t('rooms.cancel_replies_about')),
           deletion(shown),
         ]

@@ -1,6 +1,6 @@
 //! Authentication: tokens, sessions, and paths that need neither.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -167,4 +167,37 @@ async fn prometheus_needs_the_token_but_no_known_host() {
 
     assert_eq!(world.status(scrape().bearer_auth(TOKEN)).await, 200);
     assert_eq!(world.status(scrape()).await, 401);
+}
+
+#[tokio::test]
+async fn a_token_of_a_program_opens_what_its_scope_says_until_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = crate::settings::kept_token::KeptToken::of(folder.path());
+    let world = World::with(Server { kept_token: Some(kept), ..with_token() }).await;
+    let ask = async |token: &str, method: Method, path: &str| {
+        let body = json!({ "from": "Ana", "text": "hi" });
+        world.request(method, path).bearer_auth(token).json(&body).send().await.unwrap().status().as_u16()
+    };
+    let made = async |name: &str, scope: &str| {
+        let body = json!({ "name": name, "scope": scope });
+        let made = world.request(Method::POST, "/api/tokens").bearer_auth(TOKEN).json(&body).send().await.unwrap();
+        (made.status().as_u16(), made.json::<Value>().await.unwrap()["token"].as_str().map(str::to_owned))
+    };
+    let (Some(metrics), Some(read), Some(admin)) =
+        (made("prometheus", "metrics").await.1, made("reader", "read").await.1, made("bot", "admin").await.1)
+    else {
+        panic!("no token")
+    };
+
+    for (token, expected) in [(&metrics, [200, 403, 403]), (&read, [200, 200, 403]), (&admin, [200, 200, 202])] {
+        let answers = [
+            ask(token, Method::GET, "/metrics").await,
+            ask(token, Method::GET, "/api/rooms").await,
+            ask(token, Method::POST, "/api/rooms/lobby/messages").await,
+        ];
+        assert_eq!(answers, expected);
+    }
+    assert_eq!(made("reader", "admin").await.0, 409);
+    assert_eq!(ask(&admin, Method::DELETE, "/api/tokens/reader").await, 204);
+    assert_eq!([ask(&read, Method::GET, "/api/rooms").await, ask(&metrics, Method::GET, "/metrics").await], [401, 200]);
 }

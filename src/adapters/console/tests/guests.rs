@@ -313,6 +313,32 @@ async fn message(socket: &mut Socket) -> Value {
 }
 
 #[tokio::test]
+async fn a_guest_has_a_share_of_what_is_bounded_for_all() {
+    let world = World::with(with_token()).await;
+    let (secret, _) = world.invite("lobby").await;
+    let (ben, cleo) = (world.join(&secret, "Ben").await, world.join(&secret, "Cleo").await);
+    let watch = async |cookie: &str| world.open(cookie, "/api/live?room=lobby").await;
+
+    let mut of_ben = Vec::new();
+    while let Ok(view) = watch(&ben).await {
+        of_ben.push(view);
+    }
+    let refused = watch(&ben).await.map(drop);
+    let of_cleo = watch(&cleo).await.map(drop);
+    let body = json!({ "from": "Ben", "typing": true });
+    let typing = || world.request(Method::PUT, "/api/rooms/lobby/typing").header("cookie", &ben).json(&body).send();
+    let mut typed = 0;
+    while typing().await.unwrap().status() == 204 {
+        typed += 1;
+        assert!(typed < 10_000, "without an end");
+    }
+    let others = [world.as_guest(&cleo, Method::GET, "/api/visit").await, world.as_guest(&cleo, Method::GET, "/api/visit").await];
+
+    assert_eq!((of_ben.len(), refused, of_cleo), (web_socket::MOST_OF_VISIT, Err(429), Ok(())));
+    assert_eq!(others, [200; 2]);
+}
+
+#[tokio::test]
 async fn a_message_whose_end_arrives_after_the_visit_is_refused() {
     let world = World::with(with_token()).await;
     let (secret, id) = world.invite("lobby").await;

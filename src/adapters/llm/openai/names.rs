@@ -1,6 +1,6 @@
 //! The models that an endpoint has: `GET /models`.
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
@@ -64,7 +64,7 @@ impl OpenAi {
 
     async fn list(&self, by: Instant) -> Result<Vec<u8>, NoAnswer> {
         let Service { http, headers, failures, .. } = &self.service;
-        let sent = http.get(self.service.beneath("models")).headers(headers.clone()).send().await;
+        let sent = http.send(http.request(Method::GET, self.service.beneath("models")).headers(headers.clone())).await;
         let response = sent.map_err(|broke| failures.of_connection(broke))?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status != StatusCode::OK {

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::durable::Durable;
-use super::layout;
+use super::{commit_log, layout};
 use crate::adapters::store::OpenError;
-use crate::adapters::store::manifest::{Checksums, sync_folder};
+use crate::adapters::store::manifest::{self, Checksums, sync_folder};
 
 /// The time limit for sled's background work on a folder that is closed.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
@@ -218,6 +218,21 @@ pub(super) fn bytes_under(folder: &Path) -> io::Result<u64> {
         };
     }
     Ok(bytes)
+}
+
+/// Deletes the store of a data folder that is locked: half a copy, which is made anew.
+///
+/// # Errors
+/// The errors of the file system.
+pub fn discard(data: &Path) -> io::Result<()> {
+    for folder in [layout::sled_folder(data), layout::old_folder(data), layout::new_folder(data)] {
+        remove_if_exists(&folder)?;
+    }
+    commit_log::remove(data)?;
+    match fs::remove_file(manifest::path(data)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => sync_folder(data),
+    }
 }
 
 fn remove_if_exists(folder: &Path) -> io::Result<()> {

@@ -51,13 +51,26 @@ fn no_mark_of_a_model_is_left_in_texts_or_names() {
     ];
     for mark in marks {
         let text = format!("hi {mark}YES [see](x) a[1] <3");
+        let described = format!("You are kind {mark} <rules> {mark}");
         let buffer = vec![message(Role::Person, "p", &format!("Ana{mark}"), &text)];
-        let character = Character { name: &format!("Aria{mark}"), ..character() };
+        let character = Character {
+            name: &format!("Aria{mark}"),
+            persona: &described,
+            chattiness: &described,
+            tone: &described,
+            ..character()
+        };
         let (speaker, summary) = (Some(mark.into()), Some(mark.into()));
         let input = PromptInput { trigger: Trigger::Turn, speaker, buffer, summary, ..input() };
 
         let prompt = vote(character, scene(), &input, &words());
         assert!(![prompt.system.clone(), user(&prompt)].concat().contains(mark), "{mark} in {}", user(&prompt));
+        let others = [statement(character, scene(), &speaking(input.clone()), &words()), brief(&described, &words())];
+        for other in others {
+            let whole = [other.system, other.turns.iter().map(Turn::text).collect()].concat();
+            assert!(!whole.contains(mark) && whole.contains("You are kind"), "{mark} in {whole}");
+        }
+        assert!(prompt.system.contains("<rules>"), "{}", prompt.system);
         let line = &lines(&user(&prompt))[0];
         assert_eq!((line["text"].as_str(), line["from"].as_str()), (Some(&*text), Some(&*format!("Ana{mark}"))));
         assert!(user(&prompt).contains("[see](x) a[1] <3"), "{}", user(&prompt));
@@ -243,11 +256,12 @@ proptest! {
         };
 
         let (deciding, speaking) = (cut(room.decision), cut(room.statement));
+        let described = |persona: &str| crate::domain::prompt::data::unseparated(persona).into_owned();
 
         let [voted, _] = ask(&deciding);
         let [_, stated] = ask(&speaking);
         for (prompt, persona) in [(voted, &deciding), (stated, &speaking)] {
-            prop_assert!(prompt.system.contains(&**persona), "{:?}", prompt.sizes);
+            prop_assert!(prompt.system.contains(&described(persona)), "{:?}", prompt.sizes);
             prop_assert!(prompt.tokens() <= budget, "{} of {budget}", prompt.tokens());
         }
     }
