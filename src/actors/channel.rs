@@ -57,6 +57,7 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer::Verdict;
 use crate::domain::conversation::{Conversation, Input, Notice, Output};
 use crate::domain::event::{Event, Recorded};
+use crate::domain::filter::Finding;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::raw_answer;
@@ -209,7 +210,7 @@ impl Actor for Channel {
                 state.note_filter(&asked, &outcome);
                 state.passed(ticket, reason, &asked.newest(), &outcome);
             }
-            ChannelMessage::Filtered(finding) => state.step(Input::Filtered(finding)),
+            ChannelMessage::Filtered(finding) => state.note_finding(finding),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
             }
@@ -498,7 +499,7 @@ impl State {
     /// With `answer_or_pass`, the first words of a streamed answer have arrived. The reply continues with the same call.
     fn speaks(&mut self, ticket: Ticket, begun: Box<Begun>) {
         let open = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
-        // Otherwise it is dropped, and the call is cancelled.
+        // A closed question needs no statement. Dropping it cancels the call.
         let Some((companion, evaluation)) = open else { return };
         let (companion, upto, is_spoilt) = (companion.clone(), evaluation.upto, evaluation.is_spoilt);
         self.questions.end(ticket, &self.channel);
@@ -574,19 +575,32 @@ impl State {
         self.record_remaining_usage();
     }
 
-    /// Puts on record what a filter refuses, and notes its words until the room is answered.
+    /// Records what a filter refuses, and keeps its words until the room is answered.
     fn note_filter(&mut self, asked: &LazyRequest, outcome: &Outcome) {
+        if let Some(finding) = asked.finding(&outcome.result) {
+            self.note_finding(finding);
+        }
         let (pool, key) = (&self.channel.context.pool, &self.channel.key);
         match &outcome.result {
             Ok(_) => pool.note_refusal(key, None),
             Err(NoAnswer::Filtered { detail, .. }) => {
-                let base = asked.base();
-                pool.note_refusal(key, Some(Refusal { role: base.role, name: base.model.clone(), detail: detail.clone() }));
+                let filtered = self.conversation.filtered();
+                let refuses_all = asked.search().is_some_and(|search| filtered.refuses_all(&search.lock()));
+                let (role, name) = (asked.base().role, asked.base().model.clone());
+                pool.note_refusal(key, Some(Refusal { role, name, detail: detail.clone(), refuses_all }));
             }
             Err(_) => {}
         }
-        let Some(finding) = asked.finding(&outcome.result) else { return };
+    }
+
+    fn note_finding(&mut self, finding: Finding) {
+        let Some(finding) = self.conversation.filtered().checked(finding) else { return };
+        let key = &self.channel.key;
         let (channel, model, asked) = (Plain(key.channel.as_str()), &*finding.model, finding.asked.as_str());
+        if !finding.cleared.is_empty() {
+            let companion = finding.companion.as_ref().map(CompanionId::as_str);
+            tracing::warn!(%channel, model, asked, companion, "the filter of an endpoint refuses every question of a companion, so messages are not the cause; check the persona, and the account at the service");
+        }
         match finding.found.filter(|seq| *seq != Seq::NONE) {
             Some(message) => {
                 tracing::warn!(%channel, model, asked, message = message.0, "the filter of an endpoint refuses a message, which stays out of prompts to this model until somebody edits it")

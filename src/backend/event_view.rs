@@ -143,12 +143,15 @@ impl EventView {
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. } => Vec::new(),
-            Event::Filtered(finding) => match finding.found.filter(|seq| *seq != Seq::NONE) {
-                Some(message) => {
-                    vec![("filtered", json!({ "message": message, "asked": finding.asked, "model": finding.model }))]
-                }
-                None => Vec::new(),
-            },
+            Event::Filtered(finding) => {
+                let of = |event, seq: &Seq| {
+                    let object = json!({ "message": seq, "asked": finding.asked, "model": finding.model });
+                    (*seq != Seq::NONE).then_some((event, object))
+                };
+                let refused = finding.found.iter().filter_map(|seq| of("filtered", seq));
+                let accepted = finding.accepted.iter().chain(&finding.cleared);
+                refused.chain(accepted.filter_map(|seq| of("unfiltered", seq))).collect()
+            }
             Event::Evaluated(evaluated) => {
                 let buffer = self.texts(reader, &evaluated.messages).await?;
                 let object = json!({

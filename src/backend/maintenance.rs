@@ -14,7 +14,7 @@ use crate::actors::erasure::deletion::redact_messages;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::domain::event::Event;
-use crate::domain::filter::FILTERED;
+use crate::domain::filter::{ALL_FILTERED, FILTERED};
 use crate::domain::id::{PersonId, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -234,15 +234,16 @@ impl MaintenanceService for ActorBackend {
             ..ReadyPart::default()
         };
         let pool = self.context.pool.report().await;
+        let is_refusal = |code| [FILTERED, ALL_FILTERED].contains(&code);
         let failures = pool.as_ref().map(|pool| {
             // A refused message says nothing about the model. Its words are shown all the same, until the room is answered.
-            let failing = pool.troubles.iter().filter(|trouble| trouble.code != FILTERED);
+            let failing = pool.troubles.iter().filter(|trouble| !is_refusal(trouble.code));
             failing.map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; ")
         });
-        let refused = pool.iter().flat_map(|pool| &pool.troubles).filter(|trouble| trouble.code == FILTERED);
+        let refused = pool.iter().flat_map(|pool| &pool.troubles).filter(|trouble| is_refusal(trouble.code));
         let refused: Vec<ReadyPart> = refused
             .map(|trouble| ReadyPart {
-                part: FILTERED.into(),
+                part: trouble.code.into(),
                 ready: true,
                 detail: trouble.detail.clone(),
                 ..ReadyPart::default()

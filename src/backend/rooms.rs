@@ -27,7 +27,7 @@ use crate::ports::backend::room::{
 };
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::{Stamp, rfc3339};
-use crate::ports::backend::state::{Episode, RepetitionState, RoomState};
+use crate::ports::backend::state::{Episode, FilteredMessage, RepetitionState, RoomState};
 use crate::ports::inbound_events::ChannelRef;
 use crate::settings::companion::Overrides;
 
@@ -192,6 +192,11 @@ impl RoomService for ActorBackend {
         let rules = Rules::from(&*self.context.settings);
         let tally = conversation.tally();
         let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
+        let filtered = conversation.filtered().found().map(|(asked, model, message)| FilteredMessage {
+            message,
+            asked: asked.as_str(),
+            model: model.clone(),
+        });
         Ok(RoomState {
             companions,
             floor,
@@ -208,7 +213,7 @@ impl RoomService for ActorBackend {
                 judging: conversation.turns().open_judgement().is_some(),
             },
             episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
-            filtered: conversation.filtered().found().collect(),
+            filtered: filtered.collect(),
             kept_away: out_of_service,
             at: now.into(),
         })

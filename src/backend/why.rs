@@ -95,9 +95,10 @@ impl<'a> Scene<'a> {
         let ActorContext { pool, settings, clock, .. } = &self.backend.context;
         let line =
             |event: &str, text, setting| StoryLine { at: clock.now().into(), seq: None, event: event.into(), text, setting };
-        let refused = pool
-            .refusal(&self.channel_key)
-            .map(|refusal| line("filter", who.say("why.models.refused", &[("detail", &refusal.detail)]), None));
+        let refused = pool.refusal(&self.channel_key).map(|refusal| {
+            let text = if refusal.refuses_all { "why.models.refuses_all" } else { "why.models.refused" };
+            line("filter", who.say(text, &[("detail", &refusal.detail)]), None)
+        });
         let prompt = &settings.prompt;
         let name = who.settings.as_ref().map(|settings| &settings.model.main);
         let room = name.and_then(|name| pool.prompt_room(ModelRole::Main, name, prompt.max_main_answer_tokens));

@@ -1,21 +1,21 @@
-//! The answer of a main model that decides and speaks in one call (docs/design/gate.md G-42): it begins with a marker if it would rather say nothing.
+//! Reads the answer of a main model that decides and speaks in one call (docs/design/gate.md G-42). An answer that begins with a marker is a pass.
 
 use super::answer::MAX_REASON_CHARS;
 
-/// What it writes instead of words.
+/// The marker that the model writes instead of a statement.
 pub const MARKER: &str = "PASS";
 
-/// What an answer is, as far as it is written.
+/// What the text received so far is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// It may still become the marker.
+    /// It may be the beginning of the marker.
     Undecided,
     Speaks,
-    /// It passes, perhaps for a reason.
+    /// The model passes, with its reason if it gave one.
     Passes(Option<String>),
 }
 
-/// Reads the words of an answer, which may be whole.
+/// Classifies the text of an answer. `is_whole`: no more text follows.
 pub fn choice(words: &str, is_whole: bool) -> Choice {
     let begin = words.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '"' | '“' | '`' | '[' | '('));
     let is_marker = begin.get(..MARKER.len()).is_some_and(|word| word.eq_ignore_ascii_case(MARKER));
@@ -28,7 +28,7 @@ pub fn choice(words: &str, is_whole: bool) -> Choice {
     let after = after.trim_start_matches(['*', '_', '"', '”', '`', ']', ')']);
     match after.trim_start().chars().next() {
         None if !is_whole => Choice::Undecided,
-        // The word alone, or with a reason behind it. In a sentence it is a word.
+        // The marker stands alone or before a reason. Within a sentence it is an ordinary word.
         None => Choice::Passes(None),
         Some(':') => passes(after, is_whole),
         Some('.' | '!' | '…' | ';') if after.trim().chars().count() == 1 => passes(after, is_whole),

@@ -302,7 +302,7 @@ pub struct Conversation {
     #[serde(flatten)]
     closing: ClosingState,
     summary: Summary,
-    #[serde(default, skip_serializing_if = "Filtered::is_empty")]
+    #[serde(flatten)]
     filtered: Filtered,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,

@@ -1,10 +1,11 @@
 //! Finds the message that the content filter of an endpoint refuses, so that only this message stays out of later prompts to the model
 //! (docs/design/models.md M-25).
 //!
-//! A refused message would be part of every later prompt, and nothing would be answered any more. Whoever is asked is asked again, each time with fewer
-//! of the new messages. What then remains in doubt stays out, and half of it comes back with each later prompt, until one message is found.
+//! A refused message would be part of every later prompt, and nothing would be answered any more. So the question is repeated, each time with fewer of
+//! the new messages. Messages that may be the cause (*suspects*) stay out of later prompts. Each later prompt includes half of them again, until one
+//! message is found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -16,13 +17,18 @@ use super::prompt::{PromptInput, Said};
 /// The error code of a question that an endpoint's filter refused.
 pub const FILTERED: &str = "filtered";
 
-/// So often a prompt is tried with half of the new messages before the question alone is.
+/// The error code of a model in a room where it refuses every question of a companion.
+pub const ALL_FILTERED: &str = "all_filtered";
+
+/// The number of prompts with half of the new messages, before the newest message is tried alone.
 const MOST_HALVES: u32 = 3;
-/// So many messages are remembered for one model.
+/// The number of found messages that are kept for one model.
 const MOST_FOUND: usize = 1_000;
+/// After this many questions in a row that were refused in every way, the messages are not the cause.
+const MOST_IN_A_ROW: usize = 3;
 
 named! {
-    /// What a prompt is for. Each kind is filtered for itself.
+    /// What a prompt is for. Findings hold for one kind only.
     pub enum Asked {
         Decision = "decision",
         Statement = "statement",
@@ -32,10 +38,15 @@ named! {
 
 /// What stays out of the prompts of one room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Filtered(Vec<OfModel>);
+pub struct Filtered {
+    #[serde(default, rename = "filtered", skip_serializing_if = "Vec::is_empty")]
+    models: Vec<OfModel>,
+    /// Counts edits and deletions. A search that began before one of them proves nothing.
+    #[serde(default, rename = "filtered_changes", skip_serializing_if = "is_zero")]
+    changes: u64,
+}
 
-/// What stays out of the prompts of one kind to one model. The summary counts as a message without a number.
+/// What stays out of the prompts of one kind to one model. The summary has the number [`Seq::NONE`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct OfModel {
     asked: Asked,
@@ -43,15 +54,28 @@ struct OfModel {
     /// The messages that are refused.
     #[serde(default)]
     found: BTreeSet<Seq>,
-    /// These may be.
+    /// The messages that may be refused: the suspects.
     #[serde(default)]
     doubtful: BTreeSet<Seq>,
-    /// So many of them, the oldest, come back with the next prompt.
+    /// The number of suspects, the oldest ones, that the next prompt includes again.
     #[serde(default)]
     tested: usize,
+    /// The newest messages of the questions that were refused in every way since the last answer, by companion.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    in_a_row: BTreeMap<CompanionId, BTreeSet<Seq>>,
 }
 
-/// What was found out.
+impl OfModel {
+    fn is_needed(&self) -> bool {
+        !self.found.is_empty() || !self.doubtful.is_empty() || !self.in_a_row.is_empty()
+    }
+
+    fn refuses_all(&self, companion: &CompanionId) -> bool {
+        self.in_a_row.get(companion).is_some_and(|newest| newest.len() >= MOST_IN_A_ROW)
+    }
+}
+
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub asked: Asked,
@@ -60,84 +84,142 @@ pub struct Finding {
     /// The message that is refused, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Seq>,
-    /// A message that was refused, and is not any more.
+    /// A message that was refused before and is accepted now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Seq>,
-    /// The messages that may be refused. They take the place of those of before.
+    /// The newest messages of the last questions, if all of them were refused in every way: none of them is the cause.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub cleared: BTreeSet<Seq>,
+    /// The suspects, which replace the earlier ones.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub doubtful: BTreeSet<Seq>,
-    /// So many of them, the oldest, come back with the next prompt.
+    /// The number of suspects, the oldest ones, that the next prompt includes again.
     #[serde(default)]
     pub tested: usize,
+    /// The companion that was asked. A summary has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub companion: Option<CompanionId>,
+    /// Whether a prompt of the search was answered.
+    #[serde(default)]
+    pub is_answered: bool,
+    /// [`Filtered::changes`] when the search began.
+    #[serde(skip)]
+    changes: u64,
 }
 
 impl Filtered {
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// The messages that the filter of any model refuses: the kind of prompt, the model, and the message.
+    pub fn found(&self) -> impl Iterator<Item = (Asked, &Arc<str>, Seq)> + '_ {
+        let all = self.models.iter().flat_map(|of| of.found.iter().map(|seq| (of.asked, &of.model, *seq)));
+        all.filter(|(_, _, seq)| *seq != Seq::NONE)
     }
 
-    /// The messages that the filter of any model refuses.
-    pub fn found(&self) -> impl Iterator<Item = Seq> + '_ {
-        self.0.iter().flat_map(|of| of.found.iter().copied()).filter(|seq| *seq != Seq::NONE)
+    /// Whether the model of this search refuses every question of its companion.
+    pub fn refuses_all(&self, search: &Search) -> bool {
+        let of = self.of(search.asked, &search.model).zip(search.companion.as_ref());
+        of.is_some_and(|(of, companion)| of.refuses_all(companion))
+    }
+
+    /// The finding as it counts now. `None`: a message was changed during the search, or the messages are not the cause.
+    pub fn checked(&self, mut finding: Finding) -> Option<Finding> {
+        if finding.changes != self.changes {
+            return None;
+        }
+        let of = self.of(finding.asked, &finding.model).filter(|_| !finding.is_answered);
+        if let (Some(of), Some(companion)) = (of, &finding.companion) {
+            if of.refuses_all(companion) {
+                return None;
+            }
+            let mut newest = of.in_a_row.get(companion).cloned().unwrap_or_default();
+            newest.extend(finding.found);
+            if newest.len() >= MOST_IN_A_ROW {
+                (finding.found, finding.cleared) = (None, newest);
+            }
+        }
+        Some(finding)
     }
 
     pub(super) fn apply(&mut self, finding: &Finding) {
-        let Finding { asked, model, found, accepted, doubtful, tested } = finding;
+        let Finding { asked, model, found, accepted, cleared, doubtful, tested, companion, is_answered, changes: _ } = finding;
         let is_same = |of: &OfModel| of.asked == *asked && of.model == *model;
-        let at = self.0.iter().position(is_same).unwrap_or_else(|| {
-            self.0.push(OfModel {
+        let at = self.models.iter().position(is_same).unwrap_or_else(|| {
+            self.models.push(OfModel {
                 asked: *asked,
                 model: model.clone(),
                 found: BTreeSet::new(),
                 doubtful: BTreeSet::new(),
                 tested: 0,
+                in_a_row: BTreeMap::new(),
             });
-            self.0.len() - 1
+            self.models.len() - 1
         });
-        let of = &mut self.0[at];
+        let of = &mut self.models[at];
         of.found.extend(found);
-        of.found.retain(|seq| Some(*seq) != *accepted);
+        of.found.retain(|seq| Some(*seq) != *accepted && !cleared.contains(seq));
         of.doubtful.clone_from(doubtful);
         of.tested = *tested;
         while of.found.len() > MOST_FOUND {
             of.found.pop_first();
         }
-        self.0.retain(|of| !of.found.is_empty() || !of.doubtful.is_empty());
+        match companion {
+            Some(companion) if *is_answered => drop(of.in_a_row.remove(companion)),
+            Some(companion) if found.is_some() || !cleared.is_empty() => {
+                of.in_a_row.entry(companion.clone()).or_default().extend(found.iter().chain(cleared));
+            }
+            _ => {}
+        }
+        self.models.retain(OfModel::is_needed);
     }
 
-    /// These messages are others now, or gone.
+    /// These messages were edited or deleted, or the summary was replaced.
     pub(super) fn forget(&mut self, messages: &[Seq]) {
-        for of in &mut self.0 {
-            of.found.retain(|seq| !messages.contains(seq));
-            of.doubtful.retain(|seq| !messages.contains(seq));
-        }
-        self.0.retain(|of| !of.found.is_empty() || !of.doubtful.is_empty());
+        self.changes += 1;
+        self.retain(|seq| !messages.contains(&seq));
     }
 
-    /// Nothing below this number is shown any more.
+    /// The room was cleared: no earlier message is part of a prompt any more.
+    pub(super) fn clear(&mut self) {
+        *self = Self { changes: self.changes + 1, ..Self::default() };
+    }
+
+    /// No earlier message is part of a prompt any more.
     pub(super) fn drop_below(&mut self, below: Seq) {
-        for of in &mut self.0 {
-            of.found.retain(|seq| *seq >= below || *seq == Seq::NONE);
-            of.doubtful.retain(|seq| *seq >= below || *seq == Seq::NONE);
+        self.retain(|seq| seq >= below || seq == Seq::NONE);
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(Seq) -> bool) {
+        for of in &mut self.models {
+            of.found.retain(|seq| is_kept(*seq));
+            of.doubtful.retain(|seq| is_kept(*seq));
         }
-        self.0.retain(|of| !of.found.is_empty() || !of.doubtful.is_empty());
+        self.models.retain(OfModel::is_needed);
     }
 
     fn of(&self, asked: Asked, model: &str) -> Option<&OfModel> {
-        self.0.iter().find(|of| of.asked == asked && *of.model == *model)
+        self.models.iter().find(|of| of.asked == asked && *of.model == *model)
     }
 }
 
-/// The search for what is refused, while one question is asked.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The search for the refused message, while one question is asked.
 #[derive(Debug)]
 pub struct Search {
     asked: Asked,
     model: Arc<str>,
+    companion: Option<CompanionId>,
     step: Step,
-    /// So many of what was in doubt came back, if they did.
+    /// [`Filtered::changes`] at the first prompt.
+    changes: Option<u64>,
+    /// Whether the last questions of the companion were refused in every way.
+    is_in_a_row: bool,
+    /// The number of suspects that the first prompt included again.
     tested: usize,
     was_tested: bool,
-    /// What the last prompt could show, without what is known to be refused, and how it was shown.
+    /// The messages of the last prompt, with those that the search left out, but without those that are known to be refused.
     shown: BTreeSet<Seq>,
     own: BTreeSet<Seq>,
     refused: BTreeSet<Seq>,
@@ -149,15 +231,15 @@ pub struct Search {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Some of what is in doubt comes back.
+    /// The prompt includes some of the suspects.
     Test,
-    /// All that is in doubt stays out.
+    /// The prompt includes none of the suspects.
     Usual,
-    /// Of the new messages so many are shown, the newest.
+    /// The prompt includes the newest `shown` of the new messages. The prompt before had `before` of them.
     Half { shown: usize, before: usize, tries: u32 },
-    /// Nothing but the newest message is shown.
+    /// The prompt has only the newest message.
     Alone,
-    /// The others that are new are shown without the newest.
+    /// The prompt has everything but the newest message and the suspects.
     Others,
 }
 
@@ -166,7 +248,10 @@ impl Search {
         Self {
             asked,
             model,
+            companion: None,
             step: Step::Test,
+            changes: None,
+            is_in_a_row: false,
             tested: 0,
             was_tested: false,
             shown: BTreeSet::new(),
@@ -179,12 +264,13 @@ impl Search {
         }
     }
 
-    /// Leaves out what the filter refuses or may refuse. `new_from`: the first of the messages that may be the cause, because the model has not read it
-    /// before. Returns whether the prompt is a shorter one, which should have nothing but the talk.
+    /// Removes the refused messages and the suspects from a prompt. `new_from`: the first message that the model has not read before. Returns whether
+    /// the prompt is part of a search, and should have messages only: no recalled ones, and no reason.
     pub fn leave_out(&mut self, input: &mut PromptInput, companion: &CompanionId, new_from: Seq) -> bool {
         let summary = input.summary.is_some().then_some(Seq::NONE);
         let numbers: Vec<Seq> = input.recent.iter().chain(&input.buffer).map(|said| said.seq).collect();
         let said = input.recent.iter().chain(&input.buffer);
+        self.companion = Some(companion.clone());
         self.own = said.filter(|said| said.message.is_by(companion)).map(|said| said.seq).collect();
         let excluded = self.excluded(&input.filtered, summary, &numbers, new_from);
         let is_shown = |said: &Said| !excluded.contains(&said.seq);
@@ -201,11 +287,11 @@ impl Search {
         !self.refused.contains(&message) && !self.doubtful.contains(&message)
     }
 
-    /// Leaves out of a summary what the filter refuses or may refuse.
+    /// Removes the refused messages and the suspects from the prompt of a summary.
     pub fn leave_out_of_summary(&mut self, messages: &mut Vec<Said>, previous: &mut Option<Arc<str>>, filtered: &Filtered) {
         let numbers: Vec<Seq> = messages.iter().map(|said| said.seq).collect();
         let excluded = self.excluded(filtered, previous.is_some().then_some(Seq::NONE), &numbers, Seq::NONE.next());
-        // The cause may be the summary of before.
+        // The previous summary may be the cause.
         if excluded.contains(&Seq::NONE) || matches!(self.step, Step::Half { .. }) {
             *previous = None;
         }
@@ -214,9 +300,11 @@ impl Search {
 
     fn excluded(&mut self, filtered: &Filtered, summary: Option<Seq>, numbers: &[Seq], new_from: Seq) -> BTreeSet<Seq> {
         let of = filtered.of(self.asked, &self.model);
+        self.changes.get_or_insert(filtered.changes);
+        self.is_in_a_row = of.zip(self.companion.as_ref()).is_some_and(|(of, companion)| of.in_a_row.contains_key(companion));
         let mut found = of.map(|of| of.found.clone()).unwrap_or_default();
         if self.asked == Asked::Summary {
-            // What the same model refused in decisions.
+            // The same model refuses them in decisions.
             found.extend(filtered.of(Asked::Decision, &self.model).iter().flat_map(|of| &of.found));
         }
         self.newest = numbers.last().copied().unwrap_or(Seq::NONE);
@@ -261,7 +349,7 @@ impl Search {
             let others = search.shown.iter().filter(|seq| **seq != search.newest && !search.doubtful.contains(seq));
             (others.count() > 0 && !is_summary).then_some(Step::Alone)
         };
-        // What others asked is not left unanswered because of the newest message.
+        // The other new messages are answered although the newest one is refused.
         let others = |search: &Self| {
             let is_other = |seq: &Seq| *seq != search.newest;
             (!is_summary && search.new.iter().any(is_other)).then_some(Step::Others)
@@ -289,14 +377,14 @@ impl Search {
         next.is_some()
     }
 
-    /// What is to be noted, once the question is answered, or refused for the last time.
+    /// The result of the search, once the question is answered, or refused for the last time.
     pub fn finding(&self, is_answered: bool) -> Option<Finding> {
         let mut doubtful = self.doubtful.clone();
         let mut tested = doubtful.len() / 2;
         let (mut found, mut accepted) = (None, None);
         match self.step {
             Step::Others => found = Some(self.newest),
-            // The filter takes it now.
+            // The filter accepts it now.
             _ if is_answered && self.is_known && self.newest != Seq::NONE => accepted = Some(self.newest),
             Step::Test if is_answered => {
                 doubtful = doubtful.into_iter().skip(self.tested).collect();
@@ -305,7 +393,8 @@ impl Search {
             Step::Usual if is_answered && self.was_tested && self.tested > 1 => tested = self.tested / 2,
             Step::Usual if is_answered && self.was_tested => found = doubtful.pop_first(),
             Step::Test => return None,
-            Step::Usual if is_answered => return None,
+            Step::Usual if is_answered && !self.is_in_a_row => return None,
+            Step::Usual if is_answered => {}
             Step::Half { shown, before, .. } if is_answered => {
                 let of = |most: usize| self.new.len().saturating_sub(most);
                 match &self.new[of(before)..of(shown)] {
@@ -326,7 +415,18 @@ impl Search {
             _ if self.is_known || self.newest == Seq::NONE => return None,
             Step::Usual | Step::Half { .. } | Step::Alone => found = Some(self.newest),
         }
-        Some(Finding { asked: self.asked, model: self.model.clone(), found, accepted, doubtful, tested })
+        Some(Finding {
+            asked: self.asked,
+            model: self.model.clone(),
+            found,
+            accepted,
+            cleared: BTreeSet::new(),
+            doubtful,
+            tested,
+            companion: self.companion.clone(),
+            is_answered,
+            changes: self.changes.unwrap_or_default(),
+        })
     }
 }
 

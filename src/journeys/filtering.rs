@@ -1,7 +1,11 @@
 //! An endpoint's filter refuses something that was said.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use super::world::{World, ballot, channel_key, lines, room};
 use crate::domain::event::Event;
+use crate::domain::filter::ALL_FILTERED;
 use crate::ports::backend::messages::Edit;
 use crate::ports::language_model::{NoAnswer, Request};
 
@@ -23,7 +27,8 @@ async fn filtered_lobby() -> World {
 
 /// The numbers of the messages that stay out.
 async fn filtered(world: &World) -> Vec<u64> {
-    world.state("lobby").await.filtered.into_iter().map(|seq| seq.0).collect()
+    let refused: BTreeSet<u64> = world.state("lobby").await.filtered.into_iter().map(|refused| refused.message.0).collect();
+    refused.into_iter().collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,4 +85,57 @@ async fn of_many_messages_only_the_refused_one_stays_out() {
     assert!([0, 2, 3, 4].iter().all(|number| prompt.contains(&format!("Number {number}."))), "{prompt}");
     let events = world.journal(&channel_key("lobby")).await;
     assert!(events.iter().any(|recorded| matches!(recorded.event, Event::Filtered(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_refuses_everything_is_said_to_and_no_message_is_blamed_until_it_answers() {
+    let world = World::with_willing_lobby().await;
+    let refused = || NoAnswer::Filtered { endpoint: "test".into(), detail: "403: “blocked”".to_owned() };
+    world.side.answer_by(move |_| Some(Err(refused())));
+    let mut watching = world.watch("lobby", None).await;
+
+    let mut said = Vec::new();
+    for text in ["Ari, good morning!", "Ari, hello?", "Ari, are you there?", "Ari, really?"] {
+        said.push(world.say_then_pass("lobby", text, 5.0).await.0);
+    }
+    let blamed = filtered(&world).await;
+    let trouble = parts(&world).await;
+    let why = world.why("lobby", Some("aria"), None).await.expect("a story");
+    let seen = watching.seen().await;
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 8, "none"))));
+    world.say_then_pass("lobby", "Ari, anyway: when is dinner?", 5.0).await;
+
+    assert_eq!(blamed, [0; 0]);
+    let marks = |event: &str| -> Vec<u64> {
+        let of_event = seen.iter().filter(|one| one["event"] == event);
+        of_event.filter_map(|one| one["message"].as_u64()).collect()
+    };
+    assert_eq!((marks("filtered"), marks("unfiltered")), (said[..2].to_vec(), said[..3].to_vec()));
+    assert!(trouble.iter().any(|(part, detail)| part == ALL_FILTERED && detail.contains("“blocked”")), "{trouble:?}");
+    let told = why.story.iter().any(|line| line.text.contains("every question") && line.text.contains("“blocked”"));
+    assert!(told, "{:?}", why.story);
+    assert!(parts(&world).await.iter().all(|(part, _)| part != ALL_FILTERED), "it answers again");
+    let last = world.side.asked.lock().last().expect("a question").user().into_owned();
+    assert!(last.contains("good morning") && last.contains("really"), "{last}");
+}
+
+/// The parts of the readiness, with their details.
+async fn parts(world: &World) -> Vec<(String, String)> {
+    let readiness = world.backend.maintenance.readiness().await;
+    readiness.parts.into_iter().map(|part| (part.part.to_string(), part.detail)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_edited_during_the_search_is_not_blamed() {
+    let world = filtered_lobby().await;
+    world.side.set_delay(Duration::from_secs(5));
+    let bad = world.say_then_pass("lobby", "Ari, the film had a grenade in it.", 2.0).await;
+    assert_eq!(world.side.asked.lock().len(), 1, "the question is in flight");
+    let edit = Edit { text: "Ari, the film was loud.".into() };
+    world.backend.messages.edit(&room("lobby"), bad, edit).await.expect("an edit");
+
+    world.pass(10.0).await;
+
+    let decision = world.decisions("lobby").await.pop().expect("a decision");
+    assert_eq!((&decision["reason"], filtered(&world).await), (&"filtered".into(), vec![]));
 }

@@ -7,6 +7,7 @@ mod flooded;
 mod greeting;
 mod held_up;
 mod muted;
+mod passing;
 mod pumped;
 mod refused;
 mod restarting;

@@ -4,12 +4,14 @@
 pub(crate) mod fake;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::backend::refused::Refused;
 use crate::settings::connection::ConnectedModel;
@@ -46,7 +48,18 @@ pub struct ModelServer {
     /// Use the key of the settings instead, which belongs to no URL yet (`has_spare_key` of the models in force).
     #[serde(default)]
     pub spare_key: bool,
+    /// Further headers of requests. `null`: the value that is in use for this URL.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Option<String>>")]
+    pub extra_headers: NewValues,
+    /// Further parameters in the address of requests. `null`: the value that is in use for this URL.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Option<String>>")]
+    pub extra_query: NewValues,
 }
+
+/// Values by their names. `None`: the one in use.
+pub type NewValues = BTreeMap<String, Option<SecretString>>;
 
 /// Models to try or to connect.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -62,6 +75,14 @@ pub struct NewConnection {
     /// As for `/api/models/names`.
     #[serde(default)]
     pub spare_key: bool,
+    /// As for `/api/models/names`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Option<String>>")]
+    pub extra_headers: NewValues,
+    /// As for `/api/models/names`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Option<String>>")]
+    pub extra_query: NewValues,
     /// The model that writes statements.
     pub main: ConnectedModel,
     /// The model that decides. Absent: `main` does.
@@ -95,6 +116,12 @@ pub struct ModelsView {
     pub has_key: bool,
     /// Whether the settings have a key for the model that writes statements, and no base URL that it belongs to.
     pub has_spare_key: bool,
+    /// The further headers of its requests. Their values are never shown: all are `null`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_headers: BTreeMap<String, Option<String>>,
+    /// The further parameters in the address of its requests. `null`: a secret.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_query: BTreeMap<String, Option<String>>,
     /// The model that writes statements.
     pub main: ModelView,
     /// The model that decides.
@@ -115,6 +142,9 @@ pub struct ModelView {
     /// The price of a million output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_price: Option<f64>,
+    /// The further fields of the body of its requests.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra_body: Map<String, Value>,
     /// How it is asked otherwise than usual, because it refused the usual way. One sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<Cow<'static, str>>,

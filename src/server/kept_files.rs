@@ -170,10 +170,10 @@ impl Copies {
     }
 }
 
-/// Whether a connection has an API key.
+/// Whether a connection has an API key, or headers or parameters that may be secret.
 fn has_secret(connection: Option<&[u8]>) -> bool {
     let json = connection.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok());
-    json.is_some_and(|json| json.get("api_key").is_some())
+    json.is_some_and(|json| ["api_key", "extra_headers", "extra_query"].iter().any(|key| json.get(key).is_some()))
 }
 
 fn note(file: &str) -> String {

@@ -1,5 +1,6 @@
 //! Connects models while the server runs, and tries them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +26,12 @@ use crate::ports::backend::Refused;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, Request};
 use crate::ports::model_setup::{
-    ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, Source, Trial, Tried,
+    ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, NewValues, Source, Trial, Tried,
 };
 use crate::settings::companion::{Companion, ModelChoice};
 use crate::settings::connection::{ConnectedModel, Connection};
-use crate::settings::models::{Endpoint, Models};
+use crate::settings::models::extra::{ExtraValue, ExtraValues};
+use crate::settings::models::{Endpoint, Models, names_a_secret};
 use crate::settings::storage::Engine;
 use crate::settings::{Problem, Settings};
 
@@ -101,20 +103,23 @@ impl Setup {
 
     /// The connection that a request asks for. Without a key in the request it gets the one that is in use for the same URL.
     async fn resolved(&self, new: NewConnection) -> Result<Connection, Refused> {
-        let NewConnection { base_url, api_key, spare_key, main, side } = new;
+        let NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side } = new;
         for (field, text) in [("base_url", &base_url), ("main.model", &main.model)] {
             if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
                 return Err(invalid(field, format!("must have 1 to {MAX_TEXT_BYTES} bytes")));
             }
         }
         let in_use = self.in_use().await;
+        let is_same = in_use.base_url.as_deref() == Some(&*base_url);
+        let extra_headers = extra_values("extra_headers", extra_headers, is_same.then_some(&in_use.extra_headers))?;
+        let extra_query = extra_values("extra_query", extra_query, is_same.then_some(&in_use.extra_query))?;
         let api_key = match api_key {
             Some(key) => Some(key).filter(|key| !key.expose_secret().is_empty()),
             None if spare_key => match self.spare_key().await {
                 Some(key) => Some(key.map_err(refused)?),
                 None => return Err(invalid("spare_key", "is not there: the settings have no key, or it belongs to a base URL")),
             },
-            None if in_use.base_url.as_deref() == Some(&*base_url) => key_of(&in_use).await.map_err(refused)?,
+            None if is_same => key_of(&in_use).await.map_err(refused)?,
             None if key_of(&in_use).await.map_err(refused)?.is_none() => None,
             None if in_use.base_url.is_none() => {
                 return Err(invalid(
@@ -124,7 +129,7 @@ impl Setup {
             }
             None => return Err(invalid("api_key", "is needed: the key that is in use belongs to another base URL")),
         };
-        Ok(Connection { base_url, api_key, main, side })
+        Ok(Connection { base_url, api_key, extra_headers, extra_query, main, side })
     }
 
     /// The endpoint of the model that writes statements.
@@ -148,10 +153,17 @@ impl Setup {
 
     async fn use_models(&self, connection: Option<Connection>) -> Result<ModelsView, Refused> {
         let Settings { cluster, storage, .. } = &*self.context.settings;
-        let has_key = connection.as_ref().is_some_and(|connection| connection.api_key.is_some());
-        if has_key && storage.engine == Engine::Postgres && cluster.secret_file.is_none() {
+        let secret = connection.as_ref().and_then(|Connection { api_key, extra_headers, extra_query, .. }| {
+            let secrets = [
+                ("api_key", api_key.is_some()),
+                ("extra_headers", !extra_headers.is_empty()),
+                ("extra_query", !extra_query.is_empty()),
+            ];
+            secrets.into_iter().find_map(|(field, is_set)| is_set.then_some(field))
+        });
+        if let Some(field) = secret.filter(|_| storage.engine == Engine::Postgres && cluster.secret_file.is_none()) {
             let detail = "of a connected model cannot be shared with the nodes that stand by: set cluster.secret_file on all of them, or set the model in the settings";
-            return Err(invalid("api_key", detail));
+            return Err(invalid(field, detail));
         }
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
@@ -199,6 +211,7 @@ impl ModelSetup for Setup {
                 adaptations: self.context.pool.adaptations(role),
                 input_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.input_price),
                 output_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.output_price),
+                extra_body: served.endpoint.as_ref().map(|endpoint| endpoint.extra_body.clone()).unwrap_or_default(),
             }
         };
         let main = settings.served(ModelRole::Main, &ModelRole::Main.into()).endpoint;
@@ -223,6 +236,11 @@ impl ModelSetup for Setup {
             base_url: main.as_ref().and_then(|endpoint| endpoint.base_url.clone()),
             has_key,
             has_spare_key: self.spare_key().await.is_some(),
+            extra_headers: main.as_ref().map(|endpoint| shown(&endpoint.extra_headers, |_| false)).unwrap_or_default(),
+            extra_query: main
+                .as_ref()
+                .map(|endpoint| shown(&endpoint.extra_query, |name| !names_a_secret(name)))
+                .unwrap_or_default(),
             main: view(ModelRole::Main),
             side: view(ModelRole::Side),
             troubles: troubles.collect(),
@@ -231,9 +249,10 @@ impl ModelSetup for Setup {
 
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
         let _place = self.lists.try_acquire().map_err(|_| busy("servers are asked for their models"))?;
-        let model = ConnectedModel { model: "any".to_owned(), input_price: None, output_price: None };
-        let ModelServer { base_url, api_key, spare_key } = server;
-        let connection = self.resolved(NewConnection { base_url, api_key, spare_key, main: model, side: None }).await?;
+        let main = ConnectedModel { model: "any".to_owned(), ..ConnectedModel::default() };
+        let ModelServer { base_url, api_key, spare_key, extra_headers, extra_query } = server;
+        let new = NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side: None };
+        let connection = self.resolved(new).await?;
         let settings = connection.applied_to(&self.configured);
         let server = settings
             .authorities()
@@ -363,6 +382,27 @@ async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
     reading.unwrap_or_else(|error| Err(Problem { key: "api_key_file".to_owned(), message: format!("cannot be read: {error}") }))
 }
 
+/// The values of a request, and those in use that it keeps. `in_use`: those for the same base URL.
+fn extra_values(table: &str, new: NewValues, in_use: Option<&ExtraValues>) -> Result<ExtraValues, Refused> {
+    let kept = |name: &String| in_use.and_then(|values| values.get(name)).cloned();
+    let of = |(name, value): (String, Option<SecretString>)| {
+        let value = value.map(ExtraValue::Text).or_else(|| kept(&name)).ok_or_else(|| {
+            invalid(&format!("{table}.{name}"), "needs a value: none is in use for this base URL; enter one, or remove the name")
+        })?;
+        Ok((name, value))
+    };
+    new.into_iter().map(of).collect()
+}
+
+/// The names of values, and the values that may be shown.
+fn shown(values: &ExtraValues, is_public: impl Fn(&str) -> bool) -> BTreeMap<String, Option<String>> {
+    let of = |(name, value): (&String, &ExtraValue)| match value {
+        ExtraValue::Text(text) if is_public(name) => (name.clone(), Some(text.expose_secret().to_owned())),
+        _ => (name.clone(), None),
+    };
+    values.iter().map(of).collect()
+}
+
 pub(super) fn busy(what: &str) -> Refused {
     Refused::TooMany { detail: format!("{MOST_AT_A_TIME} {what} already; try again in a moment"), retry_after: RETRY_AFTER }
 }
@@ -377,7 +417,15 @@ fn refused(problem: Problem) -> Refused {
     let field = match key.as_str() {
         "main.base_url" | "side.base_url" => "base_url",
         "main.api_key" | "side.api_key" | "api_key" | "api_key_file" => "api_key",
-        key => key,
+        // Both models have the same.
+        key => match key.split_once('.') {
+            Some(("main" | "side", of_server))
+                if of_server.starts_with("extra_headers") || of_server.starts_with("extra_query") =>
+            {
+                of_server
+            }
+            _ => key,
+        },
     };
     invalid(field, problem.message)
 }

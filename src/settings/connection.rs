@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::models::{Endpoint, Models};
+use super::models::extra::{ExtraValue, ExtraValues};
+use super::models::{Endpoint, Models, names_a_secret};
 use super::{Problem, private_file};
 
 const FILE: &str = "connection.json";
@@ -23,6 +25,12 @@ pub struct Connection {
     /// The API key. It belongs to the base URL.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
     pub api_key: Option<SecretString>,
+    /// Further headers of each request. They belong to the base URL, as the key does.
+    #[serde(default, skip_serializing_if = "ExtraValues::is_empty")]
+    pub extra_headers: ExtraValues,
+    /// Further parameters in the address of each request.
+    #[serde(default, skip_serializing_if = "ExtraValues::is_empty")]
+    pub extra_query: ExtraValues,
     /// The model that writes statements, and that decides unless `side` does.
     pub main: ConnectedModel,
     /// The model that decides.
@@ -31,7 +39,7 @@ pub struct Connection {
 }
 
 /// A model at that server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectedModel {
     /// Its name there.
@@ -43,6 +51,9 @@ pub struct ConnectedModel {
     /// The price of a million output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_price: Option<f64>,
+    /// Further fields of the body of each request to it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra_body: Map<String, Value>,
 }
 
 /// Only the file gets the key.
@@ -101,7 +112,20 @@ impl Connection {
         endpoint.api_key_file = None;
         endpoint.input_price = model.and_then(|model| model.input_price);
         endpoint.output_price = model.and_then(|model| model.output_price);
+        // Those of the settings belong to the base URL of the settings.
+        endpoint.extra_body = model.map(|model| model.extra_body.clone()).unwrap_or_default();
+        endpoint.extra_headers = model.map(|_| secrets(&self.extra_headers, |_| true)).unwrap_or_default();
+        endpoint.extra_query = model.map(|_| secrets(&self.extra_query, names_a_secret)).unwrap_or_default();
     }
+}
+
+/// The values, of which those with such names are secrets.
+fn secrets(values: &ExtraValues, is_secret: impl Fn(&str) -> bool) -> ExtraValues {
+    let of = |(name, value): (&String, &ExtraValue)| match value {
+        ExtraValue::Text(text) if is_secret(name) => (name.clone(), ExtraValue::Secret(text.clone())),
+        value => (name.clone(), value.clone()),
+    };
+    values.iter().map(of).collect()
 }
 
 fn path(data: &Path) -> PathBuf {
@@ -110,6 +134,7 @@ fn path(data: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::super::models::tests::defaults;
@@ -117,10 +142,14 @@ mod tests {
     use crate::domain::model_role::ModelRole;
 
     fn connection() -> Connection {
+        let text = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), ExtraValue::Text(value.into()))]);
+        let extra_body = Map::from_iter([("reasoning_effort".to_owned(), "low".into())]);
         Connection {
             base_url: "http://127.0.0.1:11434/v1".to_owned(),
             api_key: Some("secret".to_owned().into()),
-            main: ConnectedModel { model: "large".to_owned(), input_price: Some(0.5), output_price: Some(1.5) },
+            extra_headers: text("x-gateway-key", "secret"),
+            extra_query: text("api-version", "2025-01-01"),
+            main: ConnectedModel { model: "large".to_owned(), input_price: Some(0.5), output_price: Some(1.5), extra_body },
             side: None,
         }
     }
@@ -136,6 +165,11 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let read = Connection::read(data.path()).unwrap().unwrap();
         assert_eq!(read.api_key.as_ref().map(ExposeSecret::expose_secret), Some("secret"));
+        let extra = read.applied_to(&defaults()).main.extra().unwrap();
+        assert_eq!((extra.headers[0].0.as_str(), extra.headers[0].1.as_bytes()), ("x-gateway-key", &b"secret"[..]));
+        assert_eq!((&*extra.query[0].0, extra.query[0].1.expose_secret()), ("api-version", "2025-01-01"));
+        assert_eq!(extra.body["reasoning_effort"], "low");
+        assert_eq!(extra.secrets.iter().map(ExposeSecret::expose_secret).collect::<Vec<_>>(), ["secret"]);
         assert!(!format!("{read:?}").contains("secret"));
         Connection::remove(data.path()).unwrap();
         assert!(Connection::read(data.path()).unwrap().is_none());
@@ -146,15 +180,18 @@ mod tests {
         let mut settings = defaults();
         settings.side.base_url = Some("http://other/v1".to_owned());
         settings.main.api_key_file = Some("/run/secrets/other".into());
+        settings.side.extra_headers = BTreeMap::from([("x-other".to_owned(), ExtraValue::Text("for http://other".into()))]);
         let mut connection = connection();
 
         let one = connection.applied_to(&settings);
-        connection.side = Some(ConnectedModel { model: "small".to_owned(), input_price: None, output_price: None });
+        connection.side = Some(ConnectedModel { model: "small".to_owned(), ..ConnectedModel::default() });
         let two = connection.applied_to(&settings);
 
         let decides = |models: &Models| models.served(ModelRole::Side, &ModelRole::Side.into()).endpoint.unwrap().model.clone();
         assert_eq!((decides(&one).as_deref(), decides(&two).as_deref()), (Some("large"), Some("small")));
         assert_eq!((one.main.api_key_file, two.side.base_url), (None, Some(connection.base_url)));
+        assert_eq!(two.side.extra_headers.keys().collect::<Vec<_>>(), ["x-gateway-key"]);
+        assert!(one.side.extra_headers.is_empty() && two.side.extra_body.is_empty());
     }
 
     #[test]

@@ -444,9 +444,7 @@ pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
     let (address, query) = text.split_once('?').unwrap_or((text, ""));
     let mut url = parsed_endpoint("base_url", address, "http://127.0.0.1:11434/v1")?;
     url.set_query(Some(query).filter(|query| !query.is_empty()));
-    let is_secret =
-        |name: &str| ["key", "token", "secret", "sig", "password"].iter().any(|word| name.to_lowercase().contains(word));
-    if let Some((name, _)) = url.query_pairs().find(|(name, _)| is_secret(name)) {
+    if let Some((name, _)) = url.query_pairs().find(|(name, _)| names_a_secret(name)) {
         let message = format!("must not contain the secret {name}; set it in extra_query, from a file or the environment");
         return Err(Problem::new("base_url", message));
     }
@@ -454,6 +452,11 @@ pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
         return Err(Problem::new("base_url", "must not contain a #"));
     }
     Ok(url)
+}
+
+/// Whether a parameter of this name holds a secret.
+pub fn names_a_secret(name: &str) -> bool {
+    ["key", "token", "secret", "sig", "password"].iter().any(|word| name.to_lowercase().contains(word))
 }
 
 /// Parses the URL of another server, the value of this key.

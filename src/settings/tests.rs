@@ -172,6 +172,12 @@ fn what_is_wrong_in_a_file_is_reported_with_its_line_and_what_is_known() {
 fn what_is_wrong_in_a_variable_is_reported_with_its_name() {
     for (what, name, value, expected) in [
         ("an unknown value", "GATE__FOREIGN_BOTS", "some", "gate.foreign_bots = \"some\" is not one of ignore, mentions, all"),
+        (
+            "an unknown choice",
+            "GATE__DIRECT_ADDRESS",
+            "answer",
+            "gate.direct_address = \"answer\" is not one of ask_first, answer_or_pass",
+        ),
         ("an unknown way", "TURN_TAKING__VOTING", "all", "turn_taking.voting = \"all\" is not one of each, together"),
         ("an unknown key", "GATE__MAX_BUFER", "7", "gate.max_bufer is not a known key; did you mean max_buffer?"),
         ("a text for a number", "GATE__MAX_BUFFER", "many", "gate.max_buffer = \"many\" is not a whole number from 0 up"),

@@ -106,3 +106,24 @@ test('a replaced answer names its companion, whichever event comes first', () =>
   const respond = { event: 'respond', companion: 'aria', ticket: 2, again: 1 };
   for (const events of [[deleted, respond], [respond, deleted]]) assert.deepEqual(tombstones(roomOf(answers('aria', 'Tea.'), ...events)), [[1, 'aria']]);
 });
+
+test('a message is marked as refused until every model accepts it again', () => {
+  const refused = asked => ({ message: 1, asked, model: 'm at here' });
+  const room = roomOf(says('The film had a grenade in it.'));
+  const now = event => fold(room, { seq: 9, at, ...event }, true);
+  const isMarked = () => room.filtered.has(1);
+
+  now({ event: 'filtered', ...refused('decision') });
+  now({ event: 'filtered', ...refused('statement') });
+  now({ event: 'unfiltered', ...refused('decision') });
+  assert.ok(isMarked());
+  const { version } = room.entries[0];
+  now({ event: 'unfiltered', ...refused('statement') });
+  assert.ok(!isMarked());
+  assert.ok(room.entries[0].version > version, 'it is drawn again');
+
+  fold(room, { event: 'hello', at, last: 9, state: { companions: [], late: [], filtered: [refused('decision')] } });
+  assert.ok(isMarked());
+  now({ event: 'edited', message: 1, text: 'The film was loud.' });
+  assert.ok(!isMarked());
+});

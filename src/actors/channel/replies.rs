@@ -30,7 +30,7 @@ pub(super) struct Written {
 #[derive(Default)]
 pub(super) struct Replies {
     actors: HashMap<ActorId, (Ticket, ActorCell)>,
-    /// A statement that began with the decision to make it: the companion, and the newest message that it answers.
+    /// A statement whose call is already in progress, with its companion and the newest message that it answers.
     begun: Option<(CompanionId, Seq, Box<Begun>)>,
     /// What is known of those that are written and not posted.
     written: HashMap<Ticket, Written>,
@@ -58,17 +58,17 @@ impl Replies {
         true
     }
 
-    /// Keeps a statement that has begun, until it is owed.
+    /// Keeps a statement whose call is in progress, until the reply is owed.
     pub(super) fn keep_begun(&mut self, companion: CompanionId, upto: Seq, begun: Box<Begun>) {
         self.begun = Some((companion, upto, begun));
     }
 
-    /// Drops a statement that has begun. Its call is cancelled.
+    /// Drops the statement whose call is in progress, which cancels the call.
     pub(super) fn drop_begun(&mut self) {
         self.begun = None;
     }
 
-    /// The statement that has begun, if this is the one. If more was said meanwhile, another one is made.
+    /// The statement whose call is in progress, if it answers the same messages as the owed reply. If more was said meanwhile, the reply asks again.
     fn take_begun(&mut self, owed: &OwedReply, is_spoken: bool) -> Option<Box<Begun>> {
         let (companion, upto, begun) = self.begun.take()?;
         let is_same = companion == owed.companion && upto == owed.upto && is_spoken == (owed.modality == Modality::Voice);

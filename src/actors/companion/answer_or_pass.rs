@@ -1,5 +1,5 @@
-//! Asks the main model to decide and to speak in one call (docs/design/gate.md G-42). Nothing of the answer is shown before it is certain that it is a
-//! statement. Then the reply goes on with the call.
+//! Asks the main model to decide and to speak in one call (docs/design/gate.md G-42). No part of the answer is shown until the first words exclude a pass.
+//! Then the reply continues with the same call.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Question {
     pub context: Arc<ActorContext>,
 }
 
-/// Asks. The channel gets [`ChannelMessage::Speaks`], [`ChannelMessage::Passed`], or, without a choice, [`ChannelMessage::Answered`]. `None`: the
+/// Asks the model. The channel gets [`ChannelMessage::Speaks`], [`ChannelMessage::Passed`], or, if there is no usable answer, [`ChannelMessage::Answered`]. `None`: the
 /// companion has left.
 pub fn ask(question: Question) -> Option<CallId> {
     let Question { channel_key, companion, ticket, priority, statement, tell, context } = question;

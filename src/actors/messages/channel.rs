@@ -77,9 +77,9 @@ pub enum ChannelMessage {
     Repeated { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A question ended that nobody waits for any more. Its usage still counts.
     Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },
-    /// A model that decides and speaks in one call has begun to speak.
+    /// A model that decides and speaks in one call has decided to speak.
     Speaks { ticket: Ticket, begun: Box<Begun> },
-    /// Such a model says nothing, perhaps for a reason.
+    /// Such a model has passed, with its reason if it gave one.
     Passed { ticket: Ticket, reason: Option<String>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A filter refused a summary's prompt.
     Filtered(Finding),

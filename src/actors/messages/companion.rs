@@ -36,10 +36,10 @@ pub struct HistoryRange {
     pub before: Seq,
 }
 
-/// A statement that has begun, because the decision to make it was its beginning.
+/// A statement whose call is already in progress, because the model decides and speaks in one call.
 pub struct Begun {
     pub request: Arc<LazyRequest>,
-    /// Those whose names end it.
+    /// The people and companions whose names end the statement.
     pub speakers: Arc<Mutex<Speakers>>,
     /// The text received so far, and the stream of the rest.
     pub raw: String,

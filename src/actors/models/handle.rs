@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::millis;
 use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest, Trouble};
 use crate::actors::messages::reply::Reply;
-use crate::domain::filter::FILTERED;
+use crate::domain::filter::{ALL_FILTERED, FILTERED};
 use crate::domain::id::{GuildId, ModelName};
 use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
@@ -140,6 +140,8 @@ pub struct Refusal {
     pub name: ModelName,
     /// In the endpoint's words.
     pub detail: String,
+    /// Whether it refuses every question of the companion.
+    pub refuses_all: bool,
 }
 
 /// The kind of service that a [`Question`] asks.
@@ -353,11 +355,11 @@ impl Pool {
         self.send(PoolMessage::Report(sender))?;
         let mut report: PoolReport = receiver.await.ok()?;
         let refusals = self.0.refusals.lock();
-        report.troubles.extend(refusals.iter().map(|(room, Refusal { role, name, detail })| Trouble {
+        report.troubles.extend(refusals.iter().map(|(room, Refusal { role, name, detail, refuses_all })| Trouble {
             role: *role,
             name: name.clone(),
             model: self.identity_of(*role, name).model,
-            code: FILTERED,
+            code: if *refuses_all { ALL_FILTERED } else { FILTERED },
             detail: format!("{}: {detail}", room.channel),
         }));
         drop(refusals);

@@ -81,6 +81,7 @@ const FILES: &[(&str, &[u8])] = files![
     "microphone-worklet.js",
     "microphone.js",
     "model-dialog.js",
+    "model-extra.js",
     "models.css",
     "models.js",
     "no-companions.js",

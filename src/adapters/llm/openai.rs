@@ -36,7 +36,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub use self::dialect::Dialects;
 
 use self::answer::PartialAnswer;
-use self::context::Refusal;
+use self::context::TooLong;
 use self::dialect::{Attempt, Dialect, Form};
 use self::request::Body;
 use self::wire::Piece;
@@ -161,12 +161,12 @@ impl OpenAi {
                     let passes = no_answer.is_transient() && !refusal.to_lowercase().contains("request too large");
                     if !partial.has_begun() && !passes && !matches!(status, Some(401..=404)) {
                         match context.refused(&refusal, prompt, attempt.parameters.limit, &self.identity) {
-                            Refusal::Answer(limit) if !is_shortened => {
+                            Some(TooLong::Answer(limit)) if !is_shortened => {
                                 (attempt.parameters.limit, is_shortened) = (limit, true);
                                 continue;
                             }
-                            Refusal::Answer(_) | Refusal::Prompt => return Err(self.too_long(no_answer.in_detail())),
-                            Refusal::Other => {}
+                            Some(TooLong::Answer(_) | TooLong::Prompt) => return Err(self.too_long(no_answer.in_detail())),
+                            None => {}
                         }
                     }
                     // Words that were shown are not asked for in another way.

@@ -65,7 +65,7 @@ impl Conversation {
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
-                self.filtered = Filtered::default();
+                self.filtered.clear();
                 for gate in self.gates.values_mut() {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
                 }

@@ -27,7 +27,7 @@ fn ask(filtered: &mut Filtered, refused: &[u64], first: u64, new_from: u64, upto
         if is_refused && search.refused() {
             continue;
         }
-        if let Some(finding) = search.finding(!is_refused) {
+        if let Some(finding) = search.finding(!is_refused).and_then(|finding| filtered.checked(finding)) {
             filtered.apply(&finding);
         }
         return Asking { calls, shown: (!is_refused).then_some(shown) };
@@ -52,7 +52,7 @@ fn input(first: u64, new_from: u64, upto: u64, summary: bool, filtered: &Filtere
 }
 
 fn found(filtered: &Filtered) -> Vec<u64> {
-    filtered.0.iter().flat_map(|of| &of.found).map(|seq| seq.0).collect()
+    filtered.models.iter().flat_map(|of| &of.found).map(|seq| seq.0).collect()
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_summary_that_is_refused_stays_out_until_there_is_another() {
     assert_eq!((first.shown, first.calls), (Some(vec![4]), 2), "the question alone");
     assert_eq!((found(&filtered), ask(&mut filtered, &[0], 1, 9, 9, true).calls), (vec![0], 1));
     filtered.forget(&[Seq::NONE]);
-    assert_eq!(filtered, Filtered::default());
+    assert!(filtered.models.is_empty());
 }
 
 #[test]
@@ -184,4 +184,73 @@ fn a_message_that_is_refused_no_more_is_shown_again() {
 
     assert!(asking.shown.is_some());
     assert_eq!(found(&filtered), [0; 0]);
+}
+
+/// Everything from `first` to `last` is refused.
+fn all(first: u64, last: u64) -> Vec<u64> {
+    (first..=last).collect()
+}
+
+#[test]
+fn after_three_questions_that_are_refused_in_every_way_no_message_is_the_cause() {
+    let mut filtered = Filtered::default();
+    let search = |filtered: &Filtered| {
+        let mut search = Search::new(Asked::Decision, "m at here".into());
+        search.leave_out(&mut input(1, 9, 9, false, filtered), &"aria".into(), Seq(9));
+        search
+    };
+    for upto in 1..=2 {
+        ask(&mut filtered, &all(1, 9), 1, upto, upto, false);
+    }
+    assert_eq!((found(&filtered), filtered.refuses_all(&search(&filtered))), (vec![1, 2], false));
+
+    for upto in 3..=5 {
+        ask(&mut filtered, &all(1, 9), 1, upto, upto, false);
+
+        assert_eq!((found(&filtered), filtered.refuses_all(&search(&filtered))), (vec![], true), "{upto}");
+    }
+
+    let answered = ask(&mut filtered, &[], 1, 6, 6, false);
+    assert_eq!((answered.shown, answered.calls), (Some(all(1, 6)), 1));
+    assert!(!filtered.refuses_all(&search(&filtered)));
+}
+
+#[test]
+fn three_refused_messages_are_found_once_another_one_is_answered() {
+    let mut filtered = Filtered::default();
+    for upto in 4..=6 {
+        ask(&mut filtered, &[4, 5, 6], 1, upto, upto, false);
+    }
+
+    for upto in 7..=20 {
+        assert!(ask(&mut filtered, &[4, 5, 6], 1, upto, upto, false).shown.is_some(), "{upto}");
+    }
+
+    assert_eq!(found(&filtered), [4, 5, 6]);
+    assert_eq!(ask(&mut filtered, &[4, 5, 6], 1, 21, 21, false).calls, 1);
+}
+
+#[test]
+fn an_answer_between_refused_questions_shows_that_the_messages_are_the_cause() {
+    let mut filtered = Filtered::default();
+
+    for upto in 1..=8 {
+        ask(&mut filtered, &[1, 3, 5, 7], 1, upto, upto, false);
+    }
+
+    assert_eq!(found(&filtered), [1, 3, 5, 7]);
+}
+
+#[test]
+fn a_finding_does_not_count_if_a_message_was_changed_during_the_search() {
+    let mut filtered = Filtered::default();
+    let mut search = Search::new(Asked::Decision, "m at here".into());
+    search.leave_out(&mut input(1, 1, 1, false, &filtered), &"aria".into(), Seq(1));
+    assert!(!search.refused());
+    let finding = search.finding(false).expect("a finding");
+    assert_eq!((finding.found, filtered.checked(finding.clone())), (Some(Seq(1)), Some(finding.clone())));
+
+    filtered.forget(&[Seq(1)]);
+
+    assert_eq!(filtered.checked(finding), None);
 }

@@ -1,6 +1,5 @@
 //! The current state of a room.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -13,6 +12,17 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
+
+/// A message that an endpoint's filter refuses.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FilteredMessage {
+    /// The number of the message.
+    pub message: Seq,
+    /// The kind of prompt: `decision`, `statement` or `summary`.
+    pub asked: &'static str,
+    /// The model, and its endpoint.
+    pub model: Arc<str>,
+}
 
 /// The state of a room at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -38,9 +48,9 @@ pub struct RoomState {
     pub max_turns: Option<u32>,
     pub repetition: RepetitionState,
     pub episode: Option<Episode>,
-    /// The numbers of the messages that an endpoint's filter refuses. They stay out of prompts to its model.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub filtered: BTreeSet<Seq>,
+    /// The messages that an endpoint's filter refuses. They stay out of such prompts to its model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filtered: Vec<FilteredMessage>,
     /// Why the room is out of service, if it is, although it may have work to do.
     pub kept_away: Option<OutOfService>,
     /// The moment that this describes.

@@ -18,8 +18,10 @@ impl FakeModels {
             model: model.unwrap_or_else(|| "rehearsal".into()),
             input_price: None,
             output_price: None,
+            extra_body: Map::new(),
             adaptations: Vec::new(),
         };
+        let names = |values: &NewValues| values.keys().map(|name| (name.clone(), None)).collect();
         let side = connected.as_ref().map(|one| name(one.side.as_ref().unwrap_or(&one.main)));
         ModelsView {
             source: if connected.is_some() { Source::Page } else { Source::Rehearsal },
@@ -27,6 +29,8 @@ impl FakeModels {
             base_url: connected.as_ref().map(|one| one.base_url.clone()),
             has_key: connected.as_ref().and_then(|one| one.api_key.as_ref()).is_some_and(|key| !key.expose_secret().is_empty()),
             has_spare_key: false,
+            extra_headers: connected.as_ref().map(|one| names(&one.extra_headers)).unwrap_or_default(),
+            extra_query: connected.as_ref().map(|one| names(&one.extra_query)).unwrap_or_default(),
             main: view(connected.as_ref().map(|one| name(&one.main))),
             side: view(side),
             troubles: Vec::new(),

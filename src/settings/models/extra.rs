@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::secret::bare_secret;
@@ -38,10 +38,10 @@ const OWN_HEADERS: [&str; 8] = [
 const MOST: usize = 32;
 
 /// The value of a header or a parameter.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged, expecting = "must be a text, { file = \"…\" } or { env = \"…\" }")]
 pub enum ExtraValue {
-    Text(String),
+    Text(#[serde(serialize_with = "exposed")] SecretString),
     /// In a file that holds nothing else. It is a secret.
     File {
         file: PathBuf,
@@ -50,6 +50,14 @@ pub enum ExtraValue {
     Variable {
         env: String,
     },
+    /// It was typed on the page.
+    #[serde(skip_deserializing)]
+    Secret(#[serde(serialize_with = "exposed")] SecretString),
+}
+
+/// Only the file of a connection gets a secret.
+pub(in crate::settings) fn exposed<S: serde::Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose_secret())
 }
 
 /// A table of values by their names.
@@ -106,7 +114,11 @@ impl Extra {
 
     fn read(&mut self, key: &str, value: &ExtraValue) -> Result<SecretString, Problem> {
         let secret = match value {
-            ExtraValue::Text(text) => return Ok(text.clone().into()),
+            ExtraValue::Text(text) => return Ok(text.clone()),
+            ExtraValue::Secret(secret) => {
+                self.secrets.push(secret.clone());
+                return Ok(secret.clone());
+            }
             ExtraValue::File { file } => std::fs::read_to_string(file)
                 .map_err(|error| Problem::new(key, format!("the file {} cannot be read: {error}", file.display())))?,
             ExtraValue::Variable { env } => {

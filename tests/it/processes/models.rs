@@ -145,12 +145,22 @@ async fn each_field_of_a_connection_that_cannot_be_used_is_named() {
         ("main.output_price", "/main/output_price", json!(null)),
         ("side.model", "/side/model", json!("")),
         ("side.input_price", "/side/output_price", json!(1.0)),
+        ("main.extra_body", "/main/extra_body", json!({ "messages": [] })),
+        ("extra_headers.host", "/extra_headers", json!({ "host": "other.example" })),
+        ("extra_headers.authorization", "/extra_headers", json!({ "authorization": "Bearer other" })),
+        ("extra_headers.a b", "/extra_headers", json!({ "a b": "c" })),
+        ("extra_headers.x-key", "/extra_headers", json!({ "x-key": "two\nlines" })),
+        ("extra_headers.x-key", "/extra_headers", json!({ "x-key": null })),
+        ("extra_query.api-version", "/extra_query", json!({ "api-version": null })),
     ];
 
     for (field, place, value) in wrong {
         let mut body = connection(&model, Some(KEY));
         body["side"] = json!({ "model": "small", "input_price": null, "output_price": null });
         body["spare_key"] = json!(false);
+        body["main"]["extra_body"] = json!({});
+        body["extra_headers"] = json!({});
+        body["extra_query"] = json!({});
         if field == "spare_key" {
             body["api_key"] = json!(null);
         }
@@ -168,6 +178,57 @@ async fn each_field_of_a_connection_that_cannot_be_used_is_named() {
     assert_eq!(server.get("/api/models").await["source"], "rehearsal");
     assert!(model.asked().is_empty());
     server.stop().await;
+}
+
+#[tokio::test]
+async fn further_headers_parameters_and_fields_are_sent_and_kept_and_secrets_are_never_shown() {
+    let (model, other, premises) = (model().await, model().await, Premises::new());
+    let server = premises.start().await;
+    let mut new = connection(&model, Some(""));
+    new["extra_headers"] = json!({ "Authorization": format!("Bearer {KEY}") });
+    new["extra_query"] = json!({ "api-version": "2025-01-01", "sig": KEY });
+    new["main"]["extra_body"] = json!({ "chat_template_kwargs": { "enable_thinking": false } });
+
+    let (status, connected) = send(&server, Method::PUT, "/api/models", new.clone()).await;
+    assert_eq!(status, StatusCode::OK, "{connected}");
+    server.stop().await;
+    let server = premises.start().await;
+    let shown = server.get("/api/models").await;
+    // As the page sends what it was shown.
+    for field in ["extra_headers", "extra_query"] {
+        new[field] = shown[field].clone();
+    }
+    let (_, names) = send(
+        &server,
+        Method::POST,
+        "/api/models/names",
+        json!({ "base_url": model.url, "extra_headers": shown["extra_headers"], "extra_query": shown["extra_query"] }),
+    )
+    .await;
+    let (status, again) = send(&server, Method::PUT, "/api/models", new.clone()).await;
+    let mut watch = server.watch("lobby", None).await;
+    server.say("lobby", "Ana", "Aria, who are you?").await;
+
+    assert_eq!(watch.event("statement").await["text"], STATEMENT);
+    assert_eq!(
+        (&shown["extra_headers"], &shown["extra_query"], &shown["has_key"]),
+        (&json!({ "Authorization": null }), &json!({ "api-version": "2025-01-01", "sig": null }), &json!(false))
+    );
+    assert_eq!(names, json!({ "models": ["large", "small"] }));
+    assert_eq!((status, &again["extra_query"]), (StatusCode::OK, &shown["extra_query"]), "{again}");
+    assert_eq!(shown["main"]["extra_body"], new["main"]["extra_body"]);
+    let asked = model.asked();
+    let is_off = |body: &Value| body["chat_template_kwargs"]["enable_thinking"] == false;
+    assert!(!asked.is_empty() && asked.iter().all(is_off), "{asked:?}");
+    assert!(!format!("{shown}{again}").contains(KEY));
+    // Secrets belong to their address.
+    new["base_url"] = json!(other.url);
+    let (status, problem) = send(&server, Method::PUT, "/api/models", new).await;
+    assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("extra_headers.Authorization")));
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("enter one")), "{problem}");
+    assert!(other.asked().is_empty());
+    let log = server.kill().await;
+    assert!(!log.contains(KEY), "{log}");
 }
 
 #[tokio::test]

@@ -54,7 +54,8 @@ async function call(method, path, body) {
   // The readiness check answers 503 with a useful body.
   if (!response.ok && path !== '/readyz') {
     const { field = '', detail } = answer ?? {};
-    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && Object.hasOwn(FIELDS, field) ? `${FIELDS[field]} ${detail}` : detail, status: response.status, field, about: detail, why: answer?.why });
+    const named = Object.hasOwn(FIELDS, field) ? FIELDS[field] : /\bextra_/u.test(field) ? field : '';
+    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && named ? `${named} ${detail}` : detail, status: response.status, field, about: detail, why: answer?.why });
   }
   return answer ?? {};
 }

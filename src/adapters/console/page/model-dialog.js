@@ -3,6 +3,7 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
+import { fieldsOf, jsonOf, linesOf, valuesOf } from './model-extra.js';
 import { LOCALE, has, t } from './texts.js';
 import * as words from './words.js';
 
@@ -71,6 +72,15 @@ export function modelDialog({ ready, current, changed }) {
   const main = input('model', { required: true, list: 'model-names', value: isConnected ? current.main.model : '' });
   const decides = input('side', { list: 'model-names', placeholder: t('ai.model_same'), value: isConnected && side ? side.model : '' });
   const prices = { in: price('input_price', isConnected ? current.main.input_price : null), out: price('output_price', isConnected ? current.main.output_price : null), sideIn: price('side_input_price', side?.input_price), sideOut: price('side_output_price', side?.output_price) };
+  const lines = (values, hint) => el('textarea', { rows: 2, autocomplete: 'off', spellcheck: 'false', placeholder: hint, value: isConnected ? linesOf(values) : '' });
+  const headers = lines(current.extra_headers, 'x-gateway-key: …');
+  const parameters = lines(current.extra_query, 'api-version: …');
+  const json = model => {
+    const area = el('textarea', { rows: 3, autocomplete: 'off', spellcheck: 'false', placeholder: '{"reasoning_effort": "low"}', value: isConnected ? jsonOf(model?.extra_body) : '' });
+    area.addEventListener('input', () => area.setCustomValidity(fieldsOf(area.value) ? '' : t('ai.extra_body_wrong')));
+    return area;
+  };
+  const fields = { main: json(current.main), side: json(side) };
   const spare = el('input', { type: 'checkbox' });
   const withSpare = el('label', { class: 'no-key', hidden: !current.has_spare_key }, spare, ` ${t('ai.key_of_server')}`);
   const result = el('div', { class: 'result', role: 'status' });
@@ -90,7 +100,13 @@ export function modelDialog({ ready, current, changed }) {
   // A copied key often has a space or a line break at its end.
   const server = () => {
     const typed = key.value.trim();
-    return { base_url: address.value.trim(), api_key: typed === '' && !noKey.checked ? undefined : typed, spare_key: (typed === '' && spare.checked) || undefined };
+    return {
+      base_url: address.value.trim(),
+      api_key: typed === '' && !noKey.checked ? undefined : typed,
+      spare_key: (typed === '' && spare.checked) || undefined,
+      extra_headers: valuesOf(headers.value),
+      extra_query: valuesOf(parameters.value),
+    };
   };
   for (const [one, other] of [[spare, noKey], [noKey, spare]]) one.addEventListener('change', () => one.checked && (other.checked = false));
   // An address is often copied without its beginning, or with what follows it in a request.
@@ -106,8 +122,8 @@ export function modelDialog({ ready, current, changed }) {
   const number = ({ value }) => (value === '' ? undefined : Number(value));
   const connection = () => ({
     ...server(),
-    main: { model: main.value.trim(), input_price: number(prices.in), output_price: number(prices.out) },
-    side: decides.value.trim() ? { model: decides.value.trim(), input_price: number(prices.sideIn), output_price: number(prices.sideOut) } : undefined,
+    main: { model: main.value.trim(), input_price: number(prices.in), output_price: number(prices.out), extra_body: fieldsOf(fields.main.value) ?? {} },
+    side: decides.value.trim() ? { model: decides.value.trim(), input_price: number(prices.sideIn), output_price: number(prices.sideOut), extra_body: fieldsOf(fields.side.value) ?? {} } : undefined,
   });
 
   const show = (...content) => result.replaceChildren(...content);
@@ -182,6 +198,17 @@ export function modelDialog({ ready, current, changed }) {
     box.close();
   }
 
+  const experts = el(
+    'details',
+    { open: [headers, parameters, fields.main, fields.side].some(({ value }) => value !== '') },
+    el('summary', null, t('ai.experts')),
+    field(t('ai.extra_headers'), headers, t('ai.extra_headers_about')),
+    field(t('ai.extra_query'), parameters, t('ai.extra_query_about')),
+    field(t('ai.extra_body_answers'), fields.main, t('ai.extra_body_about')),
+    field(t('ai.extra_body_decisions'), fields.side, t('ai.extra_body_decisions_about')),
+  );
+  // What is wrong in a closed part cannot be shown.
+  experts.addEventListener('invalid', () => (experts.open = true), true);
   const form = el(
     'form',
     { class: 'connect' },
@@ -204,6 +231,7 @@ export function modelDialog({ ready, current, changed }) {
       el('p', { class: 'muted' }, t('ai.prices', { currency: current.currency })),
       el('div', { class: 'prices' }, field(t('ai.price_answers_in'), prices.in), field(t('ai.price_answers_out'), prices.out), field(t('ai.price_decisions_in'), prices.sideIn), field(t('ai.price_decisions_out'), prices.sideOut)),
     ),
+    experts,
     result,
     el('p', { class: 'actions' }, connect, test, back),
   );

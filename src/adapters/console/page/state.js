@@ -18,7 +18,7 @@ export function newRoom(id) {
     entries: [], // by seq: messages, rounds, decisions, errors, failed replies, stages, notes
     seen: new Map(), // entries by key, so that nothing is shown twice
     deleted: new Set(), // deleted messages, so that a page that loads late does not show them again
-    filtered: new Set(), // the numbers of messages that an AI service refuses to read
+    filtered: new Map(), // by message that an AI service refuses to read: the kinds of prompts and the models
     tombstones: new Set(), // those of them in the places of which something is shown
     replaced: new Map(), // the companions that write another message, by the deleted one
     companions: new Map(), // by id
@@ -204,6 +204,16 @@ function redrawMessage(room, seq) {
   for (const entry of room.entries) if (entry.key === `m${seq}`) entry.version += 1;
 }
 
+// A model refuses a message, or accepts it again. Another model, or the same in other prompts, may refuse it still.
+function setFiltered(room, { message, asked, model }, isRefused) {
+  const refusing = room.filtered.get(message) ?? new Set();
+  if (isRefused) refusing.add(`${asked} ${model}`);
+  else refusing.delete(`${asked} ${model}`);
+  if (refusing.size) room.filtered.set(message, refusing);
+  else room.filtered.delete(message);
+  redrawMessage(room, message);
+}
+
 // Decisions name the message that they were about.
 function redrawDecisions(room) {
   for (const entry of room.entries) if (entry.kind === 'decision' || entry.kind === 'round') entry.version += 1;
@@ -226,8 +236,10 @@ const RULES = {
   hello(room, e) {
     setState(room, e.state);
     room.greeted = true;
-    room.filtered = new Set(list(e.state?.filtered));
-    room.filtered.forEach(seq => redrawMessage(room, seq));
+    const before = [...room.filtered.keys()];
+    room.filtered.clear();
+    before.forEach(seq => redrawMessage(room, seq));
+    for (const one of list(e.state?.filtered)) setFiltered(room, one, true);
     room.current = number(e.last) ?? 0;
     room.asked.clear();
     for (const m of room.companions.values()) if (m.doing === 'asked') room.asked.set(m.id, { trigger: m.trigger, at: m.since ?? e.at });
@@ -254,8 +266,11 @@ const RULES = {
     return isNew || mine >= 0 ? BOTH : NOTHING;
   },
   filtered(room, e) {
-    room.filtered.add(e.message);
-    redrawMessage(room, e.message);
+    setFiltered(room, e, true);
+    return TALK;
+  },
+  unfiltered(room, e) {
+    setFiltered(room, e, false);
     return TALK;
   },
   edited(room, e) {

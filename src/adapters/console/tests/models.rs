@@ -9,7 +9,9 @@ const KEY: &str = "sk-never-shown";
 #[tokio::test]
 async fn a_model_is_tried_and_connected_and_its_key_is_never_shown() {
     let world = World::new().await;
-    let connection = json!({ "base_url": "http://models.example/v1", "api_key": KEY, "main": { "model": "large" } });
+    let connection = json!({
+        "base_url": "http://models.example/v1", "api_key": KEY, "main": { "model": "large" }, "extra_headers": { "x-key": KEY }
+    });
 
     let before = world.get("/api/models").await;
     let tried = world.send(Method::POST, "/api/models/try", connection.clone()).await;

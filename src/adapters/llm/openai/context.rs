@@ -73,14 +73,11 @@ impl Source {
     }
 }
 
-/// What a refusal means for the request.
+/// What is too long for the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// It is about something else.
-    Other,
+pub(super) enum TooLong {
     /// The prompt fits if the answer has at most so many tokens.
     Answer(u32),
-    /// The prompt is too long.
     Prompt,
 }
 
@@ -98,11 +95,11 @@ impl Context {
         known.size().map_or(max_tokens, |size| max_tokens.min(known.left_by(estimate, size.tokens)))
     }
 
-    /// A request was refused in these words: with a prompt of this estimate and an answer of at most so many tokens.
-    pub fn refused(&self, words: &str, estimate: usize, max_tokens: u32, identity: &Identity) -> Refusal {
+    /// A request was refused in these words: with a prompt of this estimate and an answer of at most so many tokens. `None`: nothing was too long.
+    pub fn refused(&self, words: &str, estimate: usize, max_tokens: u32, identity: &Identity) -> Option<TooLong> {
         let words = words.to_lowercase();
         if !is_about_context(&words) {
-            return Refusal::Other;
+            return None;
         }
         let mut known = self.0.lock();
         let numbers = numbers(&words);
@@ -118,13 +115,13 @@ impl Context {
         known.learn(size, Source::Refused, identity);
         let left = known.left_by(estimate, size);
         if left < max_tokens && u64::from(left) >= answer_room(size, max_tokens) {
-            return Refusal::Answer(left);
+            return Some(TooLong::Answer(left));
         }
         if u64::from(left) > u64::from(max_tokens) {
             // It counts more than we know.
             known.ratio = Some(size as f64 / estimate.max(1) as f64);
         }
-        Refusal::Prompt
+        Some(TooLong::Prompt)
     }
 
     /// A prompt of this estimate was answered, and counted with so many tokens.

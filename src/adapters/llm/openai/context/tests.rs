@@ -5,7 +5,7 @@ fn identity() -> Identity {
 }
 
 /// What is learnt from a refusal of a prompt of about 4,500 tokens and an answer of 1,000.
-fn learnt(words: &str) -> (Refusal, Option<u64>, Option<f64>) {
+fn learnt(words: &str) -> (Option<TooLong>, Option<u64>, Option<f64>) {
     let context = Context::default();
     let refusal = context.refused(words, 4_000, 1_000, &identity());
     let known = context.0.lock();
@@ -113,7 +113,7 @@ fn the_size_and_the_count_are_read_in_the_words_of_many_servers() {
     ] {
         let (refusal, learnt_size, ratio) = learnt(words);
 
-        assert_eq!(refusal, Refusal::Prompt, "{words}");
+        assert_eq!(refusal, Some(TooLong::Prompt), "{words}");
         assert_eq!(learnt_size, Some(size), "{words}");
         assert_eq!(ratio.map(|ratio| (ratio * 4_000.0).round() as u64), count, "{words}");
     }
@@ -127,7 +127,7 @@ fn without_a_number_the_next_prompt_is_shorter() {
         r#"{"code":"context_length_exceeded","status":400}"#,
     ] {
         let context = Context::default();
-        assert_eq!(context.refused(words, 4_000, 1_000, &identity()), Refusal::Prompt, "{words}");
+        assert_eq!(context.refused(words, 4_000, 1_000, &identity()), Some(TooLong::Prompt), "{words}");
 
         let room = context.prompt_room(1_000).expect("it is known");
 
@@ -140,7 +140,7 @@ fn other_refusals_teach_nothing() {
     for words in ["max_tokens must be less than 4096", "Invalid API key", "model `gpt` does not exist", "no such file"] {
         let context = Context::default();
 
-        assert_eq!(context.refused(words, 4_000, 1_000, &identity()), Refusal::Other, "{words}");
+        assert_eq!(context.refused(words, 4_000, 1_000, &identity()), None, "{words}");
         assert_eq!(context.prompt_room(1_000), None);
     }
 }
@@ -152,7 +152,7 @@ fn a_prompt_that_leaves_room_for_an_answer_is_asked_again_with_a_shorter_one() {
 
     let refusal = context.refused(words, 2_000, 4_000, &identity());
 
-    let Refusal::Answer(limit) = refusal else { panic!("{refusal:?}") };
+    let Some(TooLong::Answer(limit)) = refusal else { panic!("{refusal:?}") };
     assert!((1_800..=2_096).contains(&limit), "{limit}");
     assert_eq!(context.answer_limit(2_000, 4_000), limit);
     assert!(context.prompt_room(4_000).is_some_and(|room| (3_000..3_500).contains(&room)));
