@@ -1,12 +1,11 @@
-//! Finds code in an answer that grows: marks in it are words.
+//! Finds code in an answer: marks in it are words.
 
-use super::Look;
+use super::cursor::{Cursor, More};
 
 /// Code in a line is at most this long, in bytes.
 const MAX_SPAN: usize = 1_000;
 /// What may follow a fence in its line is at most this long, in bytes.
 const MAX_INFO: usize = 200;
-
 /// Code begins with at most this many signs.
 const MAX_RUN: usize = 100;
 
@@ -18,106 +17,103 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// The fence that a line begins with, and the length of the line with its end.
-    pub(super) fn open(line: &str, is_end: bool) -> Look<(Self, usize)> {
-        let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { return Look::No };
-        let length = run(line, mark);
-        let info = &line[length..];
-        let (info, has_end) = info.split_once('\n').map_or((info, is_end), |(info, _)| (info, true));
-        if length > MAX_RUN || mark == '`' && info.contains('`') || info.len() > MAX_INFO {
-            return Look::No;
+    /// The fence that a line begins with, and the place after the line.
+    pub fn open(line: Cursor<'_>) -> Result<Option<(Self, Cursor<'_>)>, More> {
+        let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
+        let after = line.past(|c| c == mark, MAX_RUN)?;
+        let length = line.until(after).len();
+        if length < 3 {
+            return Ok(None);
         }
-        match has_end {
-            false if length < 3 && !info.is_empty() => Look::No,
-            false => Look::More,
-            true if length < 3 => Look::No,
-            true => Look::Yes((Self { mark, length }, (length + info.len() + 1).min(line.len()))),
-        }
+        let Some(info) = after.line(MAX_INFO)?.filter(|info| mark == '~' || !info.contains('`')) else { return Ok(None) };
+        let end = after.moved(info.len());
+        Ok(Some((Self { mark, length }, end.after("\n")?.unwrap_or(end))))
     }
 
-    /// Whether a line closes the block, and the length of the line with its end.
-    pub(super) fn close(self, line: &str, is_end: bool) -> Look<usize> {
-        let (line, end) = line.split_once('\n').map_or((line, None), |(line, _)| (line, Some(line.len() + 1)));
-        let words = line.trim();
-        if words.contains(|c| c != self.mark) || line.len() > MAX_INFO {
-            return Look::No;
-        }
-        match end {
-            Some(end) if words.len() >= self.length => Look::Yes(end),
-            None if !is_end => Look::More,
-            None if words.len() >= self.length => Look::Yes(line.len()),
-            _ => Look::No,
-        }
+    /// The place after the line, if it closes the block.
+    fn close(self, line: Cursor<'_>) -> Result<Option<Cursor<'_>>, More> {
+        let Some(text) = line.line(MAX_INFO)? else { return Ok(None) };
+        let end = line.moved(text.len());
+        let is_close = text.trim().len() >= self.length && text.trim().chars().all(|c| c == self.mark);
+        if is_close { Ok(Some(end.after("\n")?.unwrap_or(end))) } else { Ok(None) }
     }
 }
 
-/// The length of the code in backticks that a text begins with. It ends in the same line.
-pub(super) fn span(text: &str, is_end: bool) -> Look<usize> {
-    let run = ticks(text);
-    if run > MAX_RUN {
-        return Look::No;
-    }
-    if run == text.len() {
-        return if is_end { Look::No } else { Look::More };
-    }
-    let mut at = run;
-    while let Some(next) = text[at..].find(['`', '\n']) {
-        at += next;
-        let closing = ticks(&text[at..]);
-        if closing == 0 || at > MAX_SPAN {
-            return Look::No;
-        }
-        if at + closing == text.len() && !is_end {
-            return Look::More;
-        }
-        at += closing;
-        if closing == run {
-            return Look::Yes(at);
-        }
-    }
-    if is_end || text.len() > MAX_SPAN { Look::No } else { Look::More }
-}
-
-/// How many backticks a text begins with, up to one more than code may begin with.
-pub(super) fn ticks(text: &str) -> usize {
-    run(text, '`')
-}
-
-fn run(text: &str, mark: char) -> usize {
-    text.chars().take(MAX_RUN + 1).take_while(|c| *c == mark).count()
-}
-
-/// A JSON object that grows.
+/// Where a text is: in a block of code or not, and within a line or at its beginning.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Object {
-    depth: usize,
-    is_text: bool,
-    is_escaped: bool,
+pub(super) struct Place {
+    pub fence: Option<Fence>,
+    is_within_line: bool,
 }
 
-impl Object {
-    /// One that reaches to the end of the text.
-    pub(super) const fn endless() -> Self {
-        Self { depth: usize::MAX / 2, is_text: false, is_escaped: false }
+impl Place {
+    pub const fn is_line_start(&self) -> bool {
+        !self.is_within_line
     }
 
-    /// Takes more of the text. Returns the end of the object, if it ends there.
-    pub(super) fn take(&mut self, text: &str) -> Option<usize> {
-        for (at, c) in text.char_indices() {
-            match c {
-                _ if std::mem::take(&mut self.is_escaped) => {}
-                '\\' => self.is_escaped = self.is_text,
-                '"' => self.is_text = !self.is_text,
-                '{' | '[' if !self.is_text => self.depth += 1,
-                '}' | ']' if !self.is_text => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.depth == 0 {
-                        return Some(at + 1);
-                    }
-                }
-                _ => {}
+    /// The length of the code that the text begins with, as far as it is there.
+    pub fn code(&mut self, text: Cursor<'_>) -> Result<Option<usize>, More> {
+        if self.is_line_start() {
+            let line = match self.fence {
+                Some(fence) => fence.close(text)?.map(|end| (None, end)),
+                None => Fence::open(text)?.map(|(fence, end)| (Some(fence), end)),
+            };
+            if let Some((fence, end)) = line {
+                self.fence = fence;
+                return Ok(Some(text.until(end).len()));
             }
         }
-        None
+        match self.fence {
+            Some(_) => Ok(Some(line_length(text.rest()))),
+            None => span(text),
+        }
     }
+
+    /// This text was said.
+    pub fn pass(&mut self, text: &str) {
+        let line = text.rsplit('\n').next().unwrap_or_default();
+        self.is_within_line = !line.trim().is_empty() || self.is_within_line && line.len() == text.len();
+    }
+}
+
+/// The length of the first line with its end.
+pub(super) fn line_length(text: &str) -> usize {
+    text.find('\n').map_or(text.len(), |end| end + 1)
+}
+
+/// The length of the code in backticks that a text begins with, or of the backticks alone. Such code ends in the same line.
+pub(super) fn span(text: Cursor<'_>) -> Result<Option<usize>, More> {
+    let is_tick = |c| c == '`';
+    let begin = text.past(is_tick, MAX_RUN)?;
+    let run = text.until(begin).len();
+    let mut at = begin;
+    while run > 0 {
+        at = at.past(|c| !matches!(c, '`' | '\n'), MAX_SPAN)?;
+        let end = at.past(is_tick, MAX_RUN)?;
+        if at.until(end).is_empty() || begin.until(end).len() > MAX_SPAN {
+            break;
+        }
+        if at.until(end).len() == run {
+            return Ok(Some(text.until(end).len()));
+        }
+        at = end;
+    }
+    Ok(Some(run).filter(|run| *run > 0))
+}
+
+/// The length of the JSON object that a text begins with, if it ends.
+pub(super) fn object_length(text: &str) -> Option<usize> {
+    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if std::mem::take(&mut is_escaped) => {}
+            '\\' => is_escaped = is_text,
+            '"' => is_text = !is_text,
+            '{' | '[' if !is_text => depth += 1,
+            '}' | ']' if !is_text && depth <= 1 => return Some(at + 1),
+            '}' | ']' if !is_text => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }

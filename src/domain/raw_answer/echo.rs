@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Look;
+use super::Trimmed;
+use super::cursor::{Cursor, More};
+use super::stages::{Stage, Step};
 
 /// A shorter text may be said by anybody, so that it is no copy.
 const LEAST_WORDS: usize = 4;
@@ -34,93 +36,53 @@ impl Known {
         Self { sentences, messages }
     }
 
-    /// Whether a text begins with something of the prompt, and the length of that.
-    fn copied(&self, text: &str, is_end: bool) -> Look<usize> {
-        let ends = |after: &str, is_message: bool| match after.chars().next() {
-            None if is_end => Look::Yes(()),
-            None => Look::More,
-            Some(c) if c == '\n' || !is_message && c.is_whitespace() => Look::Yes(()),
-            Some(_) => Look::No,
-        };
-        let begins = |known: &Arc<str>, is_message: bool| match text.strip_prefix(&**known) {
-            Some(after) => ends(after, is_message).map(|()| known.len()),
-            None if !is_end && known.starts_with(text) => Look::More,
-            None => Look::No,
-        };
-        let sentences = self.sentences.iter().fold(Look::No, |found, known| found.or(|| begins(known, false)));
-        self.messages.iter().fold(sentences, |found, known| found.or(|| begins(known, true)))
+    /// The place after something of the prompt, if the text begins with it.
+    fn copied<'a>(&self, text: Cursor<'a>) -> Result<Option<Cursor<'a>>, More> {
+        let known = self.sentences.iter().map(|known| (known, false)).chain(self.messages.iter().map(|known| (known, true)));
+        for (known, is_message) in known {
+            if let Some(end) = text.after(known)?
+                && end.next()?.is_none_or(|c| c == '\n' || !is_message && c.is_whitespace())
+            {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
     }
 }
 
 /// The sentences of a text, each with the mark at its end.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
+    let mut rest = text.trim();
     std::iter::from_fn(move || {
-        rest = rest.trim_start();
-        let end = sentence_end(rest, None).map_or(rest.len(), |(end, _)| end);
-        let (sentence, after) = rest.split_at(end);
-        rest = after;
+        let end = rest.char_indices().map(|(at, c)| at + c.len_utf8()).find(|end| begins_sentence(&rest[..*end]));
+        let (sentence, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after.trim_start();
         (!sentence.is_empty()).then(|| sentence.trim_end())
     })
 }
 
-/// After which byte the next sentence begins, if it does, and the last character before.
-fn sentence_end(text: &str, mut before: Option<char>) -> Option<(usize, Option<char>)> {
-    for (at, c) in text.char_indices() {
-        if c == '\n' || c.is_whitespace() && matches!(before, Some('.' | '!' | '?' | ':' | '。' | '！' | '？')) {
-            return Some((at + c.len_utf8(), Some(c)));
-        }
-        before = Some(c);
-    }
-    None
+/// Whether a sentence begins after this text.
+fn begins_sentence(before: &str) -> bool {
+    let words = before.trim_end();
+    let space = &before[words.len()..];
+    words.is_empty() || space.contains('\n') || !space.is_empty() && words.ends_with(['.', '!', '?', ':', '。', '！', '？'])
 }
 
-/// Passes a text on without what is known of the prompt. It does not matter in which pieces it comes.
 #[derive(Clone, Debug)]
-pub(super) struct Echo {
-    known: Arc<Known>,
-    /// What is undecided: the beginning of a sentence.
-    head: String,
-    /// Whether a sentence begins.
-    is_begin: bool,
-    /// The last character before.
-    before: Option<char>,
-    /// Whether anything was left out.
-    pub found: bool,
-}
+pub(super) struct Echo(pub Arc<Known>);
 
-impl Echo {
-    pub(super) const fn new(known: Arc<Known>) -> Self {
-        Self { known, head: String::new(), is_begin: true, before: None, found: false }
-    }
-
-    pub(super) fn feed(&mut self, piece: &str, is_end: bool, say: &mut impl FnMut(&str)) {
-        self.head.push_str(piece);
-        let mut at = 0;
-        while at < self.head.len() {
-            let rest = &self.head[at..];
-            let space = rest.len() - rest.trim_start().len();
-            if self.is_begin && space == 0 {
-                match self.known.copied(rest, is_end) {
-                    Look::More => break,
-                    Look::Yes(length) => {
-                        (self.found, at) = (true, at + length);
-                        continue;
-                    }
-                    Look::No => self.is_begin = false,
-                }
-            }
-            let said = if self.is_begin {
-                space
-            } else {
-                let end = sentence_end(rest, self.before);
-                self.is_begin = end.is_some();
-                end.map_or(rest.len(), |(end, _)| end)
-            };
-            say(&rest[..said]);
-            self.before = rest[..said].chars().next_back();
-            at += said;
+impl Stage for Echo {
+    fn step(&mut self, text: Cursor<'_>, _: bool) -> Result<Step, More> {
+        let rest = text.rest();
+        if !rest.starts_with(char::is_whitespace)
+            && begins_sentence(text.before())
+            && let Some(end) = self.0.copied(text)?
+        {
+            return Ok(Step::Cut(Trimmed::Prompt, text.until(end).len()));
         }
-        self.head.drain(..at);
+        // After white space, a sentence may begin.
+        let words = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let space = rest[words..].find(|c: char| !c.is_whitespace()).unwrap_or(rest.len() - words);
+        Ok(Step::Say(words + space))
     }
 }
