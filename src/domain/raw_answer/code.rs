@@ -1,6 +1,6 @@
 //! Finds code in an answer: marks in it are words.
 
-use super::cursor::{Cursor, More};
+use super::cursor::{Cursor, Found, More};
 
 /// Code in a line is at most this long, in bytes.
 const MAX_SPAN: usize = 1_000;
@@ -9,40 +9,34 @@ const MAX_INFO: usize = 200;
 /// Code begins with at most this many signs.
 const MAX_RUN: usize = 100;
 
-/// The fence that opened a block of code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fence {
-    mark: char,
-    length: usize,
+/// The fence that a line begins with, such as three backticks, and the place after the line.
+pub(super) fn fence(line: Cursor<'_>) -> Result<Option<(&str, Cursor<'_>)>, More> {
+    let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
+    let after = line.past(|c| c == mark, MAX_RUN)?;
+    let fence = line.until(after);
+    if fence.len() < 3 {
+        return Ok(None);
+    }
+    let info = after.line(MAX_INFO)?.filter(|info| mark == '~' || !info.contains('`'));
+    Ok(info.map(|info| (fence, line_end(after.moved(info.len())))))
 }
 
-impl Fence {
-    /// The fence that a line begins with, and the place after the line.
-    pub fn open(line: Cursor<'_>) -> Result<Option<(Self, Cursor<'_>)>, More> {
-        let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
-        let after = line.past(|c| c == mark, MAX_RUN)?;
-        let length = line.until(after).len();
-        if length < 3 {
-            return Ok(None);
-        }
-        let Some(info) = after.line(MAX_INFO)?.filter(|info| mark == '~' || !info.contains('`')) else { return Ok(None) };
-        let end = after.moved(info.len());
-        Ok(Some((Self { mark, length }, end.after("\n")?.unwrap_or(end))))
-    }
+/// The place after a line that closes the block of code which this fence opened.
+fn closing<'a>(fence: &str, line: Cursor<'a>) -> Found<'a> {
+    let text = line.line(MAX_INFO)?;
+    let is_close = text.is_some_and(|text| text.trim().starts_with(fence) && text.trim().trim_matches(['`', '~']).is_empty());
+    Ok(is_close.then(|| line_end(line)))
+}
 
-    /// The place after the line, if it closes the block.
-    fn close(self, line: Cursor<'_>) -> Result<Option<Cursor<'_>>, More> {
-        let Some(text) = line.line(MAX_INFO)? else { return Ok(None) };
-        let end = line.moved(text.len());
-        let is_close = text.trim().len() >= self.length && text.trim().chars().all(|c| c == self.mark);
-        if is_close { Ok(Some(end.after("\n")?.unwrap_or(end))) } else { Ok(None) }
-    }
+/// The place after the line, as far as it is there.
+pub(super) fn line_end(text: Cursor<'_>) -> Cursor<'_> {
+    text.rest().find('\n').map_or(text.end(), |length| text.moved(length + 1))
 }
 
 /// Where a text is: in a block of code or not, and within a line or at its beginning.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    pub fence: Option<Fence>,
+    fence: Option<String>,
     is_within_line: bool,
 }
 
@@ -51,22 +45,26 @@ impl Place {
         !self.is_within_line
     }
 
-    /// The length of the code that the text begins with, as far as it is there.
-    pub fn code(&mut self, text: Cursor<'_>) -> Result<Option<usize>, More> {
-        if self.is_line_start() {
-            let line = match self.fence {
-                Some(fence) => fence.close(text)?.map(|end| (None, end)),
-                None => Fence::open(text)?.map(|(fence, end)| (Some(fence), end)),
-            };
-            if let Some((fence, end)) = line {
-                self.fence = fence;
-                return Ok(Some(text.until(end).len()));
+    pub const fn is_in_block(&self) -> bool {
+        self.fence.is_some()
+    }
+
+    /// The place after the code that the text begins with, as far as it is there.
+    pub fn code<'a>(&mut self, text: Cursor<'a>) -> Found<'a> {
+        let Some(opened) = &self.fence else {
+            if self.is_line_start()
+                && let Some((opened, end)) = fence(text)?
+            {
+                self.fence = Some(opened.to_owned());
+                return Ok(Some(end));
             }
+            return span(text);
+        };
+        let end = if self.is_line_start() { closing(opened, text)? } else { None };
+        if end.is_some() {
+            self.fence = None;
         }
-        match self.fence {
-            Some(_) => Ok(Some(line_length(text.rest()))),
-            None => span(text),
-        }
+        Ok(Some(end.unwrap_or_else(|| line_end(text))))
     }
 
     /// This text was said.
@@ -76,29 +74,22 @@ impl Place {
     }
 }
 
-/// The length of the first line with its end.
-pub(super) fn line_length(text: &str) -> usize {
-    text.find('\n').map_or(text.len(), |end| end + 1)
-}
-
-/// The length of the code in backticks that a text begins with, or of the backticks alone. Such code ends in the same line.
-pub(super) fn span(text: Cursor<'_>) -> Result<Option<usize>, More> {
+/// The place after the code in backticks that a text begins with, or after the backticks alone. Such code ends in the same line.
+pub(super) fn span(text: Cursor<'_>) -> Found<'_> {
     let is_tick = |c| c == '`';
     let begin = text.past(is_tick, MAX_RUN)?;
-    let run = text.until(begin).len();
-    let mut at = begin;
-    while run > 0 {
-        at = at.past(|c| !matches!(c, '`' | '\n'), MAX_SPAN)?;
-        let end = at.past(is_tick, MAX_RUN)?;
-        if at.until(end).is_empty() || begin.until(end).len() > MAX_SPAN {
-            break;
+    let ticks = text.until(begin);
+    let mut end = begin;
+    while !ticks.is_empty() && begin.until(end).len() < MAX_SPAN {
+        let at = end.past(|c| !matches!(c, '`' | '\n'), MAX_SPAN)?;
+        end = at.past(is_tick, MAX_RUN)?;
+        match at.until(end) {
+            "" => break,
+            closing if closing == ticks => return Ok(Some(end)),
+            _ => {}
         }
-        if at.until(end).len() == run {
-            return Ok(Some(text.until(end).len()));
-        }
-        at = end;
     }
-    Ok(Some(run).filter(|run| *run > 0))
+    Ok(Some(begin).filter(|_| !ticks.is_empty()))
 }
 
 /// The length of the JSON object that a text begins with, if it ends.

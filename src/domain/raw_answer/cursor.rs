@@ -9,6 +9,9 @@ pub(super) const MAX_HELD: usize = 4_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct More;
 
+/// A place in the text, if there is one.
+pub(super) type Found<'a> = Result<Option<Cursor<'a>>, More>;
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -54,7 +57,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The place after this text, if it follows.
-    pub fn after(self, expected: &str) -> Result<Option<Self>, More> {
+    pub fn after(self, expected: &str) -> Found<'a> {
         match self.rest() {
             rest if rest.starts_with(expected) => Ok(Some(self.moved(expected.len()))),
             rest if expected.starts_with(rest) => self.at_end(None),
@@ -63,7 +66,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The place after this text, if it follows in any case.
-    pub fn after_any_case(self, expected: &str) -> Result<Option<Self>, More> {
+    pub fn after_any_case(self, expected: &str) -> Found<'a> {
         let mut end = self;
         for expected in expected.chars() {
             match end.next()? {
@@ -84,8 +87,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub fn past_spaces(self) -> Result<Self, More> {
-        self.past(|c| c == ' ', 4)
+    pub fn past_blank(self) -> Result<Self, More> {
+        self.past(char::is_whitespace, MAX_HELD)
+    }
+
+    /// The end of what is there of the text.
+    pub fn end(self) -> Self {
+        self.moved(self.rest().len())
     }
 
     /// The rest of the line. `None`: it is longer than so many bytes.
@@ -101,4 +109,14 @@ impl<'a> Cursor<'a> {
             None => self,
         }
     }
+}
+
+/// The first place that is found.
+pub(super) fn first<'a, T>(items: impl IntoIterator<Item = T>, mut find: impl FnMut(T) -> Found<'a>) -> Found<'a> {
+    for item in items {
+        if let Some(end) = find(item)? {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
 }

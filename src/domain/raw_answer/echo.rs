@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Trimmed;
-use super::cursor::{Cursor, More};
+use super::cursor::{Cursor, Found, More, first};
 use super::stages::{Stage, Step};
 
 /// A shorter text may be said by anybody, so that it is no copy.
@@ -37,16 +37,13 @@ impl Known {
     }
 
     /// The place after something of the prompt, if the text begins with it.
-    fn copied<'a>(&self, text: Cursor<'a>) -> Result<Option<Cursor<'a>>, More> {
+    fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
         let known = self.sentences.iter().map(|known| (known, false)).chain(self.messages.iter().map(|known| (known, true)));
-        for (known, is_message) in known {
-            if let Some(end) = text.after(known)?
-                && end.next()?.is_none_or(|c| c == '\n' || !is_message && c.is_whitespace())
-            {
-                return Ok(Some(end));
-            }
-        }
-        Ok(None)
+        first(known, |(known, is_message)| {
+            let Some(end) = text.after(known)? else { return Ok(None) };
+            let is_end = end.next()?.is_none_or(|c| c == '\n' || !is_message && c.is_whitespace());
+            Ok(Some(end).filter(|_| is_end))
+        })
     }
 }
 
@@ -72,17 +69,17 @@ fn begins_sentence(before: &str) -> bool {
 pub(super) struct Echo(pub Arc<Known>);
 
 impl Stage for Echo {
-    fn step(&mut self, text: Cursor<'_>, _: bool) -> Result<Step, More> {
+    fn step<'a>(&mut self, text: Cursor<'a>, _: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
         if !rest.starts_with(char::is_whitespace)
             && begins_sentence(text.before())
             && let Some(end) = self.0.copied(text)?
         {
-            return Ok(Step::Cut(Trimmed::Prompt, text.until(end).len()));
+            return Ok(Step::Cut(Trimmed::Prompt, end));
         }
         // After white space, a sentence may begin.
-        let words = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let space = rest[words..].find(|c: char| !c.is_whitespace()).unwrap_or(rest.len() - words);
-        Ok(Step::Say(words + space))
+        let words = rest.find(char::is_whitespace).map_or(text.end(), |length| text.moved(length));
+        let space = words.rest().len() - words.rest().trim_start().len();
+        Ok(Step::Say(words.moved(space)))
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Deserializer, Map, Value};
 
 use super::Trimmed;
-use super::code::Fence;
-use super::cursor::{Cursor, More};
+use super::code::fence;
+use super::cursor::{Cursor, Found, More, first};
 use crate::domain::text::first_bytes;
 use crate::domain::vote_fields::{begins_with_field, is_field};
 
@@ -42,38 +42,23 @@ enum Part {
 /// Whether an answer may be JSON, by its beginning.
 pub(super) fn may_be(text: Cursor<'_>) -> Result<bool, More> {
     let body = introduction(text)?.unwrap_or(text);
-    let body = match Fence::open(body)? {
-        Some((_, inside)) => past_blank(inside)?,
-        None => body,
-    };
+    let body = fence(body)?.map_or(Ok(body), |(_, inside)| inside.past_blank())?;
     Ok(match body.next()? {
-        Some('[') => past_blank(body.moved(1))?.next()? == Some('{'),
+        Some('[') => body.moved(1).past_blank()?.next()? == Some('{'),
         first => first == Some('{'),
     })
 }
 
-fn past_blank(text: Cursor<'_>) -> Result<Cursor<'_>, More> {
-    text.past(char::is_whitespace, MAX_INTRODUCTION)
-}
-
 /// The place after a line that announces what follows, in words that models use for that.
-fn introduction(text: Cursor<'_>) -> Result<Option<Cursor<'_>>, More> {
-    let any_of = |text: Cursor<'_>, beginnings: &[&str]| -> Result<Option<usize>, More> {
-        for begin in beginnings {
-            if text.after_any_case(begin)?.is_some() {
-                return Ok(Some(begin.len()));
-            }
-        }
-        Ok(None)
-    };
-    let assent = any_of(text, &ASSENTS)?.unwrap_or_default();
-    let begin = text.moved(assent).past(|c| matches!(c, '!' | ',' | '.' | ' '), MAX_INTRODUCTION)?;
-    if any_of(begin, &INTRODUCTIONS)?.is_none() {
+fn introduction(text: Cursor<'_>) -> Found<'_> {
+    let assent = first(ASSENTS, |assent| text.after_any_case(assent))?.unwrap_or(text);
+    let begin = assent.past(|c| matches!(c, '!' | ',' | '.' | ' '), MAX_INTRODUCTION)?;
+    if first(INTRODUCTIONS, |introduction| begin.after_any_case(introduction))?.is_none() {
         return Ok(None);
     }
-    let Some(line) = text.line(MAX_INTRODUCTION)? else { return Ok(None) };
+    let line = text.line(MAX_INTRODUCTION)?.unwrap_or_default();
     let is_introduction = line.trim_end().trim_end_matches(['*', '_']).ends_with([':', '：']);
-    if is_introduction { past_blank(text.moved(line.len())).map(Some) } else { Ok(None) }
+    if is_introduction { text.moved(line.len()).past_blank().map(Some) } else { Ok(None) }
 }
 
 /// A text without the line before it that announces it.

@@ -1,6 +1,6 @@
 //! Removes what decoders and search tools leave between words: marks of citations, and tokens that were not decoded.
 
-use super::cursor::{Cursor, More};
+use super::cursor::{Cursor, Found, More};
 use super::stages::{Stage, Step};
 
 /// The marks around a citation in answers of OpenAI's models, and the brackets of older ones: `【4:0†source】`.
@@ -17,11 +17,11 @@ const SPACES: [(char, &str); 3] = [('\u{2581}', " "), ('Ġ', " "), ('Ċ', "\n")]
 pub(super) struct Residue;
 
 impl Stage for Residue {
-    fn step(&mut self, text: Cursor<'_>, _: bool) -> Result<Step, More> {
+    fn step<'a>(&mut self, text: Cursor<'a>, _: bool) -> Result<Step<'a>, More> {
         let may_begin = |c| matches!(c, '<' | '\u{e200}' | '【' | '\u{2581}' | 'Ġ' | 'Ċ');
         let rest = text.rest();
         let Some(c) = rest.chars().next().filter(|c| may_begin(*c)) else {
-            return Ok(Step::Say(rest.find(may_begin).unwrap_or(rest.len())));
+            return Ok(Step::Say(rest.find(may_begin).map_or(text.end(), |length| text.moved(length))));
         };
         let after = text.moved(c.len_utf8());
         let found = match c {
@@ -30,7 +30,7 @@ impl Stage for Residue {
             _ if c == SOURCE.0 => source(after)?.map(|end| (end, "")),
             _ => space(c, text, after)?.map(|instead| (after, instead)),
         };
-        Ok(found.map_or(Step::Say(c.len_utf8()), |(end, instead)| Step::Instead(instead, text.until(end).len())))
+        Ok(found.map_or(Step::Say(after), |(end, instead)| Step::Instead(instead, end)))
     }
 }
 
@@ -45,12 +45,12 @@ fn token(text: Cursor<'_>) -> Result<Option<(Cursor<'_>, &'static str)>, More> {
     Ok(digits.after(">")?.filter(|_| byte.until(digits).len() == 2).map(|end| (end, instead)))
 }
 
-fn between(text: Cursor<'_>, close: char) -> Result<Option<Cursor<'_>>, More> {
+fn between(text: Cursor<'_>, close: char) -> Found<'_> {
     text.past(|c| c != close, MAX_CITATION)?.after(close.encode_utf8(&mut [0; 4]))
 }
 
 /// Such brackets are also quotation marks, which have no dagger behind a number.
-fn source(text: Cursor<'_>) -> Result<Option<Cursor<'_>>, More> {
+fn source(text: Cursor<'_>) -> Found<'_> {
     let number = text.past(|c| c.is_ascii_digit() || c == ':', MAX_NUMBER)?;
     match number.next()? {
         Some('†') if !text.until(number).is_empty() => between(number, SOURCE.1),

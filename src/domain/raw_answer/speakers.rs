@@ -3,24 +3,17 @@
 use std::sync::Arc;
 
 use super::Known;
-use super::cursor::{Cursor, More};
+use super::cursor::{Cursor, Found, More, first};
 
-/// At most this many bytes are before a name, such as a time, and so many signs after it.
-const MAX_BEFORE: usize = 24;
+/// What stands beside a name, such as a time, pronouns or a score, is at most this long, in bytes, and so many signs are around it.
+const MAX_BESIDE: usize = 40;
 const MAX_SIGNS: usize = 4;
-/// What stands in brackets beside a name is at most this long, in bytes.
-const MAX_ASIDE: usize = 100;
-/// A longer line is no score, in bytes.
-const MAX_SCORE: usize = 20;
 /// Others than the people and companions of the room whose turns a model may write.
 const ROLES: [&str; 3] = ["User", "Human", "Assistant"];
 /// How servers leave the author of a turn in a line alone when they remove the marks around it.
 const BARE_ROLES: [&str; 4] = ["assistant", "model", "user", "human"];
 /// What may stand before an answer's words, as a role does.
 const LABELS: [&str; 3] = ["Assistant", "Response", "Reply"];
-
-/// A place in an answer, if it is found.
-type Place<'a> = Result<Option<Cursor<'a>>, More>;
 
 /// Who speaks in a room, as far as an answer may name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,19 +56,19 @@ impl Speakers {
     }
 
     /// The place after somebody else's name, if a line begins with it.
-    pub(super) fn other<'a>(&self, line: Cursor<'a>) -> Place<'a> {
+    pub(super) fn other<'a>(&self, line: Cursor<'a>) -> Found<'a> {
         let found = first(&self.others, |name| speaker(line, name))?;
         let roles = ROLES.iter().filter(|role| !self.is_called(role));
         if found.is_some() { Ok(found) } else { first(roles, |name| role(line, name)) }
     }
 
     /// The place after the companion's own name.
-    pub(super) fn own<'a>(&self, line: Cursor<'a>) -> Place<'a> {
+    pub(super) fn own<'a>(&self, line: Cursor<'a>) -> Found<'a> {
         first(&self.own, |name| speaker(line, name))
     }
 
     /// The place after the companion's own name, its role or a label, at the beginning of an answer. A name may be a line of its own.
-    pub(super) fn own_at_begin<'a>(&self, text: Cursor<'a>) -> Place<'a> {
+    pub(super) fn own_at_begin<'a>(&self, text: Cursor<'a>) -> Found<'a> {
         if let Some(end) = self.own(text)? {
             return Ok(Some(end));
         }
@@ -106,36 +99,27 @@ impl Speakers {
 pub(super) fn is_bare_role(line: Cursor<'_>) -> Result<bool, More> {
     for role in BARE_ROLES {
         if let Some(end) = line.after(role)? {
-            return Ok(end.past_spaces()?.next()?.is_none_or(|c| c == '\n'));
+            return Ok(end.past(|c| c == ' ', MAX_SIGNS)?.next()?.is_none_or(|c| c == '\n'));
         }
     }
     Ok(false)
 }
 
-/// Whether what follows a name in its line is a score, such as `5`, `3/10 points` or `✅`, and no words.
+/// Whether what follows a name in its line is a score, such as `5` or `3/10 points`, and no words.
 pub(super) fn is_score(after: Cursor<'_>) -> Result<bool, More> {
-    let begin = after.past(|c| !c.is_alphanumeric() && c != '\n', MAX_SCORE)?;
-    let is_number = begin.next()?.is_some_and(|c| c.is_ascii_digit());
-    let is_sign = !after.until(begin).trim().is_empty() && begin.next()?.is_none_or(|c| c == '\n');
-    let Some(line) = (if is_number { begin.line(MAX_SCORE)? } else { None }) else { return Ok(is_sign) };
-    Ok(!line.trim().ends_with(['.', '!', '?']))
-}
-
-/// The first of these that is found.
-fn first<'a, T>(names: impl IntoIterator<Item = T>, mut find: impl FnMut(T) -> Place<'a>) -> Place<'a> {
-    for name in names {
-        if let Some(end) = find(name)? {
-            return Ok(Some(end));
-        }
+    let number = after.past(|c| !c.is_alphanumeric() && c != '\n', MAX_BESIDE)?;
+    if !number.next()?.is_some_and(|c| c.is_ascii_digit()) {
+        return Ok(false);
     }
-    Ok(None)
+    Ok(number.line(MAX_BESIDE)?.is_some_and(|line| !line.trim().ends_with(['.', '!', '?'])))
 }
 
 /// The place after a name and what separates it from words, if a line begins with them.
-fn speaker<'a>(line: Cursor<'a>, name: &str) -> Place<'a> {
+fn speaker<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
     let may_be_before = |c: char| c.is_ascii_digit() || matches!(c, '#' | '*' | '_' | '[' | ']' | '(' | ')' | '<' | ':' | ' ');
     let is_sign = |c| matches!(c, '*' | '_' | ']' | '>' | ')');
-    let begin = if name.starts_with(may_be_before) { line } else { line.past(may_be_before, MAX_BEFORE)? };
+    let is_space = |c| c == ' ';
+    let begin = if name.starts_with(may_be_before) { line } else { line.past(may_be_before, MAX_BESIDE)? };
     let Some(after_name) = begin.after_any_case(name)? else { return Ok(None) };
     let before = line.until(begin);
     // An item of a list.
@@ -143,29 +127,29 @@ fn speaker<'a>(line: Cursor<'a>, name: &str) -> Place<'a> {
         return Ok(None);
     }
     let after_signs = after_name.past(is_sign, MAX_SIGNS)?;
-    let mut end = after_signs.past_spaces()?;
+    let mut end = after_signs.past(is_space, MAX_SIGNS)?;
     let signs = after_name.until(after_signs);
     if before.ends_with('<') && signs.starts_with('>') && end.rest().starts_with(|c| c != ':') {
         return Ok(Some(end));
     }
     if matches!(end.next()?, Some('(' | '[')) {
-        let aside = end.past(|c| !matches!(c, ')' | ']' | '\n'), MAX_ASIDE)?;
+        let aside = end.past(|c| !matches!(c, ')' | ']' | '\n'), MAX_BESIDE)?;
         end = aside.past(|c| is_sign(c) || c == ' ', MAX_SIGNS)?;
     }
     let Some(end) = first([":", "："], |colon| end.after(colon))? else { return Ok(None) };
     // Signs that are open before the name and not closed after it close after the colon.
     let end = if signs.is_empty() && before.contains(['*', '_']) { end.past(is_sign, MAX_SIGNS)? } else { end };
-    end.past_spaces().map(Some)
+    end.past(is_space, MAX_SIGNS).map(Some)
 }
 
 /// The same of the name of a role in a chat, as in `User:`. Roles are capitalised, because other lists use the same words.
-fn role<'a>(line: Cursor<'a>, role: &str) -> Place<'a> {
+fn role<'a>(line: Cursor<'a>, role: &str) -> Found<'a> {
     let is_capital = |end: &Cursor<'_>| line.until(*end).contains(role);
     Ok(speaker(line, role)?.filter(is_capital))
 }
 
 /// The place after a line that is a name alone.
-fn heading<'a>(line: Cursor<'a>, name: &str) -> Place<'a> {
+fn heading<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
     let is_sign = |c| matches!(c, '*' | '_' | '#' | '[' | ']' | '<' | '>' | ' ');
     match line.past(is_sign, MAX_SIGNS)?.after_any_case(name)? {
         Some(end) => end.past(is_sign, MAX_SIGNS)?.after("\n"),

@@ -5,20 +5,20 @@ use std::collections::BTreeSet;
 use super::Trimmed;
 use super::cursor::{Cursor, More};
 
-/// What happens with the next bytes of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Say(usize),
-    Cut(Trimmed, usize),
-    /// This is said in their place.
-    Instead(&'static str, usize),
-    /// Neither they nor what was before them is said.
-    Restart(Trimmed, usize),
+/// What happens with a text up to this place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step<'a> {
+    Say(Cursor<'a>),
+    Cut(Trimmed, Cursor<'a>),
+    /// This is said in its place.
+    Instead(&'static str, Cursor<'a>),
+    /// Neither this nor anything before is said.
+    Restart(Trimmed, Cursor<'a>),
 }
 
 pub(super) trait Stage {
     /// Decides about the text that begins here, which is not empty. `is_begin`: nothing is said yet.
-    fn step(&mut self, text: Cursor<'_>, is_begin: bool) -> Result<Step, More>;
+    fn step<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More>;
 }
 
 /// What takes the text that a stage says.
@@ -68,9 +68,8 @@ impl<S: Stage, N: Sink> Sink for Chain<S, N> {
         while self.at < self.text.len() {
             let text = Cursor::new(&self.text, self.at, is_whole);
             let Ok(step) = self.stage.step(text, self.next.is_empty()) else { break };
-            let (Step::Say(length) | Step::Cut(_, length) | Step::Instead(_, length) | Step::Restart(_, length)) = step;
             match step {
-                Step::Say(_) => self.next.take(&text.rest()[..length], false),
+                Step::Say(end) => self.next.take(text.until(end), false),
                 Step::Instead(instead, _) => self.next.take(instead, false),
                 Step::Restart(..) => self.next.restart(),
                 Step::Cut(..) => {}
@@ -78,7 +77,8 @@ impl<S: Stage, N: Sink> Sink for Chain<S, N> {
             if let Step::Cut(kind, _) | Step::Restart(kind, _) = step {
                 self.trimmed.insert(kind);
             }
-            self.at += length;
+            let (Step::Say(end) | Step::Cut(_, end) | Step::Instead(_, end) | Step::Restart(_, end)) = step;
+            self.at = end.before().len();
         }
         if is_whole {
             self.next.take("", true);

@@ -1,7 +1,7 @@
 //! Recognises the marks of models at a place in an answer.
 
 use super::Trimmed;
-use super::cursor::{Cursor, More};
+use super::cursor::{Cursor, Found, More, first};
 use crate::domain::marks::{AROUND_NAMES, END_OF_DETAILS, PAIRS, TAGS, TURNS};
 use crate::domain::text::first_bytes;
 
@@ -50,7 +50,7 @@ impl Family {
     }
 
     /// The place after the mark that closes this, if the text begins with it. What closes a channel may belong to what follows.
-    pub fn close(self, text: Cursor<'_>) -> Result<Option<Cursor<'_>>, More> {
+    pub fn close(self, text: Cursor<'_>) -> Found<'_> {
         let (closing, following): (&[&str], &[&str]) = match self {
             Self::Tag(kind) => {
                 return Ok(tag(text)?.filter(|(mark, _)| *mark == Mark::Close(Self::Tag(kind))).map(|(_, end)| end));
@@ -60,25 +60,16 @@ impl Family {
             Self::Channel(_) => (&["<|end|>", "<|call|>", "<|return|>"], &["<|start|>", CHANNEL]),
             Self::Bare => (&[BARE_FINAL], &[CHANNEL]),
         };
-        for mark in closing {
-            if let Some(end) = text.after_any_case(mark)? {
-                return Ok(Some(end));
-            }
-        }
-        for mark in following {
-            if text.after(mark)?.is_some() {
-                return Ok(Some(text));
-            }
-        }
-        Ok(None)
+        let closed = first(closing, |mark| text.after_any_case(mark))?;
+        if closed.is_some() { Ok(closed) } else { first(following, |mark| Ok(text.after(mark)?.map(|_| text))) }
     }
 }
 
 /// A mark, and the place after it.
-type Found<'a> = Result<Option<(Mark, Cursor<'a>)>, More>;
+type FoundMark<'a> = Result<Option<(Mark, Cursor<'a>)>, More>;
 
 /// The mark that a text begins with.
-pub(super) fn mark(text: Cursor<'_>) -> Found<'_> {
+pub(super) fn mark(text: Cursor<'_>) -> FoundMark<'_> {
     for find in [channel, tag, literal, turn] {
         if let Some(found) = find(text)? {
             return Ok(Some(found));
@@ -88,7 +79,7 @@ pub(super) fn mark(text: Cursor<'_>) -> Found<'_> {
 }
 
 /// The beginning of an answer in Harmony's channels whose marks the server removed. The word alone is a word, so that something must be joined to it.
-pub(super) fn bare_channel(text: Cursor<'_>) -> Found<'_> {
+pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
     let (thoughts, call) = (Mark::Open(Family::Bare), Mark::Open(Family::Channel(Trimmed::ToolCall)));
     let left_of_header = [(BARE_FINAL, Mark::Final), ("assistantanalysis", thoughts)];
     let names = [("analysis", thoughts), ("commentary", call), ("final", Mark::Final)];
@@ -107,7 +98,7 @@ pub(super) fn bare_channel(text: Cursor<'_>) -> Found<'_> {
 }
 
 /// A header of Harmony: a channel's name, whom it is for, and `<|message|>`. Without that, the name alone is the header.
-fn channel(text: Cursor<'_>) -> Found<'_> {
+fn channel(text: Cursor<'_>) -> FoundMark<'_> {
     let Some(begin) = text.after(CHANNEL)? else { return Ok(None) };
     let seen = first_bytes(begin.rest(), MAX_HEADER);
     let (header, end) = match seen.find(MESSAGE) {
@@ -126,7 +117,7 @@ fn channel(text: Cursor<'_>) -> Found<'_> {
 }
 
 /// A tag in angle brackets, by its name: `<think>`, `</ think >`, `<think type="hidden">`, `<think/>`. Calls of tools have many names.
-fn tag(text: Cursor<'_>) -> Found<'_> {
+fn tag(text: Cursor<'_>) -> FoundMark<'_> {
     let Some(begin) = text.after("<")? else { return Ok(None) };
     let start = begin.past(|c| matches!(c, ' ' | '/'), 4)?;
     let end = start.past(|c| c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '-'), MAX_NAME)?;
@@ -148,7 +139,7 @@ fn tag(text: Cursor<'_>) -> Found<'_> {
 }
 
 /// A mark of another shape.
-fn literal(text: Cursor<'_>) -> Found<'_> {
+fn literal(text: Cursor<'_>) -> FoundMark<'_> {
     let of_pair = |(at, (open, close, _)): (usize, &(&'static str, &'static str, _))| {
         [(*open, Mark::Open(Family::Pair(at))), (*close, Mark::Close(Family::Pair(at)))]
     };
@@ -162,7 +153,7 @@ fn literal(text: Cursor<'_>) -> Found<'_> {
 }
 
 /// A mark that begins or ends a turn, whatever its name is. At the end of the answer it may be cut off.
-fn turn(text: Cursor<'_>) -> Found<'_> {
+fn turn(text: Cursor<'_>) -> FoundMark<'_> {
     for (open, close) in AROUND_NAMES {
         let Some(begin) = text.after(open)? else { continue };
         let end = begin.past(|c| c.is_alphanumeric() || matches!(c, '_' | '\u{2581}'), MAX_NAME)?;

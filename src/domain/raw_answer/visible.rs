@@ -2,7 +2,7 @@
 
 use super::Trimmed;
 use super::code::{Place, object_length, span};
-use super::cursor::{Cursor, MAX_HELD, More};
+use super::cursor::{Cursor, Found, MAX_HELD, More, first};
 use super::stages::{Stage, Step};
 use super::tags::{Family, Mark, bare_channel, mark};
 use crate::domain::marks::PROMPT_PARTS;
@@ -17,6 +17,7 @@ const PUNCTUATION: [char; 12] = ['.', ',', ';', ':', '!', '?', ')', '…', '。'
 /// The names of a turn's author that a header gives before the words, and those of somebody else's turn.
 const OWN_ROLES: [&str; 5] = ["assistant", "model", "chatbot", "bot", "ai"];
 const OTHER_ROLES: [&str; 5] = ["user", "human", "system", "tool", "observation"];
+
 /// What an answer is for. In JSON objects marks are words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -54,7 +55,7 @@ pub(super) struct Visible {
 }
 
 impl Stage for Visible {
-    fn step(&mut self, text: Cursor<'_>, is_begin: bool) -> Result<Step, More> {
+    fn step<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let step = match &mut self.phase {
             Phase::Words => self.in_words(text, is_begin)?,
             Phase::Hidden(family) => {
@@ -63,15 +64,14 @@ impl Stage for Visible {
                     self.has_final |= family == Family::Bare && !text.until(end).is_empty();
                     self.phase = Phase::Words;
                 }
-                Step::Cut(family.kind(), text.until(end).len())
+                Step::Cut(family.kind(), end)
             }
             Phase::After => self.after(text)?,
         };
         match step {
-            Step::Say(length) => {
-                let said = &text.rest()[..length];
-                self.place.pass(said);
-                self.is_after_turn &= said.trim().is_empty();
+            Step::Say(end) => {
+                self.place.pass(text.until(end));
+                self.is_after_turn &= text.until(end).trim().is_empty();
             }
             Step::Restart(..) => (self.phase, self.place, self.has_mentioned) = (Phase::Words, Place::default(), false),
             Step::Cut(..) | Step::Instead(..) => {}
@@ -94,20 +94,20 @@ impl Visible {
         self.purpose == Purpose::Decision
     }
 
-    fn in_words(&mut self, text: Cursor<'_>, is_begin: bool) -> Result<Step, More> {
+    fn in_words<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
-        let is_plain = self.place.fence.is_none();
-        if is_plain && self.place.is_line_start() && rest.starts_with(char::is_whitespace) {
-            return Ok(Step::Say(rest.len() - rest.trim_start().len()));
+        let is_line_start = self.place.is_line_start();
+        if is_line_start && !self.place.is_in_block() && rest.starts_with(char::is_whitespace) {
+            return Ok(Step::Say(text.moved(rest.len() - rest.trim_start().len())));
         }
-        if let Some(length) = self.place.code(text)? {
-            return Ok(Step::Say(length));
+        if let Some(end) = self.place.code(text)? {
+            return Ok(Step::Say(end));
         }
         if rest.starts_with('{')
-            && (self.place.is_line_start() || self.is_decision())
-            && let Some(length) = object(text, self.purpose)?
+            && (is_line_start || self.is_decision())
+            && let Some(end) = object(text, self.purpose)?
         {
-            return Ok(Step::Say(length));
+            return Ok(Step::Say(end));
         }
         if is_begin && let Some(step) = self.header(text)? {
             return Ok(step);
@@ -119,58 +119,49 @@ impl Visible {
         }
         // A line break ends a piece, so that the next one begins a line.
         let may_begin = |c| rest.starts_with('\n') || c == '\n' || BEGINNINGS.contains(&c) || c == '{' && self.is_decision();
-        Ok(Step::Say(rest.char_indices().skip(1).find(|(_, c)| may_begin(*c)).map_or(rest.len(), |(next, _)| next)))
+        let next = rest.char_indices().skip(1).find(|(_, c)| may_begin(*c));
+        Ok(Step::Say(next.map_or(text.end(), |(length, _)| text.moved(length))))
     }
 
-    fn hide(&mut self, family: Family, length: usize) -> Step {
+    fn hide<'a>(&mut self, family: Family, end: Cursor<'a>) -> Step<'a> {
         self.phase = Phase::Hidden(family);
-        Step::Cut(family.kind(), length)
+        Step::Cut(family.kind(), end)
     }
 
-    fn end_turn(&mut self, length: usize) -> Step {
+    fn end_turn<'a>(&mut self, end: Cursor<'a>) -> Step<'a> {
         self.phase = Phase::After;
-        Step::Cut(Trimmed::EndOfTurn, length)
+        Step::Cut(Trimmed::EndOfTurn, end)
+    }
+
+    fn begin_final<'a>(&mut self, end: Cursor<'a>, is_begin: bool) -> Step<'a> {
+        self.has_final = true;
+        if is_begin { Step::Cut(Trimmed::Channel, end) } else { Step::Restart(Trimmed::Channel, end) }
     }
 
     /// What may be left of a turn's header before the words.
-    fn header(&mut self, text: Cursor<'_>) -> Result<Option<Step>, More> {
-        if let Some(end) = text.after("<s>")? {
-            return Ok(Some(Step::Cut(Trimmed::EndOfTurn, text.until(end).len())));
+    fn header<'a>(&mut self, text: Cursor<'a>) -> Result<Option<Step<'a>>, More> {
+        let own_roles: &[&str] = if self.is_after_turn { &OWN_ROLES } else { &[] };
+        let own = first(own_roles, |role| after_role(text, role))?;
+        if let Some(end) = if own.is_some() { own } else { text.after("<s>")? } {
+            return Ok(Some(Step::Cut(Trimmed::EndOfTurn, end)));
         }
-        if self.is_after_turn {
-            for (at, role) in OWN_ROLES.iter().chain(&OTHER_ROLES).enumerate() {
-                let Some(end) = text.after_any_case(role)? else { continue };
-                let length = text.until(end).len();
-                let length = match end.next()? {
-                    Some('\n' | ':') => length + 1,
-                    None | Some('<' | '[') => length,
-                    Some(_) => continue,
-                };
-                let is_own = at < OWN_ROLES.len();
-                return Ok(Some(if is_own { Step::Cut(Trimmed::EndOfTurn, length) } else { self.end_turn(length) }));
-            }
+        let other_roles: &[&str] = if self.is_after_turn { &OTHER_ROLES } else { &[] };
+        if let Some(end) = first(other_roles, |role| after_role(text, role))? {
+            return Ok(Some(self.end_turn(end)));
         }
-        let Some((mark, end)) = bare_channel(text)? else { return Ok(None) };
-        let length = text.until(end).len();
-        Ok(Some(match mark {
-            Mark::Open(family) => self.hide(family, length),
-            _ => self.begin_final(length, true),
+        Ok(bare_channel(text)?.map(|(mark, end)| match mark {
+            Mark::Open(family) => self.hide(family, end),
+            _ => self.begin_final(end, true),
         }))
     }
 
-    fn begin_final(&mut self, length: usize, is_begin: bool) -> Step {
-        self.has_final = true;
-        if is_begin { Step::Cut(Trimmed::Channel, length) } else { Step::Restart(Trimmed::Channel, length) }
-    }
-
     /// What a mark among the words does.
-    fn meet(&mut self, mark: Mark, text: Cursor<'_>, end: Cursor<'_>, is_begin: bool) -> Result<Step, More> {
-        let length = text.until(end).len();
+    fn meet<'a>(&mut self, mark: Mark, text: Cursor<'a>, end: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let is_line_start = self.place.is_line_start();
         if let Mark::Open(Family::Tag(Trimmed::Form)) | Mark::Close(Family::Tag(Trimmed::Form)) = mark {
             self.has_tag |= is_begin;
             let is_around_words = is_begin || self.has_tag && matches!(mark, Mark::Close(_));
-            return Ok(if is_around_words { Step::Cut(Trimmed::Form, length) } else { Step::Say(length) });
+            return Ok(if is_around_words { Step::Cut(Trimmed::Form, end) } else { Step::Say(end) });
         }
         if let Mark::Open(family) = mark
             && family.kind() == Trimmed::Thought
@@ -178,31 +169,31 @@ impl Visible {
             let is_of_prompt = || PROMPT_PARTS.iter().any(|part| text.rest().starts_with(part));
             let is_thought = is_begin || self.is_decision() || is_line_start && (is_of_prompt() || ends(family, end)?);
             self.has_mentioned |= !is_thought;
-            return Ok(if is_thought { self.hide(family, length) } else { Step::Say(length) });
+            return Ok(if is_thought { self.hide(family, end) } else { Step::Say(end) });
         }
         let is_thought = matches!(mark, Mark::Close(family) if family.kind() == Trimmed::Thought);
         // Many write in small letters after a thought that the endpoint began itself.
-        let may_go_on = !(is_thought && !self.has_mentioned);
+        let may_go_on = !is_thought || self.has_mentioned;
         if self.is_mention(text, end, may_go_on)? {
-            return Ok(Step::Say(length));
+            return Ok(Step::Say(end));
         }
         Ok(match mark {
-            Mark::Open(family) => self.hide(family, length),
-            Mark::Close(family) if !is_thought => Step::Cut(family.kind(), length),
+            Mark::Open(family) => self.hide(family, end),
+            Mark::Close(family) if !is_thought => Step::Cut(family.kind(), end),
             Mark::Close(_) if self.has_mentioned && !is_line_start => {
                 self.has_mentioned = false;
-                Step::Say(length)
+                Step::Say(end)
             }
             Mark::Close(_) => {
                 self.unopened = Some(text.before().len());
-                Step::Restart(Trimmed::Thought, length)
+                Step::Restart(Trimmed::Thought, end)
             }
-            Mark::Final if !self.has_final => self.begin_final(length, is_begin),
+            Mark::Final if !self.has_final => self.begin_final(end, is_begin),
             Mark::Turn if is_begin => {
                 self.is_after_turn = true;
-                Step::Cut(Trimmed::EndOfTurn, length)
+                Step::Cut(Trimmed::EndOfTurn, end)
             }
-            Mark::Final | Mark::Turn => self.end_turn(length),
+            Mark::Final | Mark::Turn => self.end_turn(end),
         })
     }
 
@@ -218,33 +209,40 @@ impl Visible {
     }
 
     /// Nothing is said after the end of the turn. Only if the final channel begins there, what was before it was not said.
-    fn after(&mut self, text: Cursor<'_>) -> Result<Step, More> {
-        let rest = text.rest();
-        let next = if self.has_final { rest.len() } else { rest.find('<').unwrap_or(rest.len()) };
-        if next > 0 {
-            return Ok(Step::Cut(Trimmed::EndOfTurn, next));
+    fn after<'a>(&mut self, text: Cursor<'a>) -> Result<Step<'a>, More> {
+        let next = text.rest().find('<').filter(|_| !self.has_final);
+        if next == Some(0)
+            && let Some((Mark::Final, end)) = mark(text)?
+        {
+            return Ok(self.begin_final(end, false));
         }
-        match mark(text)? {
-            Some((Mark::Final, end)) => Ok(self.begin_final(text.until(end).len(), false)),
-            _ => Ok(Step::Cut(Trimmed::EndOfTurn, 1)),
-        }
+        Ok(Step::Cut(Trimmed::EndOfTurn, next.map_or(text.end(), |length| text.moved(length.max(1)))))
     }
+}
+
+/// The place after the name of a role in a header, and after what separates it from the words.
+fn after_role<'a>(text: Cursor<'a>, role: &str) -> Found<'a> {
+    let Some(end) = text.after_any_case(role)? else { return Ok(None) };
+    Ok(match end.next()? {
+        Some('\n' | ':') => Some(end.moved(1)),
+        None | Some('<' | '[') => Some(end),
+        Some(_) => None,
+    })
 }
 
 /// The place up to which something that is hidden goes on, as far as it is there, and whether it ends there.
 fn hidden(family: Family, text: Cursor<'_>) -> Result<(Cursor<'_>, bool), More> {
-    let rest = text.rest();
     let may_end = |c| BEGINNINGS.contains(&c) || c == 'a' && family == Family::Bare;
-    let next = rest.find(may_end).unwrap_or(rest.len());
-    if next > 0 {
-        return Ok((text.moved(next), false));
+    let next = text.rest().find(may_end).map_or(text.end(), |length| text.moved(length));
+    if !text.until(next).is_empty() {
+        return Ok((next, false));
     }
-    if let Some(length) = span(text)? {
-        return Ok((text.moved(length), false));
+    if let Some(end) = span(text)? {
+        return Ok((end, false));
     }
     Ok(match family.close(text)? {
         Some(end) => (end, !is_quoted(text, end)?),
-        None => (text.moved(rest.chars().next().map_or(0, char::len_utf8)), false),
+        None => (text.moved(text.rest().chars().next().map_or(0, char::len_utf8)), false),
     })
 }
 
@@ -264,19 +262,19 @@ fn is_quoted(text: Cursor<'_>, end: Cursor<'_>) -> Result<bool, More> {
     Ok(before.next().is_some_and(is_quote) && before.next().is_none_or(char::is_whitespace) && end.next()?.is_some_and(is_quote))
 }
 
-/// The length of a JSON object. A vote without quotation marks is no JSON, and reaches to the end, as one does that does not end.
-fn object(text: Cursor<'_>, purpose: Purpose) -> Result<Option<usize>, More> {
-    let (rest, inside) = (text.rest(), text.rest()[1..].trim_start());
+/// The place after a JSON object. A vote without quotation marks is no JSON, and reaches to the end, as one does that does not end.
+fn object(text: Cursor<'_>, purpose: Purpose) -> Found<'_> {
+    let inside = text.rest()[1..].trim_start();
     if inside.is_empty() {
         return text.at_end(None);
     }
     if !inside.starts_with('"') {
         let is_vote = purpose == Purpose::Decision && begins_with_field(inside);
-        return Ok(Some(rest.len()).filter(|_| is_vote));
+        return Ok(Some(text.end()).filter(|_| is_vote));
     }
-    match object_length(rest) {
-        None if purpose == Purpose::Words && rest.len() > MAX_HELD => Ok(None),
-        None => text.at_end(Some(rest.len())),
-        length => Ok(length),
+    match object_length(text.rest()) {
+        None if purpose == Purpose::Words && text.rest().len() > MAX_HELD => Ok(None),
+        None => text.at_end(Some(text.end())),
+        Some(length) => Ok(Some(text.moved(length))),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::code::{Fence, Place, line_length, object_length};
+use super::code::{Place, fence, line_end, object_length};
 use super::cursor::{Cursor, MAX_HELD, More};
 use super::silence::is_silence;
 use super::speakers::{Speakers, is_bare_role, is_score};
@@ -16,6 +16,7 @@ use crate::domain::text::{first_bytes, is_invisible, is_joining};
 pub(in crate::domain) const MAX_CHARS: usize = 20_000;
 /// Quotation marks that may surround a whole statement.
 const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// Before the words.
@@ -45,13 +46,6 @@ pub(super) struct Words {
     pub trimmed: BTreeSet<Trimmed>,
 }
 
-enum Step {
-    Say(usize),
-    Cut(Trimmed, usize),
-    /// Nothing more of it is said.
-    End(Trimmed),
-}
-
 impl Sink for Words {
     fn take(&mut self, text: &str, is_whole: bool) {
         if self.is_over() {
@@ -75,21 +69,12 @@ impl Sink for Words {
         let head = std::mem::take(&mut self.head);
         let mut at = Cursor::new(&head, 0, is_whole);
         while !at.rest().is_empty() && !self.is_over() {
-            let Ok(step) = self.step(at) else { break };
-            match step {
-                Step::Say(length) => {
-                    self.say(&at.rest()[..length]);
-                    at = at.moved(length);
-                }
-                Step::Cut(kind, length) => {
-                    self.trimmed.insert(kind);
-                    at = at.moved(length);
-                }
-                Step::End(kind) => {
-                    self.trimmed.insert(kind);
-                    self.phase = Phase::Over;
-                }
+            let Ok((end, cut)) = self.step(at) else { break };
+            match cut {
+                None => self.say(at.until(end)),
+                Some(kind) => _ = self.trimmed.insert(kind),
             }
+            at = end;
         }
         at.rest().clone_into(&mut self.head);
     }
@@ -128,63 +113,57 @@ impl Words {
         self.words
     }
 
-    fn step(&mut self, text: Cursor<'_>) -> Result<Step, More> {
+    /// Up to where the next text is said, or what of it is cut out.
+    fn step<'a>(&mut self, text: Cursor<'a>) -> Result<(Cursor<'a>, Option<Trimmed>), More> {
         let rest = text.rest();
-        if self.place.is_line_start() && self.place.fence.is_none() {
+        if !self.place.is_line_start() {
+            return Ok((line_end(text), None));
+        }
+        if !self.place.is_in_block() {
             if rest.starts_with(char::is_whitespace) {
-                return Ok(Step::Say(rest.len() - rest.trim_start().len()));
+                return Ok((text.moved(rest.len() - rest.trim_start().len()), None));
             }
-            if let Some(step) = self.line(text)? {
-                return Ok(step);
+            if let Some((end, kind)) = self.line(text)? {
+                return Ok((end, Some(kind)));
             }
         }
-        let code = if self.place.is_line_start() { self.place.code(text)? } else { None };
-        Ok(Step::Say(code.unwrap_or_else(|| line_length(rest))))
+        Ok((self.place.code(text)?.unwrap_or_else(|| line_end(text)), None))
     }
 
-    /// What a line begins with that is not said.
-    fn line(&mut self, text: Cursor<'_>) -> Result<Option<Step>, More> {
-        let is_announced = is_announcement(self.last_line());
-        if let Some((_, inside)) = Fence::open(text)? {
-            let is_call = text.until(inside).trim_matches(['`', '~', '\n', ' ', '\r']).starts_with("tool_");
-            let kind = if is_call {
-                Some(Trimmed::ToolCall)
-            } else if is_announced {
-                None
-            } else {
-                object(inside.past(char::is_whitespace, MAX_HELD)?)?
-            };
-            return Ok(kind.map(Step::End));
-        }
-        if !is_announced && let Some(kind) = object(text)? {
-            return Ok(Some(Step::End(kind)));
+    /// What a line begins with that is not said, and where it ends.
+    fn line<'a>(&mut self, text: Cursor<'a>) -> Result<Option<(Cursor<'a>, Trimmed)>, More> {
+        let is_announced = is_announcement(self.words.lines().next_back().unwrap_or_default().trim());
+        let block = fence(text)?;
+        let inside = block.map_or(Ok(text), |(_, inside)| inside.past_blank())?;
+        let is_call = block.is_some_and(|(fence, inside)| text.until(inside)[fence.len()..].trim().starts_with("tool_"));
+        let form = if is_announced { None } else { object(inside)? };
+        if let Some(kind) = if is_call { Some(Trimmed::ToolCall) } else { form } {
+            return Ok(Some(self.end(text, kind)));
         }
         let line = text.first_line();
         if is_silence(line, "")? && line.rest().contains('_') {
-            return Ok(Some(Step::Cut(Trimmed::Silence, line.rest().len())));
+            return Ok(Some((text.moved(line.rest().len()), Trimmed::Silence)));
         }
-        if self.phase == Phase::Scene {
+        if self.phase == Phase::Scene || block.is_some() {
             return Ok(None);
         }
-        if let Some(end) = self.speakers.other(text)? {
-            let is_headed = self.words.lines().all(|line| is_heading(line.trim()));
-            if !is_announced && !is_headed && !is_score(end)? {
-                return Ok(Some(Step::End(Trimmed::OtherSpeaker)));
-            }
-            self.phase = Phase::Scene;
-        } else if !self.words.is_empty() && is_bare_role(text)? {
-            if !is_announced {
-                return Ok(Some(Step::End(Trimmed::OtherSpeaker)));
-            }
-            self.phase = Phase::Scene;
-        } else if !is_announced && let Some(end) = self.speakers.own(text)? {
-            return Ok(Some(Step::Cut(Trimmed::OwnName, text.until(end).len())));
+        let other = self.speakers.other(text)?;
+        if other.is_none() && (self.words.is_empty() || !is_bare_role(text)?) {
+            let own = if is_announced { None } else { self.speakers.own(text)? };
+            return Ok(own.map(|end| (end, Trimmed::OwnName)));
         }
-        Ok(None)
+        let is_headed = self.words.lines().all(|line| is_heading(line.trim()));
+        if is_announced || is_headed || other.map_or(Ok(false), is_score)? {
+            self.phase = Phase::Scene;
+            return Ok(None);
+        }
+        Ok(Some(self.end(text, Trimmed::OtherSpeaker)))
     }
 
-    fn last_line(&self) -> &str {
-        self.words.lines().next_back().unwrap_or_default().trim()
+    /// Nothing more is said.
+    fn end<'a>(&mut self, text: Cursor<'a>, kind: Trimmed) -> (Cursor<'a>, Trimmed) {
+        self.phase = Phase::Over;
+        (text.end(), kind)
     }
 
     fn say(&mut self, text: &str) {
