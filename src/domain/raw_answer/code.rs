@@ -4,26 +4,24 @@ use super::cursor::{Cursor, Found, More};
 
 /// Code in a line is at most this long, in bytes.
 const MAX_SPAN: usize = 1_000;
-/// What may follow a fence in its line is at most this long, in bytes.
-const MAX_INFO: usize = 200;
-/// Code begins with at most this many signs.
-const MAX_RUN: usize = 100;
+/// A fence, and what may follow it in its line, are at most this long, in bytes.
+const MAX_FENCE: usize = 200;
 
 /// The fence that a line begins with, such as three backticks, and the place after the line.
 pub(super) fn fence(line: Cursor<'_>) -> Result<Option<(&str, Cursor<'_>)>, More> {
     let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
-    let after = line.past(|c| c == mark, MAX_RUN)?;
+    let after = line.past(|c| c == mark, MAX_FENCE)?;
     let fence = line.until(after);
     if fence.len() < 3 {
         return Ok(None);
     }
-    let info = after.line(MAX_INFO)?.filter(|info| mark == '~' || !info.contains('`'));
+    let info = after.line(MAX_FENCE)?.filter(|info| mark == '~' || !info.contains('`'));
     Ok(info.map(|info| (fence, line_end(after.moved(info.len())))))
 }
 
 /// The place after a line that closes the block of code which this fence opened.
 fn closing<'a>(fence: &str, line: Cursor<'a>) -> Found<'a> {
-    let text = line.line(MAX_INFO)?;
+    let text = line.line(MAX_FENCE)?;
     let is_close = text.is_some_and(|text| text.trim().starts_with(fence) && text.trim().trim_matches(['`', '~']).is_empty());
     Ok(is_close.then(|| line_end(line)))
 }
@@ -77,12 +75,12 @@ impl Place {
 /// The place after the code in backticks that a text begins with, or after the backticks alone. Such code ends in the same line.
 pub(super) fn span(text: Cursor<'_>) -> Found<'_> {
     let is_tick = |c| c == '`';
-    let begin = text.past(is_tick, MAX_RUN)?;
+    let begin = text.past(is_tick, MAX_FENCE)?;
     let ticks = text.until(begin);
     let mut end = begin;
     while !ticks.is_empty() && begin.until(end).len() < MAX_SPAN {
         let at = end.past(|c| !matches!(c, '`' | '\n'), MAX_SPAN)?;
-        end = at.past(is_tick, MAX_RUN)?;
+        end = at.past(is_tick, MAX_FENCE)?;
         match at.until(end) {
             "" => break,
             closing if closing == ticks => return Ok(Some(end)),

@@ -101,14 +101,6 @@ impl<'a> Cursor<'a> {
         let end = self.past(|c| c != '\n', most_bytes)?;
         Ok(Some(self.until(end)).filter(|_| matches!(end.rest().chars().next(), None | Some('\n'))))
     }
-
-    /// The line that begins here, without its end.
-    pub fn first_line(self) -> Self {
-        match self.rest().find('\n') {
-            Some(length) => Self { text: &self.text[..self.at + length], is_whole: true, ..self },
-            None => self,
-        }
-    }
 }
 
 /// The first place that is found.

@@ -12,37 +12,35 @@ const LEAST_BYTES: usize = 24;
 /// Of a person's message, which a greeting or a line of a song may be.
 const LEAST_WORDS_OF_MESSAGE: usize = 8;
 
-/// What of a prompt is never said.
+/// What of a prompt is never said: sentences of the frame and of the reason, and whole messages of others. The longest is first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
-    /// Sentences of the frame and of the reason, the longest first.
-    sentences: Vec<Arc<str>>,
-    /// Whole messages of others, the longest first.
-    messages: Vec<Arc<str>>,
+pub struct Known(Vec<(Arc<str>, Source)>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Sentence,
+    Message,
 }
 
 impl Known {
     /// Sentences of these texts, and these messages.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let has_words = |text: &str, least: usize| text.len() >= LEAST_BYTES && text.split_whitespace().count() >= least;
-        let mut sentences: Vec<Arc<str>> =
-            texts.into_iter().flat_map(sentences).filter(|text| has_words(text, LEAST_WORDS)).map(Arc::from).collect();
-        let messages = messages.into_iter().map(|text| Arc::from(text.trim()));
-        let mut messages: Vec<Arc<str>> = messages.filter(|text| has_words(text, LEAST_WORDS_OF_MESSAGE)).collect();
-        for texts in [&mut sentences, &mut messages] {
-            texts.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
-            texts.dedup();
-        }
-        Self { sentences, messages }
+        let sentences = texts.into_iter().flat_map(sentences).map(|text| (Arc::from(text), Source::Sentence, LEAST_WORDS));
+        let messages = messages.into_iter().map(|text| (Arc::from(text.trim()), Source::Message, LEAST_WORDS_OF_MESSAGE));
+        let is_long = |text: &str, least: usize| text.len() >= LEAST_BYTES && text.split_whitespace().count() >= least;
+        let all = sentences.chain(messages).filter(|(text, _, least)| is_long(text, *least));
+        let mut known: Vec<(Arc<str>, Source)> = all.map(|(text, source, _)| (text, source)).collect();
+        known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
+        known.dedup();
+        Self(known)
     }
 
     /// The place after something of the prompt, if the text begins with it.
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
-        let known = self.sentences.iter().map(|known| (known, false)).chain(self.messages.iter().map(|known| (known, true)));
-        first(known, |(known, is_message)| {
+        first(&self.0, |(known, source)| {
             let Some(end) = text.after(known)? else { return Ok(None) };
-            let is_end = end.next()?.is_none_or(|c| c == '\n' || !is_message && c.is_whitespace());
-            Ok(Some(end).filter(|_| is_end))
+            let is_end = |c: char| c == '\n' || *source == Source::Sentence && c.is_whitespace();
+            Ok(end.next()?.is_none_or(is_end).then_some(end))
         })
     }
 }

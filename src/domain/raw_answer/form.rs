@@ -21,10 +21,8 @@ const INTRODUCTIONS: [&str; 7] = ["here is ", "here's ", "here’s ", "here are 
 const ASSENTS: [&str; 6] = ["sure", "certainly", "of course", "okay", "ok", "alright"];
 /// Words of a line that announces a reply.
 const REPLIES: [&str; 7] = ["reply", "response", "answer", "message", "statement", "json", "output"];
-/// The longest line that announces words, in bytes.
-const MAX_INTRODUCTION: usize = 100;
-/// A line of the transcript is recognised by so many bytes.
-const MAX_BEGINNING: usize = 80;
+/// A line that announces words is at most this long, in bytes. A line of the transcript is recognised by so many.
+const MAX_LINE: usize = 100;
 
 /// One JSON value of an answer.
 enum Part {
@@ -52,11 +50,11 @@ pub(super) fn may_be(text: Cursor<'_>) -> Result<bool, More> {
 /// The place after a line that announces what follows, in words that models use for that.
 fn introduction(text: Cursor<'_>) -> Found<'_> {
     let assent = first(ASSENTS, |assent| text.after_any_case(assent))?.unwrap_or(text);
-    let begin = assent.past(|c| matches!(c, '!' | ',' | '.' | ' '), MAX_INTRODUCTION)?;
+    let begin = assent.past(|c| matches!(c, '!' | ',' | '.' | ' '), MAX_LINE)?;
     if first(INTRODUCTIONS, |introduction| begin.after_any_case(introduction))?.is_none() {
         return Ok(None);
     }
-    let line = text.line(MAX_INTRODUCTION)?.unwrap_or_default();
+    let line = text.line(MAX_LINE)?.unwrap_or_default();
     let is_introduction = line.trim_end().trim_end_matches(['*', '_']).ends_with([':', '：']);
     if is_introduction { text.moved(line.len()).past_blank().map(Some) } else { Ok(None) }
 }
@@ -95,12 +93,11 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String,
         // JSON in a block, with words about it after that, was asked for.
         Part::Words { is_line: false, .. } if block.is_some() && !after.is_empty() => None,
         Part::Words { is_line, .. } if is_line || is_announced => {
-            let is_said = |from: &Option<String>| from.as_deref().is_none_or(&is_own);
             let parts = values.iter().map_while(|value| match part(value) {
-                Part::Words { from, text, .. } => Some((is_said(&from), text)),
+                Part::Words { from, text, .. } => Some((from.is_none_or(|from| is_own(&from)), text)),
                 Part::Nothing(_) | Part::Other => None,
             });
-            let own = parts.skip_while(|(is_said, _)| !is_said).take_while(|(is_said, _)| *is_said);
+            let own = parts.skip_while(|(is_own, _)| !is_own).take_while(|(is_own, _)| *is_own);
             let words = own.map(|(_, text)| text).collect::<Vec<_>>().join("\n");
             let kind = if words.is_empty() { Trimmed::OtherSpeaker } else { Trimmed::Form };
             Some((words, kind))
@@ -165,7 +162,7 @@ fn only_words(object: &Map<String, Value>) -> Option<&Value> {
 
 /// Whether a text begins like a line of the transcript that a prompt shows, even if it is no JSON.
 pub(super) fn begins_transcript(text: &str) -> bool {
-    let begin: String = first_bytes(text, MAX_BEGINNING).split_whitespace().collect();
+    let begin: String = first_bytes(text, MAX_LINE).split_whitespace().collect();
     let is_role = |role: &str| begin.starts_with(&format!("{{\"role\":\"{role}\""));
     begin.starts_with("{\"who\":\"#") || begin.contains(",\"who\":\"#") || ["person", "companion", "you"].into_iter().any(is_role)
 }

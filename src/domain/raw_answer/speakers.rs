@@ -58,7 +58,7 @@ impl Speakers {
     /// The place after somebody else's name, if a line begins with it.
     pub(super) fn other<'a>(&self, line: Cursor<'a>) -> Found<'a> {
         let found = first(&self.others, |name| speaker(line, name))?;
-        let roles = ROLES.iter().filter(|role| !self.is_called(role));
+        let roles = ROLES.iter().filter(|role| !is_same(role, self.name()));
         if found.is_some() { Ok(found) } else { first(roles, |name| role(line, name)) }
     }
 
@@ -82,16 +82,12 @@ impl Speakers {
 
     /// Whether this is the companion's name, or stands for it.
     pub(super) fn is_own(&self, name: &str) -> bool {
-        self.is_called(name.trim()) || ["assistant", "you"].iter().any(|own| is_same(name.trim(), own))
+        [self.name(), "assistant", "you"].iter().any(|own| is_same(name.trim(), own))
     }
 
     /// The companion's name.
     pub(super) fn name(&self) -> &str {
         self.own.first().map_or("", |own| own)
-    }
-
-    fn is_called(&self, name: &str) -> bool {
-        self.own.first().is_some_and(|own| is_same(name, own))
     }
 }
 

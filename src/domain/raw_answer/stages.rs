@@ -71,11 +71,11 @@ impl<S: Stage, N: Sink> Sink for Chain<S, N> {
             match step {
                 Step::Say(end) => self.next.take(text.until(end), false),
                 Step::Instead(instead, _) => self.next.take(instead, false),
-                Step::Restart(..) => self.next.restart(),
-                Step::Cut(..) => {}
-            }
-            if let Step::Cut(kind, _) | Step::Restart(kind, _) = step {
-                self.trimmed.insert(kind);
+                Step::Cut(kind, _) => _ = self.trimmed.insert(kind),
+                Step::Restart(kind, _) => {
+                    self.trimmed.insert(kind);
+                    self.next.restart();
+                }
             }
             let (Step::Say(end) | Step::Cut(_, end) | Step::Instead(_, end) | Step::Restart(_, end)) = step;
             self.at = end.before().len();

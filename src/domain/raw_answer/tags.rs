@@ -81,12 +81,11 @@ pub(super) fn mark(text: Cursor<'_>) -> FoundMark<'_> {
 /// The beginning of an answer in Harmony's channels whose marks the server removed. The word alone is a word, so that something must be joined to it.
 pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
     let (thoughts, call) = (Mark::Open(Family::Bare), Mark::Open(Family::Channel(Trimmed::ToolCall)));
-    let left_of_header = [(BARE_FINAL, Mark::Final), ("assistantanalysis", thoughts)];
-    let names = [("analysis", thoughts), ("commentary", call), ("final", Mark::Final)];
-    for (word, mark) in left_of_header.into_iter().chain(names) {
-        let Some(end) = text.after(word)? else { continue };
+    let name = text.after("assistant")?.unwrap_or(text);
+    for (word, mark) in [("analysis", thoughts), ("commentary", call), ("final", Mark::Final)] {
+        let Some(end) = name.after(word)? else { continue };
         let is_next = |c: char| if mark == Mark::Final { c.is_uppercase() } else { c.is_ascii_alphanumeric() };
-        if word.starts_with("assistant") || end.next()?.is_some_and(is_next) {
+        if !text.until(name).is_empty() || end.next()?.is_some_and(is_next) {
             return Ok(Some((mark, end)));
         }
         if let Some(end) = end.after(MESSAGE)? {
@@ -101,19 +100,15 @@ pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
 fn channel(text: Cursor<'_>) -> FoundMark<'_> {
     let Some(begin) = text.after(CHANNEL)? else { return Ok(None) };
     let seen = first_bytes(begin.rest(), MAX_HEADER);
-    let (header, end) = match seen.find(MESSAGE) {
-        Some(length) => (&seen[..length], begin.moved(length + MESSAGE.len())),
-        None => {
-            let name = begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME)?;
-            if seen.len() == begin.rest().len() {
-                begin.at_end(())?;
-            }
-            (begin.until(name), name)
-        }
+    let end = match seen.find(MESSAGE) {
+        Some(length) => begin.moved(length),
+        None if seen.len() == begin.rest().len() => begin.at_end(begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME))??,
+        None => begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME)?,
     };
+    let header = begin.until(end).trim_start();
     let kind = if header.contains("to=") { Trimmed::ToolCall } else { Trimmed::Channel };
-    let is_final = header.trim_start().starts_with("final");
-    Ok(Some((if is_final { Mark::Final } else { Mark::Open(Family::Channel(kind)) }, end)))
+    let mark = if header.starts_with("final") { Mark::Final } else { Mark::Open(Family::Channel(kind)) };
+    Ok(Some((mark, end.after(MESSAGE)?.unwrap_or(end))))
 }
 
 /// A tag in angle brackets, by its name: `<think>`, `</ think >`, `<think type="hidden">`, `<think/>`. Calls of tools have many names.

@@ -90,10 +90,6 @@ impl Visible {
         matches!(self.phase, Phase::After)
     }
 
-    fn is_decision(&self) -> bool {
-        self.purpose == Purpose::Decision
-    }
-
     fn in_words<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
         let is_line_start = self.place.is_line_start();
@@ -104,7 +100,7 @@ impl Visible {
             return Ok(Step::Say(end));
         }
         if rest.starts_with('{')
-            && (is_line_start || self.is_decision())
+            && (is_line_start || self.purpose == Purpose::Decision)
             && let Some(end) = object(text, self.purpose)?
         {
             return Ok(Step::Say(end));
@@ -118,7 +114,7 @@ impl Visible {
             return self.meet(mark, text, end, is_begin);
         }
         // A line break ends a piece, so that the next one begins a line.
-        let may_begin = |c| rest.starts_with('\n') || c == '\n' || BEGINNINGS.contains(&c) || c == '{' && self.is_decision();
+        let may_begin = |c| rest.starts_with('\n') || c == '\n' || BEGINNINGS.contains(&c) || c == '{';
         let next = rest.char_indices().skip(1).find(|(_, c)| may_begin(*c));
         Ok(Step::Say(next.map_or(text.end(), |(length, _)| text.moved(length))))
     }
@@ -167,7 +163,8 @@ impl Visible {
             && family.kind() == Trimmed::Thought
         {
             let is_of_prompt = || PROMPT_PARTS.iter().any(|part| text.rest().starts_with(part));
-            let is_thought = is_begin || self.is_decision() || is_line_start && (is_of_prompt() || ends(family, end)?);
+            let is_thought =
+                is_begin || self.purpose == Purpose::Decision || is_line_start && (is_of_prompt() || ends(family, end)?);
             self.has_mentioned |= !is_thought;
             return Ok(if is_thought { self.hide(family, end) } else { Step::Say(end) });
         }
@@ -205,7 +202,7 @@ impl Visible {
         let next = end.next()?;
         let goes_on = next.is_some_and(|next| PUNCTUATION.contains(&next))
             || may_go_on && next == Some(' ') && end.moved(1).next()?.is_some_and(char::is_lowercase);
-        Ok(goes_on && !self.is_decision())
+        Ok(goes_on && self.purpose == Purpose::Words)
     }
 
     /// Nothing is said after the end of the turn. Only if the final channel begins there, what was before it was not said.

@@ -140,9 +140,9 @@ impl Words {
         if let Some(kind) = if is_call { Some(Trimmed::ToolCall) } else { form } {
             return Ok(Some(self.end(text, kind)));
         }
-        let line = text.first_line();
-        if is_silence(line, "")? && line.rest().contains('_') {
-            return Ok(Some((text.moved(line.rest().len()), Trimmed::Silence)));
+        // Models write such a word at the end, without having said nothing.
+        if is_silence(text, "")? && text.rest().contains('_') {
+            return Ok(Some((text.end(), Trimmed::Silence)));
         }
         if self.phase == Phase::Scene || block.is_some() {
             return Ok(None);
