@@ -67,7 +67,8 @@ const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
 pub(super) const AROUND_NAMES: [(&str, &str); 3] = [("<|", "|>"), ("<\u{ff5c}", "\u{ff5c}>"), ("[|", "|]")];
 
 /// Such marks of other shapes. Before the words of an answer they are its header; after them they end it, or begin somebody else's turn.
-pub(super) const TURNS: [&str; 20] = [
+pub(super) const TURNS: [&str; 21] = [
+    "<s>",
     "<start_of_turn>",
     "<end_of_turn>",
     "<|turn>",

@@ -113,7 +113,7 @@ impl Reader {
 
     /// The words so far. They only grow, except at a restart.
     pub fn words(&self) -> &str {
-        if self.is_held() { "" } else { self.said().so_far() }
+        if self.is_held() { "" } else { &self.said().words }
     }
 
     /// How often words were taken back, because a thought ended that had no beginning.

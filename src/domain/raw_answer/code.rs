@@ -34,17 +34,13 @@ pub(super) fn line_end(text: Cursor<'_>) -> Cursor<'_> {
 /// Where a text is: in a block of code or not, and within a line or at its beginning.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    fence: Option<String>,
+    pub fence: Option<String>,
     is_within_line: bool,
 }
 
 impl Place {
     pub const fn is_line_start(&self) -> bool {
         !self.is_within_line
-    }
-
-    pub const fn is_in_block(&self) -> bool {
-        self.fence.is_some()
     }
 
     /// The place after the code that the text begins with, as far as it is there.

@@ -12,24 +12,20 @@ const LEAST_BYTES: usize = 24;
 /// Of a person's message, which a greeting or a line of a song may be.
 const LEAST_WORDS_OF_MESSAGE: usize = 8;
 
-/// What of a prompt is never said: sentences of the frame and of the reason, and whole messages of others. The longest is first.
+/// What of a prompt is never said, the longest first: sentences of the frame and of the reason, and others' messages, which are copies only as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known(Vec<(Arc<str>, Source)>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Source {
-    Sentence,
-    Message,
-}
+pub struct Known(Vec<(Arc<str>, bool)>);
 
 impl Known {
     /// Sentences of these texts, and these messages.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let sentences = texts.into_iter().flat_map(sentences).map(|text| (Arc::from(text), Source::Sentence, LEAST_WORDS));
-        let messages = messages.into_iter().map(|text| (Arc::from(text.trim()), Source::Message, LEAST_WORDS_OF_MESSAGE));
-        let is_long = |text: &str, least: usize| text.len() >= LEAST_BYTES && text.split_whitespace().count() >= least;
-        let all = sentences.chain(messages).filter(|(text, _, least)| is_long(text, *least));
-        let mut known: Vec<(Arc<str>, Source)> = all.map(|(text, source, _)| (text, source)).collect();
+        let sentences = texts.into_iter().flat_map(sentences).map(|text| (Arc::from(text), false));
+        let messages = messages.into_iter().map(|text| (Arc::from(text.trim()), true));
+        let is_long = |(text, is_message): &(Arc<str>, bool)| {
+            let least_words = if *is_message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
+            text.len() >= LEAST_BYTES && text.split_whitespace().count() >= least_words
+        };
+        let mut known: Vec<_> = sentences.chain(messages).filter(is_long).collect();
         known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
         known.dedup();
         Self(known)
@@ -37,9 +33,9 @@ impl Known {
 
     /// The place after something of the prompt, if the text begins with it.
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
-        first(&self.0, |(known, source)| {
+        first(&self.0, |(known, is_message)| {
             let Some(end) = text.after(known)? else { return Ok(None) };
-            let is_end = |c: char| c == '\n' || *source == Source::Sentence && c.is_whitespace();
+            let is_end = |c: char| c == '\n' || !is_message && c.is_whitespace();
             Ok(end.next()?.is_none_or(is_end).then_some(end))
         })
     }

@@ -86,7 +86,7 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String,
     let after = [rest, after].map(str::trim).join("\n").trim().to_owned();
     match values.first().map_or(Part::Other, part) {
         Part::Other if begins_transcript(json) => Some((String::new(), Trimmed::OtherSpeaker)),
-        Part::Other if values.is_empty() && json.strip_prefix('{').is_some_and(begins_with_field) => {
+        Part::Other if values.is_empty() && begins_with_field(json.trim_start_matches('{')) => {
             Some((String::new(), Trimmed::Decision))
         }
         Part::Nothing(kind) if is_announced => Some((after, kind)),

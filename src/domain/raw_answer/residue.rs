@@ -3,12 +3,8 @@
 use super::cursor::{Cursor, Found, More};
 use super::stages::{Stage, Step};
 
-/// The marks around a citation in answers of OpenAI's models, and the brackets of older ones: `【4:0†source】`.
-const CITATION: (char, char) = ('\u{e200}', '\u{e201}');
-const SOURCE: (char, char) = ('【', '】');
-/// A longer text between them is no citation.
+/// A citation is at most this long, in bytes, and the number in it.
 const MAX_CITATION: usize = 200;
-/// The number before the dagger of such a citation is at most this long, in bytes.
 const MAX_NUMBER: usize = 20;
 /// Spaces and line feeds of tokenisers.
 const SPACES: [(char, &str); 3] = [('\u{2581}', " "), ('Ġ', " "), ('Ċ', "\n")];
@@ -26,8 +22,9 @@ impl Stage for Residue {
         let after = text.moved(c.len_utf8());
         let found = match c {
             '<' => token(text)?,
-            _ if c == CITATION.0 => between(after, CITATION.1)?.map(|end| (end, "")),
-            _ if c == SOURCE.0 => source(after)?.map(|end| (end, "")),
+            // OpenAI's models, and older ones: `【4:0†source】`.
+            '\u{e200}' => up_to(after, "\u{e201}")?.map(|end| (end, "")),
+            '【' => source(after)?.map(|end| (end, "")),
             _ => space(c, text, after)?.map(|instead| (after, instead)),
         };
         Ok(found.map_or(Step::Say(after), |(end, instead)| Step::Instead(instead, end)))
@@ -45,15 +42,15 @@ fn token(text: Cursor<'_>) -> Result<Option<(Cursor<'_>, &'static str)>, More> {
     Ok(digits.after(">")?.filter(|_| byte.until(digits).len() == 2).map(|end| (end, instead)))
 }
 
-fn between(text: Cursor<'_>, close: char) -> Found<'_> {
-    text.past(|c| c != close, MAX_CITATION)?.after(close.encode_utf8(&mut [0; 4]))
+fn up_to<'a>(text: Cursor<'a>, close: &str) -> Found<'a> {
+    text.past(|c| !close.starts_with(c), MAX_CITATION)?.after(close)
 }
 
 /// Such brackets are also quotation marks, which have no dagger behind a number.
 fn source(text: Cursor<'_>) -> Found<'_> {
     let number = text.past(|c| c.is_ascii_digit() || c == ':', MAX_NUMBER)?;
     match number.next()? {
-        Some('†') if !text.until(number).is_empty() => between(number, SOURCE.1),
+        Some('†') if !text.until(number).is_empty() => up_to(number, "】"),
         _ => Ok(None),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, More};
 
-/// Nothing is said by words of these, of which one is of the first line, in brackets or in capital letters. The companion's name may be before them.
+/// Nothing is said by words of these, of which one is of the first line, in brackets or in capital letters. The companion's name may be among them.
 const NAMES: &str =
     "yes no silence silent silently quiet nothing pass skip response reply answer message output statement respond speak";
 const OTHERS: &str = "stays stay staying remains remain remaining keeps is listens says say not to add needed necessary required does doesnt empty";
@@ -27,19 +27,17 @@ pub(super) fn is_silence(text: Cursor<'_>, companion_name: &str) -> Result<bool,
 /// Whether these words say so, as far as they are there.
 fn says_nothing(text: &str, companion_name: &str, is_whole: bool) -> bool {
     let inside = text.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '!' | '?'));
-    let may_begin = |begin: &&str| inside.starts_with(begin) || !is_whole && begin.starts_with(inside);
-    let is_capital = !inside.contains(char::is_lowercase) && CAPITALS.iter().any(|begin| may_begin(&begin));
+    let may_begin = |begin: &str| inside.starts_with(begin) || !is_whole && begin.starts_with(inside);
+    let is_capital = !inside.contains(char::is_lowercase) && CAPITALS.into_iter().any(may_begin);
     if !is_capital && !text.starts_with(['(', '[', '*', '_', '<']) {
         return false;
     }
     let (words, name) = (inside.to_lowercase().replace(['\'', '’'], ""), companion_name.to_lowercase());
-    let mut words: Vec<&str> =
-        words.strip_prefix(&name).unwrap_or(&words).split([' ', '_', '-']).filter(|word| !word.is_empty()).collect();
+    let mut words: Vec<&str> = words.split([' ', '_', '-']).filter(|word| !word.is_empty()).collect();
     if !is_whole {
         words.pop();
     }
     let is_of = |list: &str, word: &str| list.split(' ').any(|known| known == word);
-    let is_silent = words.iter().all(|word| is_of(NAMES, word) || is_of(OTHERS, word));
-    let may_be_name = !is_whole && name.starts_with(&*inside.to_lowercase());
-    may_be_name || is_silent && (!is_whole || words.iter().any(|word| is_of(NAMES, word)))
+    let is_silent = words.iter().all(|word| [NAMES, OTHERS, &name].iter().any(|list| is_of(list, word)));
+    is_silent && (!is_whole || words.iter().any(|word| is_of(NAMES, word)))
 }

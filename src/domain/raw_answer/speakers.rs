@@ -93,12 +93,8 @@ impl Speakers {
 
 /// Whether a line is the role of a turn's author alone, as a server leaves it that removes the marks around it.
 pub(super) fn is_bare_role(line: Cursor<'_>) -> Result<bool, More> {
-    for role in BARE_ROLES {
-        if let Some(end) = line.after(role)? {
-            return Ok(end.past(|c| c == ' ', MAX_SIGNS)?.next()?.is_none_or(|c| c == '\n'));
-        }
-    }
-    Ok(false)
+    let end = first(BARE_ROLES, |role| line.after(role))?;
+    end.map_or(Ok(false), |end| Ok(end.past(|c| c == ' ', MAX_SIGNS)?.next()?.is_none_or(|c| c == '\n')))
 }
 
 /// Whether what follows a name in its line is a score, such as `5` or `3/10 points`, and no words.

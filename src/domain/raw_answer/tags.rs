@@ -88,10 +88,7 @@ pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
         if !text.until(name).is_empty() || end.next()?.is_some_and(is_next) {
             return Ok(Some((mark, end)));
         }
-        if let Some(end) = end.after(MESSAGE)? {
-            return Ok(Some((if mark == thoughts { Mark::Open(Family::Channel(Trimmed::Channel)) } else { mark }, end)));
-        }
-        return Ok(end.after(" to=")?.map(|end| (mark, end)));
+        return Ok(first([MESSAGE, " to="], |more| end.after(more))?.map(|end| (mark, end)));
     }
     Ok(None)
 }
@@ -99,11 +96,11 @@ pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
 /// A header of Harmony: a channel's name, whom it is for, and `<|message|>`. Without that, the name alone is the header.
 fn channel(text: Cursor<'_>) -> FoundMark<'_> {
     let Some(begin) = text.after(CHANNEL)? else { return Ok(None) };
-    let seen = first_bytes(begin.rest(), MAX_HEADER);
-    let end = match seen.find(MESSAGE) {
+    let name = begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME)?;
+    let end = match first_bytes(begin.rest(), MAX_HEADER).find(MESSAGE) {
         Some(length) => begin.moved(length),
-        None if seen.len() == begin.rest().len() => begin.at_end(begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME))??,
-        None => begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME)?,
+        None if begin.rest().len() <= MAX_HEADER => begin.at_end(name)?,
+        None => name,
     };
     let header = begin.until(end).trim_start();
     let kind = if header.contains("to=") { Trimmed::ToolCall } else { Trimmed::Channel };

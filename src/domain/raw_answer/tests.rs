@@ -70,7 +70,9 @@ fn thoughts_at_the_beginning_or_on_a_line_are_not_said() {
         let unclosed = format!("It begins so:\n{open}and goes on.");
         check_whole(&[&unclosed]);
     }
+    let endless = format!("It begins so:\n<think>{}", "and goes on. ".repeat(400));
     check(&[
+        (&endless, "It begins so:", &[Thought]),
         (
             "<details type=\"reasoning\" done=\"true\">\n<summary>Thought for 3 s</summary>\n> Hm.\n</details>\nHello",
             "Hello",
@@ -136,7 +138,7 @@ fn of_channels_only_the_final_one_is_said() {
         ),
         ("They greet me.<|channel|>final<|message|>Good morning.", "Good morning.", &[Channel]),
         ("analysisSECRET: short.assistantfinalGood morning.", "Good morning.", &[Channel]),
-        ("analysis<|message|>SECRET.<|end|><|start|>assistant<|channel|>final<|message|>Hi.", "Hi.", &[Channel, EndOfTurn]),
+        ("analysis<|message|>SECRET.<|end|><|start|>assistant<|channel|>final<|message|>Hi.", "Hi.", &[Channel]),
         ("analysisOne.assistantcommentary to=x{}assistantanalysisTwo.assistantfinalHi.", "Hi.", &[Channel]),
         ("assistantfinalGood morning.", "Good morning.", &[Channel]),
         ("finalGood morning.", "Good morning.", &[Channel]),
@@ -451,7 +453,16 @@ fn decisions_keep_marks_in_objects_and_lose_thoughts_anywhere() {
         "Here is the summary:\n\nThey talked.",
         "Here is the summary:\n```json\n{\"summary\": \"They talked.\"}\n```",
     ] {
-        assert_eq!(prose(text).as_deref(), Some("They talked."), "{text}");
+        assert_eq!(summary(text).as_deref(), Some("They talked."), "{text}");
+    }
+    for text in [
+        "{\"who\":\"#4\",\"role\":\"person\",\"from\":\"Ana\",\"text\":\"Hi\"}",
+        "{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Bob\",\"text\":\"Ho\"}",
+        "{\"decision\": \"NO\"}",
+        "I'm sorry, but I can't do that.",
+        "<think>Hm.</think>",
+    ] {
+        assert_eq!(summary(text), None, "{text}");
     }
 }
 

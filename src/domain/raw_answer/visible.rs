@@ -93,7 +93,7 @@ impl Visible {
     fn in_words<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
         let is_line_start = self.place.is_line_start();
-        if is_line_start && !self.place.is_in_block() && rest.starts_with(char::is_whitespace) {
+        if is_line_start && self.place.fence.is_none() && rest.starts_with(char::is_whitespace) {
             return Ok(Step::Say(text.moved(rest.len() - rest.trim_start().len())));
         }
         if let Some(end) = self.place.code(text)? {
@@ -136,14 +136,13 @@ impl Visible {
 
     /// What may be left of a turn's header before the words.
     fn header<'a>(&mut self, text: Cursor<'a>) -> Result<Option<Step<'a>>, More> {
-        let own_roles: &[&str] = if self.is_after_turn { &OWN_ROLES } else { &[] };
-        let own = first(own_roles, |role| after_role(text, role))?;
-        if let Some(end) = if own.is_some() { own } else { text.after("<s>")? } {
-            return Ok(Some(Step::Cut(Trimmed::EndOfTurn, end)));
-        }
-        let other_roles: &[&str] = if self.is_after_turn { &OTHER_ROLES } else { &[] };
-        if let Some(end) = first(other_roles, |role| after_role(text, role))? {
-            return Ok(Some(self.end_turn(end)));
+        if self.is_after_turn {
+            if let Some(end) = first(OWN_ROLES, |role| after_role(text, role))? {
+                return Ok(Some(Step::Cut(Trimmed::EndOfTurn, end)));
+            }
+            if let Some(end) = first(OTHER_ROLES, |role| after_role(text, role))? {
+                return Ok(Some(self.end_turn(end)));
+            }
         }
         Ok(bare_channel(text)?.map(|(mark, end)| match mark {
             Mark::Open(family) => self.hide(family, end),

@@ -37,7 +37,8 @@ pub(super) struct Words {
     /// What is undecided.
     head: String,
     place: Place,
-    words: String,
+    /// The words so far. They only grow.
+    pub words: String,
     /// White space and hidden characters that belong to the words only if others follow.
     gap: String,
     chars: usize,
@@ -96,11 +97,6 @@ impl Words {
         Self { speakers, ..Self::default() }
     }
 
-    /// The words so far. They only grow.
-    pub fn so_far(&self) -> &str {
-        &self.words
-    }
-
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
@@ -119,7 +115,7 @@ impl Words {
         if !self.place.is_line_start() {
             return Ok((line_end(text), None));
         }
-        if !self.place.is_in_block() {
+        if self.place.fence.is_none() {
             if rest.starts_with(char::is_whitespace) {
                 return Ok((text.moved(rest.len() - rest.trim_start().len()), None));
             }
@@ -132,7 +128,9 @@ impl Words {
 
     /// What a line begins with that is not said, and where it ends.
     fn line<'a>(&mut self, text: Cursor<'a>) -> Result<Option<(Cursor<'a>, Trimmed)>, More> {
-        let is_announced = is_announcement(self.words.lines().next_back().unwrap_or_default().trim());
+        // "Here is the score:"
+        let last_line = self.words.lines().next_back().unwrap_or_default();
+        let is_announced = last_line.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
         let block = fence(text)?;
         let inside = block.map_or(Ok(text), |(_, inside)| inside.past_blank())?;
         let is_call = block.is_some_and(|(fence, inside)| text.until(inside)[fence.len()..].trim().starts_with("tool_"));
@@ -152,7 +150,8 @@ impl Words {
             let own = if is_announced { None } else { self.speakers.own(text)? };
             return Ok(own.map(|end| (end, Trimmed::OwnName)));
         }
-        let is_headed = self.words.lines().all(|line| is_heading(line.trim()));
+        let is_heading = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with("**") && line.ends_with("**");
+        let is_headed = self.words.lines().all(is_heading);
         if is_announced || is_headed || other.map_or(Ok(false), is_score)? {
             self.phase = Phase::Scene;
             return Ok(None);
@@ -231,14 +230,4 @@ fn object(text: Cursor<'_>) -> Result<Option<Trimmed>, More> {
         None if seen.len() < rest.len() => Ok(None),
         None => text.at_end(()).map(|()| form::of_line(rest)),
     }
-}
-
-/// Whether a line announces what follows: "Here is the score:".
-fn is_announcement(line: &str) -> bool {
-    line.trim_end_matches(['*', '_']).ends_with([':', '：'])
-}
-
-fn is_heading(line: &str) -> bool {
-    let is_bold = line.len() > 4 && line.starts_with("**") && line.ends_with("**");
-    is_bold || line.starts_with('#') || line.chars().all(|c| matches!(c, '-' | '=' | '*'))
 }
