@@ -84,11 +84,10 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String,
     let (json, after) = block.map_or((body, ""), |inside| inside.split_once("\n```").unwrap_or((inside, "")));
     let (values, rest) = values(json);
     let after = [rest, after].map(str::trim).join("\n").trim().to_owned();
+    let is_vote = || values.is_empty() && json.strip_prefix('{').is_some_and(begins_with_field);
     match values.first().map_or(Part::Other, part) {
         Part::Other if begins_transcript(json) => Some((String::new(), Trimmed::OtherSpeaker)),
-        Part::Other if values.is_empty() && begins_with_field(json.trim_start_matches('{')) => {
-            Some((String::new(), Trimmed::Decision))
-        }
+        Part::Other if is_vote() => Some((String::new(), Trimmed::Decision)),
         Part::Nothing(kind) if is_announced => Some((after, kind)),
         // JSON in a block, with words about it after that, was asked for.
         Part::Words { is_line: false, .. } if block.is_some() && !after.is_empty() => None,
