@@ -67,76 +67,30 @@ const AFTER_BRACKET: [&str; 2] = ["|", "UNUSED_TOKEN_"];
 /// * MiniMax M2: `]~!b[`, `]~b]` and `[e~[` (`chat_template.jinja` of MiniMax-M2), and `]<]` of MiniMax-Text-01.
 const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
 
-/// Marks that end a turn. What follows in an answer is not said.
-pub(super) const ENDS: [&str; 25] = [
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|eot|>",
-    "<|end|>",
-    "<|return|>",
-    "<|call|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|end_of_turn|>",
-    "<|endofturn|>",
-    "<|END_OF_TURN_TOKEN|>",
-    "<|END_RESPONSE|>",
-    "<|end_of_solution|>",
+/// What is around the name of a mark that begins or ends a turn, or a text: `<|im_end|>`. It is one whatever the name is, unless it is one of [`PAIRS`].
+pub(super) const AROUND_NAMES: [(&str, &str); 3] = [("<|", "|>"), ("<\u{ff5c}", "\u{ff5c}>"), ("[|", "|]")];
+
+/// Such marks of other shapes. Before the words of an answer they are its header; after them they end it, or begin somebody else's turn.
+pub(super) const TURNS: [&str; 21] = [
+    "<s>",
+    "<start_of_turn>",
     "<end_of_turn>",
+    "<|turn>",
     "<turn|>",
+    "<bos>",
     "<eos>",
+    "<seed:bos>",
     "<seed:eos>",
     "</s>",
-    "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
-    "[|endofturn|]",
-    "[e~[",
-    "[EOS]",
-    "<pad>",
-    "</assistant>",
-];
-
-/// Marks that begin a turn, or a text. Before the words of an answer they are its header; after them they begin somebody else's turn.
-pub(super) const STARTS: [&str; 41] = [
-    "<|im_start|>",
-    "<|im_sep|>",
-    "<|im_middle|>",
-    "<|im_user|>",
-    "<|im_assistant|>",
-    "<|im_system|>",
-    "<|start_header_id|>",
-    "<|header_start|>",
-    "<|header_end|>",
-    "<|end_header_id|>",
-    "<|start_of_role|>",
-    "<|end_of_role|>",
-    "<|start|>",
-    "<|begin_of_text|>",
-    "<|startoftext|>",
-    "<|begin_of_solution|>",
-    "<|START_RESPONSE|>",
-    "<|START_OF_TURN_TOKEN|>",
-    "<|CHATBOT_TOKEN|>",
-    "<|USER_TOKEN|>",
-    "<|SYSTEM_TOKEN|>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|system|>",
-    "<|observation|>",
-    "<|turn>",
-    "<start_of_turn>",
-    "<bos>",
-    "<seed:bos>",
     "<sop>",
+    "<pad>",
     "<<SYS>>",
-    "<\u{ff5c}User\u{ff5c}>",
-    "<\u{ff5c}Assistant\u{ff5c}>",
-    "<\u{ff5c}begin\u{2581}of\u{2581}sentence\u{ff5c}>",
+    "</assistant>",
     "[INST]",
     "[/INST]",
-    "[|user|]",
-    "[|assistant|]",
+    "[EOS]",
     "[gMASK]",
+    "[e~[",
     "]~!b[",
     "]~b]",
 ];
@@ -362,7 +316,7 @@ mod tests {
         // Thoughts in other brackets separate nothing in a prompt. Of `<<SYS>>`, the second bracket begins a mark.
         let others = ["\u{25c1}", "[unused", "<<", "&lt;"];
         let pairs = PAIRS.iter().flat_map(|(open, close, _)| [*open, *close]);
-        let of_answers = ENDS.into_iter().chain(STARTS).chain(pairs).filter(|mark| !mark.is_empty());
+        let of_answers = TURNS.into_iter().chain(AROUND_NAMES.map(|(open, _)| open)).chain(pairs).filter(|mark| !mark.is_empty());
         for mark in of_answers.filter(|mark| !others.iter().any(|other| mark.starts_with(other))) {
             assert!(begins(mark), "{mark}");
         }

@@ -1,5 +1,7 @@
 //! Takes a model's raw answer apart: what of it is said, and what is not (docs/design/speaking.md S-5, docs/design/gate.md G-29).
 //!
+//! An answer passes four `stages`. Each reads at a `cursor`, and decides nothing before enough of the text is there.
+//!
 //! * `visible`: thoughts, channels, calls of tools and what follows the end of the turn are left out. `tags` and `code` find their marks.
 //! * `residue`: marks of citations and tokens that were not decoded are removed.
 //! * `echo`: of what is left, nothing that stands in the prompt word for word is said.
@@ -9,11 +11,13 @@
 //! a closing mark without an opening one: what was before it cannot be taken back.
 
 mod code;
+mod cursor;
 mod echo;
 mod form;
 mod residue;
 mod silence;
 mod speakers;
+mod stages;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -26,17 +30,17 @@ use std::sync::Arc;
 
 use self::echo::Echo;
 pub use self::echo::Known;
-use self::form::Form;
 use self::residue::Residue;
-use self::visible::{Piece, Purpose, Visible};
+pub use self::speakers::Speakers;
+use self::stages::{Chain, Sink};
+use self::visible::{Purpose, Visible};
 #[cfg(test)]
 pub(in crate::domain) use self::words::MAX_CHARS;
-pub use self::words::Speakers;
 use self::words::Words;
 pub use super::trimmed::Trimmed;
 
-/// Why an answer holds no words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why an answer holds no words. Of several reasons, the last of these counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Nothing {
     /// Nothing in it is visible.
     Empty,
@@ -44,12 +48,8 @@ pub enum Nothing {
     Thoughts,
     /// It says that nothing is said.
     Silence,
-    /// It is a decision.
-    Decision,
-    /// It is a call of a tool.
-    ToolCall,
-    /// It is a transcript of others, JSON without words, or what stands in the prompt.
-    Form,
+    /// It is something else than it was asked for: a decision, a call of a tool, the talk of others.
+    Other,
 }
 
 impl Nothing {
@@ -58,8 +58,19 @@ impl Nothing {
         match self {
             Self::Empty => "empty",
             Self::Thoughts => "only_thoughts",
-            Self::Silence | Self::Decision | Self::ToolCall | Self::Form => "no_statement",
+            Self::Silence | Self::Other => "no_statement",
         }
+    }
+
+    /// Why an answer holds no words of which this was cut out.
+    fn of(trimmed: &BTreeSet<Trimmed>) -> Self {
+        let nothing = trimmed.iter().map(|kind| match kind {
+            Trimmed::EndOfTurn | Trimmed::OwnName => Self::Empty,
+            Trimmed::Thought | Trimmed::Channel => Self::Thoughts,
+            Trimmed::Silence => Self::Silence,
+            _ => Self::Other,
+        });
+        nothing.max().unwrap_or(Self::Empty)
     }
 
     /// Whether the model wrote something else than it was asked for, so that it is asked once more.
@@ -83,85 +94,55 @@ pub struct Reading {
 /// Reads a statement while it grows. It does not matter in which pieces it comes.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    speakers: Arc<Speakers>,
-    visible: Visible,
-    residue: Residue,
-    echo: Echo,
-    words: Words,
+    chain: Chain<Visible, Chain<Residue, Chain<Echo, Words>>>,
     begins_in_thought: bool,
-    restarts: usize,
 }
 
 impl Reader {
     /// Before the first word. `begins_in_thought`: the endpoint is known to begin the thoughts of this model itself, so that nothing is shown before they end.
     pub fn new(speakers: Speakers, begins_in_thought: bool) -> Self {
-        let speakers = Arc::new(speakers);
-        let (visible, words) = (Visible::new(Purpose::Words).said_among(speakers.clone()), Words::new(speakers.clone()));
-        let echo = Echo::new(speakers.known.clone());
-        Self { speakers, visible, residue: Residue::default(), echo, words, begins_in_thought, restarts: 0 }
+        let echo = Echo(speakers.known.clone());
+        let words = Chain::new(Residue, Chain::new(echo, Words::new(Arc::new(speakers))));
+        Self { chain: Chain::new(Visible::new(Purpose::Words), words), begins_in_thought }
     }
 
     /// Takes the next piece of the answer.
     pub fn feed(&mut self, piece: &str) {
-        self.take(piece, false);
+        self.chain.take(piece, false);
     }
 
     /// The words so far. They only grow, except at a restart.
     pub fn words(&self) -> &str {
-        if self.is_held() { "" } else { self.words.so_far() }
+        if self.is_held() { "" } else { &self.said().words }
     }
 
     /// How often words were taken back, because a thought ended that had no beginning.
     pub const fn restarts(&self) -> usize {
-        self.restarts
+        self.said().restarts
     }
 
     /// Whether nothing more is read of the answer: somebody else speaks in it.
-    pub const fn is_over(&self) -> bool {
-        self.words.is_over && !self.is_held()
+    pub fn is_over(&self) -> bool {
+        self.said().is_over() && !self.is_held()
     }
 
     /// The answer is whole.
     pub fn finish(mut self) -> Reading {
-        self.take("", true);
-        let began_in_thought = self.visible.unopened.is_some();
-        let is_over = self.words.is_over || self.visible.is_over();
-        let mut trimmed = self.visible.trimmed;
-        trimmed.append(&mut self.words.trimmed);
-        trimmed.extend(self.echo.found.then_some(Trimmed::Prompt));
-        let words = self.words.finish();
-        let nothing = self.words.nothing.unwrap_or_else(|| match () {
-            () if trimmed.contains(&Trimmed::ToolCall) => Nothing::ToolCall,
-            () if trimmed.contains(&Trimmed::Thought) || trimmed.contains(&Trimmed::Channel) => Nothing::Thoughts,
-            () if trimmed.contains(&Trimmed::Decision) => Nothing::Decision,
-            () if trimmed.contains(&Trimmed::OtherSpeaker) || trimmed.contains(&Trimmed::Prompt) => Nothing::Form,
-            () => Nothing::Empty,
-        });
-        Reading { words: if words.is_empty() { Err(nothing) } else { Ok(words) }, trimmed, began_in_thought, is_over }
+        self.chain.take("", true);
+        let is_over = self.said().is_over() || self.chain.stage.is_over();
+        let Chain { stage: visible, mut trimmed, next: Chain { next: echo, .. }, .. } = self.chain;
+        trimmed.extend(echo.trimmed.iter().chain(&echo.next.trimmed));
+        let words = Some(echo.next.finish()).filter(|words| !words.is_empty()).ok_or_else(|| Nothing::of(&trimmed));
+        Reading { words, trimmed, began_in_thought: visible.unopened.is_some(), is_over }
+    }
+
+    const fn said(&self) -> &Words {
+        &self.chain.next.next.next
     }
 
     const fn is_held(&self) -> bool {
-        self.begins_in_thought && self.visible.unopened.is_none() && !self.visible.has_final
-    }
-
-    fn take(&mut self, piece: &str, is_end: bool) {
-        let (words, speakers, restarts) = (&mut self.words, &self.speakers, &mut self.restarts);
-        let (residue, echo) = (&mut self.residue, &mut self.echo);
-        self.visible.feed(piece, is_end, &mut |piece| match piece {
-            Piece::More(text) => {
-                residue.feed(text, false, &mut |text| echo.feed(text, false, &mut |text| words.feed(text, false)));
-            }
-            Piece::Restart => {
-                *restarts += usize::from(!words.so_far().is_empty());
-                *words = Words::new(speakers.clone());
-                (*residue, *echo) = (Residue::default(), Echo::new(speakers.known.clone()));
-            }
-        });
-        if is_end {
-            residue.feed("", true, &mut |text| echo.feed(text, false, &mut |text| words.feed(text, false)));
-            echo.feed("", true, &mut |text| words.feed(text, false));
-            words.feed("", true);
-        }
+        let visible = &self.chain.stage;
+        self.begins_in_thought && visible.unopened.is_none() && !visible.has_final
     }
 }
 
@@ -189,79 +170,31 @@ pub fn decision(text: &str) -> Unveiled<'_> {
 }
 
 /// A text in plain words that is no statement, such as a summary: without thoughts, channels, what follows the end of the turn, the line that announces
-/// it and JSON around it.
-pub fn prose(text: &str) -> String {
+/// it and JSON around it. None: it is a vote, or lines of the talk.
+pub fn prose(text: &str) -> Option<String> {
     let seen = unveiled(text, Purpose::Words).text;
-    let words = form::without_announcement(&seen);
-    match form::read(words, |_| true) {
-        Form::Words(words, _) => words,
-        Form::Nothing(_) | Form::Other => words.to_owned(),
-    }
+    let seen = form::without_announcement(&seen);
+    let words = form::read(seen, |_| false).map_or_else(|| seen.to_owned(), |(words, _)| words);
+    (!form::begins_transcript(seen) && words.contains(char::is_alphanumeric)).then_some(words)
 }
 
-/// A summary in plain words. None: it is a vote, the talk again, or words that refuse to write one.
+/// A summary in plain words. None: it is none, or words that refuse to write one.
 pub fn summary(text: &str) -> Option<String> {
-    let seen = unveiled(text, Purpose::Words).text;
-    let is_other = form::begins_transcript(seen.trim_start()) || matches!(form::read(&seen, |_| true), Form::Nothing(_));
-    let words = prose(text).trim().to_owned();
-    let is_refusal = words.chars().count() < MAX_REFUSAL_CHARS && {
-        let begin = words.to_lowercase().replace('’', "'");
-        REFUSALS.iter().any(|refusal| begin.starts_with(refusal))
-    };
-    (!is_other && !is_refusal && words.contains(char::is_alphanumeric)).then_some(words)
+    let words = prose(text)?.trim().to_owned();
+    let begin = words.to_lowercase().replace('’', "'");
+    let is_refusal = words.len() < MAX_REFUSAL && REFUSALS.iter().any(|refusal| begin.starts_with(refusal));
+    (!is_refusal).then_some(words)
 }
 
-/// How models refuse to write something, and how long such an answer is at most.
+/// How models refuse to write something, and how long such an answer is at most, in bytes.
 const REFUSALS: [&str; 8] =
     ["i'm sorry", "i am sorry", "sorry,", "i can't", "i cannot", "i'm not able", "i am not able", "as an ai"];
-const MAX_REFUSAL_CHARS: usize = 200;
+const MAX_REFUSAL: usize = 200;
 
 fn unveiled(text: &str, purpose: Purpose) -> Unveiled<'_> {
-    let mut visible = Visible::new(purpose);
-    let mut shown = String::with_capacity(text.len());
-    visible.feed(text, true, &mut |piece| match piece {
-        Piece::More(more) => shown.push_str(more),
-        Piece::Restart => shown.clear(),
-    });
+    let mut chain = Chain::new(Visible::new(purpose), String::new());
+    chain.take(text, true);
+    let Chain { stage: visible, trimmed, next: shown, .. } = chain;
     let text_shown = if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) };
-    Unveiled { text: text_shown, unopened: visible.unopened.map(|end| &text[..end]), trimmed: visible.trimmed }
-}
-
-/// Whether something is the case at the beginning of a text that grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look<T> {
-    Yes(T),
-    /// More of the text is needed.
-    More,
-    No,
-}
-
-impl<T> Look<T> {
-    /// This, or else what another look gives.
-    fn or(self, other: impl FnOnce() -> Self) -> Self {
-        match self {
-            Self::Yes(_) => self,
-            Self::No => other(),
-            Self::More => match other() {
-                Self::No => Self::More,
-                other => other,
-            },
-        }
-    }
-
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Look<U> {
-        match self {
-            Self::Yes(found) => Look::Yes(change(found)),
-            Self::More => Look::More,
-            Self::No => Look::No,
-        }
-    }
-
-    /// The same, at the end of the text.
-    fn at_end(self) -> Self {
-        match self {
-            Self::More => Self::No,
-            other => other,
-        }
-    }
+    Unveiled { text: text_shown, unopened: visible.unopened.map(|end| &text[..end]), trimmed }
 }

@@ -10,7 +10,7 @@ pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
 
 /// The brief of a persona, without the model's thoughts, with at most this number of bytes. `None`: nothing visible is left.
 pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
-    let visible = raw_answer::prose(text);
+    let visible = raw_answer::prose(text)?;
     let visible = visible.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
     let mut bytes = 0;
     let kept: String = visible

@@ -1,123 +1,104 @@
-//! Finds code in an answer that grows: marks in it are words.
+//! Finds code in an answer: marks in it are words.
 
-use super::Look;
+use super::cursor::{Cursor, Found, More};
 
 /// Code in a line is at most this long, in bytes.
 const MAX_SPAN: usize = 1_000;
-/// What may follow a fence in its line is at most this long, in bytes.
-const MAX_INFO: usize = 200;
+/// A fence, and what may follow it in its line, are at most this long, in bytes.
+const MAX_FENCE: usize = 200;
 
-/// Code begins with at most this many signs.
-const MAX_RUN: usize = 100;
-
-/// The fence that opened a block of code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fence {
-    mark: char,
-    length: usize,
+/// The fence that a line begins with, such as three backticks, and the place after the line.
+pub(super) fn fence(line: Cursor<'_>) -> Result<Option<(&str, Cursor<'_>)>, More> {
+    let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
+    let after = line.past(|c| c == mark, MAX_FENCE)?;
+    let fence = line.until(after);
+    if fence.len() < 3 {
+        return Ok(None);
+    }
+    let info = after.line(MAX_FENCE)?.filter(|info| mark == '~' || !info.contains('`'));
+    Ok(info.map(|info| (fence, line_end(after.moved(info.len())))))
 }
 
-impl Fence {
-    /// The fence that a line begins with, and the length of the line with its end.
-    pub(super) fn open(line: &str, is_end: bool) -> Look<(Self, usize)> {
-        let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { return Look::No };
-        let length = run(line, mark);
-        let info = &line[length..];
-        let (info, has_end) = info.split_once('\n').map_or((info, is_end), |(info, _)| (info, true));
-        if length > MAX_RUN || mark == '`' && info.contains('`') || info.len() > MAX_INFO {
-            return Look::No;
-        }
-        match has_end {
-            false if length < 3 && !info.is_empty() => Look::No,
-            false => Look::More,
-            true if length < 3 => Look::No,
-            true => Look::Yes((Self { mark, length }, (length + info.len() + 1).min(line.len()))),
-        }
-    }
-
-    /// Whether a line closes the block, and the length of the line with its end.
-    pub(super) fn close(self, line: &str, is_end: bool) -> Look<usize> {
-        let (line, end) = line.split_once('\n').map_or((line, None), |(line, _)| (line, Some(line.len() + 1)));
-        let words = line.trim();
-        if words.contains(|c| c != self.mark) || line.len() > MAX_INFO {
-            return Look::No;
-        }
-        match end {
-            Some(end) if words.len() >= self.length => Look::Yes(end),
-            None if !is_end => Look::More,
-            None if words.len() >= self.length => Look::Yes(line.len()),
-            _ => Look::No,
-        }
-    }
+/// The place after a line that closes the block of code which this fence opened.
+fn closing<'a>(fence: &str, line: Cursor<'a>) -> Found<'a> {
+    let text = line.line(MAX_FENCE)?;
+    let is_close = text.is_some_and(|text| text.trim().starts_with(fence) && text.trim().trim_matches(['`', '~']).is_empty());
+    Ok(is_close.then(|| line_end(line)))
 }
 
-/// The length of the code in backticks that a text begins with. It ends in the same line.
-pub(super) fn span(text: &str, is_end: bool) -> Look<usize> {
-    let run = ticks(text);
-    if run > MAX_RUN {
-        return Look::No;
-    }
-    if run == text.len() {
-        return if is_end { Look::No } else { Look::More };
-    }
-    let mut at = run;
-    while let Some(next) = text[at..].find(['`', '\n']) {
-        at += next;
-        let closing = ticks(&text[at..]);
-        if closing == 0 || at > MAX_SPAN {
-            return Look::No;
-        }
-        if at + closing == text.len() && !is_end {
-            return Look::More;
-        }
-        at += closing;
-        if closing == run {
-            return Look::Yes(at);
-        }
-    }
-    if is_end || text.len() > MAX_SPAN { Look::No } else { Look::More }
+/// The place after the line, as far as it is there.
+pub(super) fn line_end(text: Cursor<'_>) -> Cursor<'_> {
+    text.rest().find('\n').map_or(text.end(), |length| text.moved(length + 1))
 }
 
-/// How many backticks a text begins with, up to one more than code may begin with.
-pub(super) fn ticks(text: &str) -> usize {
-    run(text, '`')
-}
-
-fn run(text: &str, mark: char) -> usize {
-    text.chars().take(MAX_RUN + 1).take_while(|c| *c == mark).count()
-}
-
-/// A JSON object that grows.
+/// Where a text is: in a block of code or not, and within a line or at its beginning.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Object {
-    depth: usize,
-    is_text: bool,
-    is_escaped: bool,
+pub(super) struct Place {
+    pub fence: Option<String>,
+    is_within_line: bool,
 }
 
-impl Object {
-    /// One that reaches to the end of the text.
-    pub(super) const fn endless() -> Self {
-        Self { depth: usize::MAX / 2, is_text: false, is_escaped: false }
+impl Place {
+    pub const fn is_line_start(&self) -> bool {
+        !self.is_within_line
     }
 
-    /// Takes more of the text. Returns the end of the object, if it ends there.
-    pub(super) fn take(&mut self, text: &str) -> Option<usize> {
-        for (at, c) in text.char_indices() {
-            match c {
-                _ if std::mem::take(&mut self.is_escaped) => {}
-                '\\' => self.is_escaped = self.is_text,
-                '"' => self.is_text = !self.is_text,
-                '{' | '[' if !self.is_text => self.depth += 1,
-                '}' | ']' if !self.is_text => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.depth == 0 {
-                        return Some(at + 1);
-                    }
-                }
-                _ => {}
+    /// The place after the code that the text begins with, as far as it is there.
+    pub fn code<'a>(&mut self, text: Cursor<'a>) -> Found<'a> {
+        let Some(opened) = &self.fence else {
+            if self.is_line_start()
+                && let Some((opened, end)) = fence(text)?
+            {
+                self.fence = Some(opened.to_owned());
+                return Ok(Some(end));
             }
+            return span(text);
+        };
+        let end = if self.is_line_start() { closing(opened, text)? } else { None };
+        if end.is_some() {
+            self.fence = None;
         }
-        None
+        Ok(Some(end.unwrap_or_else(|| line_end(text))))
     }
+
+    /// This text was said.
+    pub fn pass(&mut self, text: &str) {
+        let line = text.rsplit('\n').next().unwrap_or_default();
+        self.is_within_line = !line.trim().is_empty() || self.is_within_line && line.len() == text.len();
+    }
+}
+
+/// The place after the code in backticks that a text begins with, or after the backticks alone. Such code ends in the same line.
+pub(super) fn span(text: Cursor<'_>) -> Found<'_> {
+    let is_tick = |c| c == '`';
+    let begin = text.past(is_tick, MAX_FENCE)?;
+    let ticks = text.until(begin);
+    let mut end = begin;
+    while !ticks.is_empty() && begin.until(end).len() < MAX_SPAN {
+        let at = end.past(|c| !matches!(c, '`' | '\n'), MAX_SPAN)?;
+        end = at.past(is_tick, MAX_FENCE)?;
+        match at.until(end) {
+            "" => break,
+            closing if closing == ticks => return Ok(Some(end)),
+            _ => {}
+        }
+    }
+    Ok(Some(begin).filter(|_| !ticks.is_empty()))
+}
+
+/// The length of the JSON object that a text begins with, if it ends.
+pub(super) fn object_length(text: &str) -> Option<usize> {
+    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if std::mem::take(&mut is_escaped) => {}
+            '\\' => is_escaped = is_text,
+            '"' => is_text = !is_text,
+            '{' | '[' if !is_text => depth += 1,
+            '}' | ']' if !is_text && depth <= 1 => return Some(at + 1),
+            '}' | ']' if !is_text => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }

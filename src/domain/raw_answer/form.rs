@@ -3,6 +3,8 @@
 use serde_json::{Deserializer, Map, Value};
 
 use super::Trimmed;
+use super::code::fence;
+use super::cursor::{Cursor, Found, More, first};
 use crate::domain::text::first_bytes;
 use crate::domain::vote_fields::{begins_with_field, is_field};
 
@@ -13,175 +15,94 @@ const TOOL_CALLS: [&str; 4] = ["tool_calls", "tool_call", "function_call", "tool
 /// The fields that hold the words of an object that holds nothing else, besides `text`.
 const WORDS: [&str; 9] = ["message", "reply", "response", "answer", "content", "statement", "say", "summary", "description"];
 /// The fields that say who speaks.
-const ABOUT_SPEAKER: [&str; 4] = ["role", "speaker", "name", "from"];
+const ABOUT_SPEAKER: [&str; 5] = ["from", "speaker", "name", "who", "role"];
+/// What a line that announces words begins with, which may stand after an assent.
+const INTRODUCTIONS: [&str; 7] = ["here is ", "here's ", "here’s ", "here are ", "my reply", "my response", "my answer"];
+const ASSENTS: [&str; 6] = ["sure", "certainly", "of course", "okay", "ok", "alright"];
 /// Words of a line that announces a reply.
 const REPLIES: [&str; 7] = ["reply", "response", "answer", "message", "statement", "json", "output"];
-/// What a line that announces a reply begins with, and what may stand before that.
-const INTRODUCTIONS: [&str; 14] = [
-    "here is ",
-    "here's ",
-    "here’s ",
-    "here are ",
-    "my reply",
-    "my response",
-    "my answer",
-    "the reply",
-    "the response",
-    "the json",
-    "reply:",
-    "response:",
-    "answer:",
-    "json:",
-];
-const ASSENTS: [&str; 6] = ["sure", "certainly", "of course", "okay", "ok", "alright"];
-/// A line of the transcript is recognised by so many bytes.
-const MAX_BEGINNING: usize = 80;
-/// The longest line that announces a reply, in bytes.
-const MAX_INTRODUCTION: usize = 100;
-
-/// What an answer is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// These are its words, of which this was in the way.
-    Words(String, Trimmed),
-    /// It has no words.
-    Nothing(Trimmed),
-    /// It is none of these forms.
-    Other,
-}
+/// A line that announces words is at most this long, in bytes. A line of the transcript is recognised by so many.
+const MAX_LINE: usize = 100;
 
 /// One JSON value of an answer.
 enum Part {
-    Words { from: Option<String>, text: String, is_line: bool },
-    Vote,
-    Call,
-    Nothing,
+    /// Words, by somebody else or not, in a line of a transcript or not.
+    Words {
+        from: Option<String>,
+        text: String,
+        is_line: bool,
+    },
+    /// It has no words.
+    Nothing(Trimmed),
     Other,
 }
 
-/// Whether an answer may have one of these forms, by its beginning.
-pub(super) fn may_be(text: &str) -> bool {
-    without_introduction(text).is_some()
+/// Whether an answer may be JSON, by its beginning.
+pub(super) fn may_be(text: Cursor<'_>) -> Result<bool, More> {
+    let body = introduction(text)?.unwrap_or(text);
+    let body = fence(body)?.map_or(Ok(body), |(_, inside)| inside.past_blank())?;
+    Ok(match body.next()? {
+        Some('[') => body.moved(1).past_blank()?.next()? == Some('{'),
+        first => first == Some('{'),
+    })
+}
+
+/// The place after a line that announces what follows, in words that models use for that.
+fn introduction(text: Cursor<'_>) -> Found<'_> {
+    let assent = first(ASSENTS, |assent| text.after_any_case(assent))?.unwrap_or(text);
+    let begin = assent.past(|c| matches!(c, '!' | ',' | '.' | ' '), MAX_LINE)?;
+    if first(INTRODUCTIONS, |introduction| begin.after_any_case(introduction))?.is_none() {
+        return Ok(None);
+    }
+    let line = text.line(MAX_LINE)?.unwrap_or_default();
+    let is_introduction = line.trim_end().trim_end_matches(['*', '_']).ends_with([':', '：']);
+    if is_introduction { text.moved(line.len()).past_blank().map(Some) } else { Ok(None) }
+}
+
+/// A text without the line before it that announces it.
+pub(super) fn without_announcement(text: &str) -> &str {
+    let announced = introduction(Cursor::new(text.trim(), 0, true)).ok().flatten();
+    announced.map(Cursor::rest).filter(|rest| !rest.is_empty()).unwrap_or(text.trim())
 }
 
 /// What a line that begins with a JSON object is, in an answer that has words before it. `None`: words.
 pub(super) fn of_line(object: &str) -> Option<Trimmed> {
-    match part(&values(object).0.into_iter().next()?) {
-        Part::Vote => Some(Trimmed::Decision),
-        Part::Call => Some(Trimmed::ToolCall),
+    match part(values(object).0.first()?) {
+        Part::Nothing(kind @ (Trimmed::Decision | Trimmed::ToolCall)) => Some(kind),
         Part::Words { is_line: true, .. } => Some(Trimmed::OtherSpeaker),
         _ => None,
     }
 }
 
-/// Reads a whole answer. `is_own` says whether a name is the companion's.
-pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Form {
+/// The words of a whole answer that is JSON, and what that is. They may be empty. `None`: it is words.
+pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String, Trimmed)> {
     let text = text.trim();
-    let Some((introduction, body)) = without_introduction(text) else { return Form::Other };
-    let is_fenced = body.starts_with("```");
-    let (body, after) = without_fence(body);
-    let (values, rest) = values(body);
+    let body = without_announcement(text);
+    let introduction = &text[..text.len() - body.len()].to_lowercase();
+    let is_announced = introduction.is_empty() || REPLIES.iter().any(|reply| introduction.contains(reply));
+    let block = body.strip_prefix("```").and_then(|block| block.split_once('\n')).map(|(_, inside)| inside);
+    let (json, after) = block.map_or((body, ""), |inside| inside.split_once("\n```").unwrap_or((inside, "")));
+    let (values, rest) = values(json);
     let after = [rest, after].map(str::trim).join("\n").trim().to_owned();
-    let is_announced = introduction.is_empty() || is_of_reply(introduction);
-    let Some(first) = values.first() else {
-        return match introduction.is_empty() {
-            true if body.strip_prefix('{').is_some_and(begins_with_field) => Form::Nothing(Trimmed::Decision),
-            true if begins_transcript(body) => Form::Nothing(Trimmed::OtherSpeaker),
-            _ => Form::Other,
-        };
-    };
-    match part(first) {
-        Part::Other if begins_transcript(body) => Form::Nothing(Trimmed::OtherSpeaker),
-        Part::Vote if is_announced => rest_or_nothing(after, Trimmed::Decision),
-        Part::Call if is_announced => rest_or_nothing(after, Trimmed::ToolCall),
-        Part::Nothing if introduction.is_empty() => rest_or_nothing(after, Trimmed::Form),
+    let is_vote = || values.is_empty() && json.strip_prefix('{').is_some_and(begins_with_field);
+    match values.first().map_or(Part::Other, part) {
+        Part::Other if begins_transcript(json) => Some((String::new(), Trimmed::OtherSpeaker)),
+        Part::Other if is_vote() => Some((String::new(), Trimmed::Decision)),
+        Part::Nothing(kind) if is_announced => Some((after, kind)),
         // JSON in a block, with words about it after that, was asked for.
-        Part::Words { is_line: false, .. } if is_fenced && !after.is_empty() => Form::Other,
+        Part::Words { is_line: false, .. } if block.is_some() && !after.is_empty() => None,
         Part::Words { is_line, .. } if is_line || is_announced => {
-            let mut words: Vec<String> = Vec::new();
-            for value in &values {
-                match part(value) {
-                    Part::Words { from, text, .. } if from.as_deref().is_none_or(&is_own) => words.push(text),
-                    Part::Words { .. } if words.is_empty() => {}
-                    _ => break,
-                }
-            }
-            if words.is_empty() { Form::Nothing(Trimmed::OtherSpeaker) } else { Form::Words(words.join("\n"), Trimmed::Form) }
+            let parts = values.iter().map_while(|value| match part(value) {
+                Part::Words { from, text, .. } => Some((from.is_none_or(|from| is_own(&from)), text)),
+                Part::Nothing(_) | Part::Other => None,
+            });
+            let own = parts.skip_while(|(is_own, _)| !is_own).take_while(|(is_own, _)| *is_own);
+            let words = own.map(|(_, text)| text).collect::<Vec<_>>().join("\n");
+            let kind = if words.is_empty() { Trimmed::OtherSpeaker } else { Trimmed::Form };
+            Some((words, kind))
         }
-        _ => Form::Other,
+        Part::Words { .. } | Part::Nothing(_) | Part::Other => None,
     }
-}
-
-fn rest_or_nothing(after: String, kind: Trimmed) -> Form {
-    if after.is_empty() { Form::Nothing(kind) } else { Form::Words(after, kind) }
-}
-
-/// A line that announces JSON, if there is one, and the JSON or the block of code that begins after it.
-fn without_introduction(text: &str) -> Option<(&str, &str)> {
-    let begins = |text: &str| {
-        let inside = match text.strip_prefix("```") {
-            Some(block) => block.split_once('\n').map_or("", |(_, inside)| inside).trim_start(),
-            None => text,
-        };
-        inside.starts_with('{') || inside.strip_prefix('[').is_some_and(|inside| inside.trim_start().starts_with('{'))
-    };
-    let text = text.trim();
-    if begins(text) {
-        return Some(("", text));
-    }
-    let (introduction, body) = text.split_once('\n')?;
-    (is_introduction(introduction) && begins(body.trim_start())).then(|| (introduction, body.trim_start()))
-}
-
-/// Whether an answer that begins so may turn out to have one of these forms.
-pub(super) fn may_become(text: &str) -> bool {
-    let may_begin = |text: &str| {
-        let is_block = text.starts_with("```") && text.split_once('\n').is_none_or(|(_, inside)| inside.trim().is_empty());
-        is_block || text.trim_end() == "[" || "```".starts_with(text)
-    };
-    match text.split_once('\n') {
-        Some((line, rest)) if is_introduction(line) => may_begin(rest.trim()),
-        None if may_introduce(text) => true,
-        _ => may_begin(text) && !text.is_empty(),
-    }
-}
-
-/// A text without the line before it that announces it.
-pub(super) fn without_announcement(text: &str) -> &str {
-    let text = text.trim();
-    match text.split_once('\n') {
-        Some((line, rest)) if is_introduction(line) && !rest.trim().is_empty() => rest.trim_start(),
-        _ => text,
-    }
-}
-
-/// Whether a line announces something, in words that models use for that.
-fn is_introduction(line: &str) -> bool {
-    may_introduce(line) && line.trim_end().trim_end_matches(['*', '_']).ends_with([':', '：'])
-}
-
-/// Whether a line begins, or may begin, like that.
-fn may_introduce(line: &str) -> bool {
-    let line = line.to_lowercase();
-    let begins =
-        |line: &str, beginnings: &[&str]| beginnings.iter().any(|begin| line.starts_with(begin) || begin.starts_with(line));
-    let after_assent =
-        ASSENTS.iter().find_map(|assent| line.strip_prefix(assent)).map(|rest| rest.trim_start_matches(['!', ',', '.', ' ']));
-    line.len() <= MAX_INTRODUCTION
-        && (begins(&line, &INTRODUCTIONS)
-            || after_assent
-                .map_or_else(|| ASSENTS.iter().any(|assent| assent.starts_with(&*line)), |rest| begins(rest, &INTRODUCTIONS)))
-}
-
-fn is_of_reply(introduction: &str) -> bool {
-    let words = introduction.to_lowercase();
-    REPLIES.iter().any(|reply| words.contains(reply))
-}
-
-/// The content of the block of code that a text begins with, and what follows it.
-fn without_fence(text: &str) -> (&str, &str) {
-    let Some((_, inside)) = text.strip_prefix("```").and_then(|block| block.split_once('\n')) else { return (text, "") };
-    inside.split_once("\n```").unwrap_or((inside, ""))
 }
 
 /// The JSON values that a text begins with, and the rest. Of one that was cut off, what is there.
@@ -211,26 +132,21 @@ fn part(value: &Value) -> Part {
     let has = |names: &[&str]| names.iter().any(|name| object.contains_key(*name));
     let text = |name: &str| object.get(name).and_then(Value::as_str);
     if object.is_empty() {
-        return Part::Nothing;
+        return Part::Nothing(Trimmed::Form);
     }
-    if let Some(words) = text("text") {
-        let from = text("from").or_else(|| text("name")).or_else(|| text("who").filter(|who| !who.starts_with('#')));
-        let is_own = text("role") == Some("you");
-        let from = from.filter(|_| !is_own).map(str::to_owned);
-        return Part::Words { from, text: words.to_owned(), is_line: has(&["from", "role", "who", "n"]) };
-    }
-    if has(&["decision"]) || object.keys().all(|name| is_field(name)) {
-        return Part::Vote;
+    let is_line = has(&["text"]) && has(&["from", "role", "who", "n"]);
+    if !has(&["text"]) && (has(&["decision"]) || object.keys().all(|name| is_field(name))) {
+        return Part::Nothing(Trimmed::Decision);
     }
     if has(&TOOL_CALLS) || has(&TOOL_NAMES) && has(&TOOL_ARGUMENTS) {
-        return Part::Call;
+        return Part::Nothing(Trimmed::ToolCall);
     }
-    match only_words(object) {
+    match object.get("text").or_else(|| only_words(object)) {
         Some(inner @ Value::Object(_)) => part(inner),
         Some(Value::String(words)) => {
             let is_own = matches!(text("role"), Some("assistant" | "you"));
-            let from = text("speaker").or_else(|| text("name")).or_else(|| text("from")).or_else(|| text("role"));
-            Part::Words { from: from.filter(|_| !is_own).map(str::to_owned), text: words.clone(), is_line: false }
+            let from = ABOUT_SPEAKER.iter().find_map(|name| text(name)).filter(|from| !is_own && !from.starts_with('#'));
+            Part::Words { from: from.map(str::to_owned), text: words.clone(), is_line }
         }
         _ => Part::Other,
     }
@@ -245,7 +161,7 @@ fn only_words(object: &Map<String, Value>) -> Option<&Value> {
 
 /// Whether a text begins like a line of the transcript that a prompt shows, even if it is no JSON.
 pub(super) fn begins_transcript(text: &str) -> bool {
-    let begin: String = first_bytes(text, MAX_BEGINNING).split_whitespace().collect();
+    let begin: String = first_bytes(text, MAX_LINE).split_whitespace().collect();
     let is_role = |role: &str| begin.starts_with(&format!("{{\"role\":\"{role}\""));
     begin.starts_with("{\"who\":\"#") || begin.contains(",\"who\":\"#") || ["person", "companion", "you"].into_iter().any(is_role)
 }

@@ -1,123 +1,43 @@
 //! Recognises words that say that nothing is said: `[silence]`, `*stays silent*`, `NO_REPLY`.
 
-use super::Look;
+use super::cursor::{Cursor, More};
 
-/// What stands between brackets or asterisks, in any case. `*stays silent*` may also name the companion.
-const SILENT: [&str; 45] = [
-    "silence",
-    "silent",
-    "stays silent",
-    "stay silent",
-    "staying silent",
-    "remains silent",
-    "remain silent",
-    "remaining silent",
-    "keeps silent",
-    "is silent",
-    "says nothing",
-    "say nothing",
-    "stays quiet",
-    "remains quiet",
-    "no response",
-    "no reply",
-    "no answer",
-    "no message",
-    "no output",
-    "no statement",
-    "no text",
-    "no words",
-    "no response needed",
-    "no reply needed",
-    "no response necessary",
-    "no reply necessary",
-    "no response required",
-    "no reply required",
-    "nothing to say",
-    "nothing to add",
-    "does not respond",
-    "does not reply",
-    "does not answer",
-    "does not speak",
-    "doesnt respond",
-    "doesnt reply",
-    "doesnt answer",
-    "doesnt speak",
-    "empty response",
-    "empty message",
-    "empty reply",
-    "listens silently",
-    "silent reply",
-    "pass",
-    "skip",
-];
-/// What a model, or its template, writes alone.
-const MARKS: [&str; 14] = [
-    "NO_REPLY",
-    "NO REPLY",
-    "NO_RESPONSE",
-    "NO RESPONSE",
-    "NOREPLY",
-    "NO_ANSWER",
-    "SILENT_REPLY",
-    "STAY_SILENT",
-    "SILENCE",
-    "SILENT",
-    "YES",
-    "NO",
-    "null",
-    "undefined",
-];
-const BRACKETS: [(char, char); 5] = [('(', ')'), ('[', ']'), ('*', '*'), ('_', '_'), ('<', '>')];
+/// Nothing is said by words of these, of which one is of the first line, in brackets or in capital letters. The companion's name may be among them.
+const NAMES: &str =
+    "yes no silence silent silently quiet nothing pass skip response reply answer message output statement respond speak";
+const OTHERS: &str = "stays stay staying remains remain remaining keeps is listens says say not to add needed necessary required does doesnt empty";
+/// So such words in capital letters begin.
+const CAPITALS: [&str; 4] = ["NO", "YES", "SILEN", "STAY"];
 /// A longer text says something, in bytes.
 const MAX_LENGTH: usize = 100;
 
-/// Whether a text says only that nothing is said. `More`: so far it may.
-pub(super) fn silence(text: &str, companion_name: &str, is_end: bool) -> Look<()> {
-    let text = text.trim();
-    if text.is_empty() || text.len() > MAX_LENGTH || text.contains('\n') {
-        return Look::No;
+/// Whether a text says only that nothing is said.
+pub(super) fn is_silence(text: Cursor<'_>, companion_name: &str) -> Result<bool, More> {
+    let words = text.rest().trim();
+    let is_dots = words.chars().all(|c| matches!(c, '.' | '…' | '。' | '・' | '—' | '–' | '-' | ' '));
+    if words.len() > MAX_LENGTH || words.contains('\n') {
+        return Ok(false);
     }
-    if text.chars().all(|c| matches!(c, '.' | '…' | '。' | '・' | '—' | '–' | '-' | ' ')) {
-        return if is_end { Look::Yes(()) } else { Look::More };
-    }
-    let opened = text.trim_start_matches(|c| BRACKETS.iter().any(|(open, _)| *open == c));
-    let closed = opened.trim_end_matches(|c: char| BRACKETS.iter().any(|(_, close)| *close == c) || matches!(c, '.' | ' '));
-    let has_brackets = opened.len() < text.len();
-    let is_closed = opened.ends_with(|c| BRACKETS.iter().any(|(_, close)| *close == c));
-    let words = plain(closed);
-    let subject = plain(companion_name);
-    let unsubjected = words.strip_prefix(&subject).filter(|_| !subject.is_empty()).map_or(&*words, str::trim_start);
-    let is_silent = |phrase: &str| phrase == unsubjected || phrase == words;
-    let may_be_silent =
-        |phrase: &str| phrase.starts_with(unsubjected) || subject.starts_with(&*words) || phrase.starts_with(&*words);
-    let mark = text.trim_matches(['*', '`', '_', '[', ']', '(', ')', '"']);
-    let is_mark = |known: &str| mark == known || mark.strip_prefix(known).is_some_and(|rest| rest.trim() == known);
-    let may_be_mark =
-        |known: &str| known.starts_with(mark) || mark.strip_prefix(known).is_some_and(|rest| known.starts_with(rest.trim()));
-    match is_end {
-        true if has_brackets && is_closed && SILENT.iter().any(|phrase| is_silent(phrase)) => Look::Yes(()),
-        true if MARKS.iter().any(|known| is_mark(known)) => Look::Yes(()),
-        false if has_brackets && SILENT.iter().any(|phrase| may_be_silent(phrase)) => Look::More,
-        false if MARKS.iter().any(|known| may_be_mark(known)) => Look::More,
-        _ => Look::No,
+    match text.at_end(is_dots || says_nothing(words, companion_name, true)) {
+        Err(More) if !is_dots && !says_nothing(words, companion_name, false) => Ok(false),
+        found => found,
     }
 }
 
-/// Whether a line of an answer with other words is a mark that nothing is said.
-pub(super) fn is_mark(line: &str) -> bool {
-    let line = line.trim().trim_matches(['*', '`', '[', ']']);
-    line.contains('_') && MARKS.contains(&line)
-}
-
-/// The words in lower case, without signs.
-fn plain(text: &str) -> String {
-    let joined = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-');
-    let words: String = text.chars().filter(joined).map(|c| if matches!(c, '_' | '-') { ' ' } else { c }).collect();
-    words.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Whether a line may become such a mark.
-pub(super) fn may_become_mark(line: &str) -> bool {
-    let words = line.trim_start_matches(['*', '`', '[']);
-    line.len() <= MAX_LENGTH && MARKS.iter().any(|mark| mark.contains('_') && mark.starts_with(words))
+/// Whether these words say so, as far as they are there.
+fn says_nothing(text: &str, companion_name: &str, is_whole: bool) -> bool {
+    let inside = text.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '!' | '?'));
+    let may_begin = |begin: &str| inside.starts_with(begin) || !is_whole && begin.starts_with(inside);
+    let is_capital = !inside.contains(char::is_lowercase) && CAPITALS.into_iter().any(may_begin);
+    if !is_capital && !text.starts_with(['(', '[', '*', '_', '<']) {
+        return false;
+    }
+    let (words, name) = (inside.to_lowercase().replace(['\'', '’'], ""), companion_name.to_lowercase());
+    let mut words: Vec<&str> = words.split([' ', '_', '-']).filter(|word| !word.is_empty()).collect();
+    if !is_whole {
+        words.pop();
+    }
+    let is_of = |list: &str, word: &str| list.split(' ').any(|known| known == word);
+    let is_silent = words.iter().all(|word| [NAMES, OTHERS, &name].iter().any(|list| is_of(list, word)));
+    is_silent && (!is_whole || words.iter().any(|word| is_of(NAMES, word)))
 }

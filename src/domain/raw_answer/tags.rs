@@ -1,16 +1,19 @@
 //! Recognises the marks of models at a place in an answer.
 
-use super::{Look, Trimmed};
-use crate::domain::marks::{END_OF_DETAILS, ENDS, PAIRS, STARTS, TAGS};
+use super::Trimmed;
+use super::cursor::{Cursor, Found, More, first};
+use crate::domain::marks::{AROUND_NAMES, END_OF_DETAILS, PAIRS, TAGS, TURNS};
 use crate::domain::text::first_bytes;
 
 /// At most this many bytes of attributes are in a tag, and of a header in one of Harmony's channels.
 const MAX_HEADER: usize = 256;
-/// The longest name of a mark that is not known, in bytes.
+/// The longest name of a mark, in bytes.
 const MAX_NAME: usize = 40;
-/// The name that introduces a channel of Harmony (OpenAI, "OpenAI harmony response format").
+/// The marks around the header of a channel of Harmony (OpenAI, "OpenAI harmony response format").
 const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
+/// What is left of the header of the final channel, if a server removes the marks.
+const BARE_FINAL: &str = "assistantfinal";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
@@ -18,16 +21,10 @@ pub(super) enum Mark {
     Open(Family),
     /// It ends.
     Close(Family),
-    /// A tag that begins and ends at once.
-    Empty,
     /// A channel of Harmony begins whose words are said.
     Final,
-    /// The turn ends.
-    End,
-    /// A turn begins.
-    Start,
-    /// HTML's `<s>`, which is also a mark that begins a text.
-    Strike,
+    /// A turn, or a text, begins or ends.
+    Turn,
 }
 
 /// Marks that open and close each other.
@@ -43,173 +40,118 @@ pub(super) enum Family {
     Bare,
 }
 
-impl Mark {
-    /// The same, where the channel's other marks are there.
-    fn with_marks(self) -> Self {
-        if self == Self::Open(Family::Bare) { Self::Open(Family::Channel(Trimmed::Channel)) } else { self }
-    }
-}
-
 impl Family {
-    pub(super) fn kind(self) -> Trimmed {
+    pub fn kind(self) -> Trimmed {
         match self {
             Self::Tag(kind) | Self::Channel(kind) => kind,
             Self::Pair(at) => PAIRS[at].2,
             Self::Bare => Trimmed::Channel,
         }
     }
-}
 
-/// The mark that a text begins with, and its length.
-pub(super) fn mark(text: &str, is_end: bool) -> Look<(Mark, usize)> {
-    let found = channel(text, is_end).or(|| tag(text)).or(|| pair(text)).or(|| {
-        let of = |marks: &[&str], what| marks.iter().fold(Look::No, |found, mark| found.or(|| literal(text, mark, what)));
-        of(&ENDS, Mark::End).or(|| of(&STARTS, Mark::Start)).or(|| literal(text, "<s>", Mark::Strike))
-    });
-    let found = if is_end { found.at_end() } else { found };
-    if found == Look::No { unknown(text, is_end) } else { found }
-}
-
-/// A mark of a family that is not known, which ends the turn: `<|word|>`. It may be cut off at the end of the answer.
-fn unknown(text: &str, is_end: bool) -> Look<(Mark, usize)> {
-    let Some(inside) = text.strip_prefix("<|") else { return Look::No };
-    let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
-    let length = end + "<||>".len();
-    match &inside[end..] {
-        _ if end > MAX_NAME => Look::No,
-        rest if end > 0 && rest.starts_with("|>") => Look::Yes((Mark::End, length)),
-        "" | "|" if is_end && end > 0 => Look::Yes((Mark::End, text.len())),
-        "" | "|" => Look::More,
-        _ => Look::No,
+    /// The place after the mark that closes this, if the text begins with it. What closes a channel may belong to what follows.
+    pub fn close(self, text: Cursor<'_>) -> Found<'_> {
+        let (closing, following): (&[&str], &[&str]) = match self {
+            Self::Tag(kind) => {
+                return Ok(tag(text)?.filter(|(mark, _)| *mark == Mark::Close(Self::Tag(kind))).map(|(_, end)| end));
+            }
+            Self::Pair(at) if PAIRS[at].1.is_empty() => return Ok(None),
+            Self::Pair(at) => (&[PAIRS[at].1], &[]),
+            Self::Channel(_) => (&["<|end|>", "<|call|>", "<|return|>"], &["<|start|>", CHANNEL]),
+            Self::Bare => (&[BARE_FINAL], &[CHANNEL]),
+        };
+        let closed = first(closing, |mark| text.after_any_case(mark))?;
+        if closed.is_some() { Ok(closed) } else { first(following, |mark| Ok(text.after(mark)?.map(|_| text))) }
     }
 }
 
-/// Whether a text begins with the mark that closes this, and the length of it. What closes a channel may belong to what follows.
-pub(super) fn closes(family: Family, text: &str, is_end: bool) -> Look<usize> {
-    let ends = |literals: &[&str]| literals.iter().fold(Look::No, |found, text_of| found.or(|| literal(text, text_of, ())));
-    let found = match family {
-        Family::Tag(kind) => match tag(text) {
-            Look::Yes((Mark::Close(Family::Tag(closed)), length)) if closed == kind => Look::Yes(length),
-            Look::More => Look::More,
-            _ => Look::No,
-        },
-        Family::Pair(at) if PAIRS[at].1.is_empty() => Look::No,
-        Family::Pair(at) => literal(text, PAIRS[at].1, ()).map(|(_, length)| length),
-        Family::Channel(_) => {
-            ends(&["<|end|>", "<|call|>", "<|return|>"]).map(|(_, length)| length).or(|| ends(&["<|start|>", CHANNEL]).map(|_| 0))
-        }
-        Family::Bare => exactly(text, FINAL).or(|| literal(text, CHANNEL, ()).map(|_| 0)),
-    };
-    if is_end { found.at_end() } else { found }
-}
+/// A mark, and the place after it.
+type FoundMark<'a> = Result<Option<(Mark, Cursor<'a>)>, More>;
 
-/// What is left of the header of the final channel, if a server removes the marks.
-pub(super) const FINAL: &str = "assistantfinal";
+/// The mark that a text begins with.
+pub(super) fn mark(text: Cursor<'_>) -> FoundMark<'_> {
+    for find in [channel, tag, literal, turn] {
+        if let Some(found) = find(text)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
 
 /// The beginning of an answer in Harmony's channels whose marks the server removed. The word alone is a word, so that something must be joined to it.
-pub(super) fn bare_channel(text: &str, is_end: bool) -> Look<(Mark, usize)> {
-    let joined = |word: &'static str, is_joined: fn(char) -> bool, what: Mark| match exactly(text, word) {
-        Look::Yes(length) => match text[length..].chars().next() {
-            None => Look::More,
-            Some(c) if is_joined(c) => Look::Yes((what, length)),
-            Some(' ') if what != Mark::Final => exactly(&text[length..], " to=").map(|more| (what, length + more)),
-            Some(_) => exactly(&text[length..], MESSAGE).map(|more| (what.with_marks(), length + more)),
-        },
-        Look::More => Look::More,
-        Look::No => Look::No,
-    };
-    let [thoughts, calls] = [Mark::Open(Family::Bare), Mark::Open(Family::Channel(Trimmed::ToolCall))];
-    let found = joined("analysis", |c| c.is_ascii_alphanumeric(), thoughts)
-        .or(|| joined("commentary", |c| c.is_ascii_alphanumeric(), calls))
-        .or(|| joined("final", char::is_uppercase, Mark::Final))
-        .or(|| exactly(text, FINAL).map(|length| (Mark::Final, length)))
-        .or(|| exactly(text, "assistantanalysis").map(|length| (thoughts, length)));
-    if is_end { found.at_end() } else { found }
-}
-
-/// A header of Harmony: a channel's name, whom it is for, and `<|message|>`.
-fn channel(text: &str, is_end: bool) -> Look<(Mark, usize)> {
-    let begin = match literal(text, CHANNEL, ()) {
-        Look::Yes((_, length)) => length,
-        Look::More => return Look::More,
-        Look::No => return Look::No,
-    };
-    let header = &text[begin..];
-    let (header, length) = match first_bytes(header, MAX_HEADER).find(MESSAGE) {
-        Some(end) => (&header[..end], begin + end + MESSAGE.len()),
-        None if header.len() <= MAX_HEADER && !is_end => return Look::More,
-        // Without it, the name alone is the header.
-        _ => {
-            let end = header.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(header.len());
-            (&header[..end], begin + end)
+pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
+    let (thoughts, call) = (Mark::Open(Family::Bare), Mark::Open(Family::Channel(Trimmed::ToolCall)));
+    let name = text.after("assistant")?.unwrap_or(text);
+    for (word, mark) in [("analysis", thoughts), ("commentary", call), ("final", Mark::Final)] {
+        let Some(end) = name.after(word)? else { continue };
+        let is_next = |c: char| if mark == Mark::Final { c.is_uppercase() } else { c.is_ascii_alphanumeric() };
+        if !text.until(name).is_empty() || end.next()?.is_some_and(is_next) {
+            return Ok(Some((mark, end)));
         }
-    };
-    let is_call = header.contains("to=");
-    Look::Yes(match header.trim_start() {
-        name if name.starts_with("final") => (Mark::Final, length),
-        _ if is_call => (Mark::Open(Family::Channel(Trimmed::ToolCall)), length),
-        _ => (Mark::Open(Family::Channel(Trimmed::Channel)), length),
-    })
+        return Ok(first([MESSAGE, " to="], |more| end.after(more))?.map(|end| (mark, end)));
+    }
+    Ok(None)
 }
 
-/// A tag in angle brackets, by its name: `<think>`, `</ think >`, `<think type="hidden">`, `<think/>`.
-fn tag(text: &str) -> Look<(Mark, usize)> {
-    let Some(inside) = text.strip_prefix('<') else { return Look::No };
-    let name = inside.trim_start_matches([' ', '/']);
-    let before = &inside[..inside.len() - name.len()];
-    if before.len() > 4 {
-        return Look::No;
-    }
-    let end = name.find(|c: char| !(c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '-'))).unwrap_or(name.len());
-    let (name, attributes) = name.split_at(end);
-    let is_call = name.eq_ignore_ascii_case("function") && attributes.starts_with('=');
-    let known = TAGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind);
-    let is_call = is_call || name.len() <= MAX_NAME && name.to_ascii_lowercase().contains("tool_call");
-    let known = if is_call { Some(Trimmed::ToolCall) } else { known };
-    if attributes.is_empty() {
-        return if name.len() <= MAX_NAME { Look::More } else { Look::No };
-    }
-    let closed_function = before.contains('/') && name.eq_ignore_ascii_case("function");
-    let Some(kind) = known.or(closed_function.then_some(Trimmed::ToolCall)) else { return Look::No };
-    let Some(length) = first_bytes(attributes, MAX_HEADER).find(['>', '<', '\n']) else {
-        return if attributes.len() <= MAX_HEADER { Look::More } else { Look::No };
+/// A header of Harmony: a channel's name, whom it is for, and `<|message|>`. Without that, the name alone is the header.
+fn channel(text: Cursor<'_>) -> FoundMark<'_> {
+    let Some(begin) = text.after(CHANNEL)? else { return Ok(None) };
+    let name = begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME)?;
+    let end = match first_bytes(begin.rest(), MAX_HEADER).find(MESSAGE) {
+        Some(length) => begin.moved(length),
+        None if begin.rest().len() <= MAX_HEADER => begin.at_end(name)?,
+        None => name,
     };
-    let (attributes, rest) = attributes.split_at(length);
-    let is_plain = attributes.trim_matches([' ', '/']).is_empty();
+    let header = begin.until(end).trim_start();
+    let kind = if header.contains("to=") { Trimmed::ToolCall } else { Trimmed::Channel };
+    let mark = if header.starts_with("final") { Mark::Final } else { Mark::Open(Family::Channel(kind)) };
+    Ok(Some((mark, end.after(MESSAGE)?.unwrap_or(end))))
+}
+
+/// A tag in angle brackets, by its name: `<think>`, `</ think >`, `<think type="hidden">`, `<think/>`. Calls of tools have many names.
+fn tag(text: Cursor<'_>) -> FoundMark<'_> {
+    let Some(begin) = text.after("<")? else { return Ok(None) };
+    let start = begin.past(|c| matches!(c, ' ' | '/'), 4)?;
+    let end = start.past(|c| c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '-'), MAX_NAME)?;
+    let name = start.until(end).to_ascii_lowercase();
+    let is_closing = begin.until(start).contains('/');
+    let is_function = name == "function" && (is_closing || end.after("=")?.is_some());
+    let kind = match TAGS.iter().find(|(known, _)| *known == name) {
+        Some((_, kind)) => *kind,
+        None if is_function || name.contains("tool_call") => Trimmed::ToolCall,
+        None => return Ok(None),
+    };
+    let close = end.past(|c| !matches!(c, '>' | '<' | '\n'), MAX_HEADER)?;
+    let attributes = end.until(close);
+    let is_plain = attributes.trim_matches(' ').is_empty() || is_closing && attributes == "/";
     let is_tag = is_plain || attributes.starts_with([' ', '=']) && attributes.contains('=');
-    if !is_tag || !rest.starts_with('>') {
-        return Look::No;
-    }
-    let length = text.len() - rest.len() + 1;
-    Look::Yes(match (before.contains('/'), attributes.ends_with('/')) {
-        (true, _) => (Mark::Close(Family::Tag(kind)), length),
-        (false, true) => (Mark::Empty, length),
-        (false, false) => (Mark::Open(Family::Tag(kind)), length),
-    })
+    let Some(after) = close.after(">")?.filter(|_| is_tag) else { return Ok(None) };
+    let family = Family::Tag(kind);
+    Ok(Some((if is_closing { Mark::Close(family) } else { Mark::Open(family) }, after)))
 }
 
-fn pair(text: &str) -> Look<(Mark, usize)> {
-    let of = |(at, (open, close, _)): (usize, &(&str, &str, Trimmed))| {
-        let closed = || literal(text, close, Mark::Close(Family::Pair(at)));
-        literal(text, open, Mark::Open(Family::Pair(at))).or(|| if *close == END_OF_DETAILS { Look::No } else { closed() })
+/// A mark of another shape.
+fn literal(text: Cursor<'_>) -> FoundMark<'_> {
+    let of_pair = |(at, (open, close, _)): (usize, &(&'static str, &'static str, _))| {
+        [(*open, Mark::Open(Family::Pair(at))), (*close, Mark::Close(Family::Pair(at)))]
     };
-    PAIRS.iter().enumerate().fold(Look::No, |found, pair| found.or(|| of(pair)))
+    let marks = PAIRS.iter().enumerate().flat_map(of_pair).chain(TURNS.map(|turn| (turn, Mark::Turn)));
+    for (literal, mark) in marks.filter(|(literal, _)| !literal.is_empty() && *literal != END_OF_DETAILS) {
+        if let Some(end) = text.after_any_case(literal)? {
+            return Ok(Some((mark, end)));
+        }
+    }
+    Ok(None)
 }
 
-/// Whether a text begins with another, and its length.
-fn exactly(text: &str, expected: &str) -> Look<usize> {
-    match text.starts_with(expected) {
-        true => Look::Yes(expected.len()),
-        false if expected.starts_with(text) => Look::More,
-        false => Look::No,
+/// A mark that begins or ends a turn, whatever its name is. At the end of the answer it may be cut off.
+fn turn(text: Cursor<'_>) -> FoundMark<'_> {
+    for (open, close) in AROUND_NAMES {
+        let Some(begin) = text.after(open)? else { continue };
+        let end = begin.past(|c| c.is_alphanumeric() || matches!(c, '_' | '\u{2581}'), MAX_NAME)?;
+        let is_cut = close.starts_with(end.rest());
+        let after = end.after(close)?.or_else(|| is_cut.then(|| end.moved(end.rest().len())));
+        return Ok(after.filter(|_| !begin.until(end).is_empty()).map(|after| (Mark::Turn, after)));
     }
-}
-
-/// Whether a text begins with another, in any case.
-fn literal<T>(text: &str, expected: &str, what: T) -> Look<(T, usize)> {
-    let length = expected.len().min(text.len());
-    if expected.is_empty() || !text.as_bytes()[..length].eq_ignore_ascii_case(&expected.as_bytes()[..length]) {
-        return Look::No;
-    }
-    if length < expected.len() { Look::More } else { Look::Yes((what, length)) }
+    Ok(None)
 }

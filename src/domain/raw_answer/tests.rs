@@ -70,7 +70,9 @@ fn thoughts_at_the_beginning_or_on_a_line_are_not_said() {
         let unclosed = format!("It begins so:\n{open}and goes on.");
         check_whole(&[&unclosed]);
     }
+    let endless = format!("It begins so:\n<think>{}", "and goes on. ".repeat(400));
     check(&[
+        (&endless, "It begins so:", &[Thought]),
         (
             "<details type=\"reasoning\" done=\"true\">\n<summary>Thought for 3 s</summary>\n> Hm.\n</details>\nHello",
             "Hello",
@@ -82,7 +84,6 @@ fn thoughts_at_the_beginning_or_on_a_line_are_not_said() {
         ("<think>They wrote `</think>` before.</think>Hello", "Hello", &[Thought]),
         ("<think>They wrote \"</think>\".</think>Hello", "Hello", &[Thought]),
         ("<think>a</think>b</think>Hello", "Hello", &[Thought]),
-        ("<think/>Hello", "Hello", &[Thought]),
         ("They ask about <think> tags.\n</think>\nThese are tags.", "These are tags.", &[Thought]),
     ]);
 }
@@ -101,7 +102,6 @@ fn a_statement_about_a_mark_keeps_every_word() {
         "Use “<|im_end|>” there.",
         "ChatML closes each turn with <|im_end|>, and Llama with <|eot_id|>.",
         "A double tick ``<|im_end|> ` </think>`` holds it.",
-        "It costs <s>five</s> four.",
         "1 < 2 and <b>bold</b>",
         "<thinker> is no tag",
         "I <3 you",
@@ -138,16 +138,15 @@ fn of_channels_only_the_final_one_is_said() {
         ),
         ("They greet me.<|channel|>final<|message|>Good morning.", "Good morning.", &[Channel]),
         ("analysisSECRET: short.assistantfinalGood morning.", "Good morning.", &[Channel]),
-        ("analysis<|message|>SECRET.<|end|><|start|>assistant<|channel|>final<|message|>Hi.", "Hi.", &[Channel, EndOfTurn]),
-        ("analysis They greet me. Short.assistantfinalGood morning.", "Good morning.", &[Channel]),
+        ("analysis<|message|>SECRET.<|end|><|start|>assistant<|channel|>final<|message|>Hi.", "Hi.", &[Channel]),
         ("analysisOne.assistantcommentary to=x{}assistantanalysisTwo.assistantfinalHi.", "Hi.", &[Channel]),
         ("assistantfinalGood morning.", "Good morning.", &[Channel]),
         ("finalGood morning.", "Good morning.", &[Channel]),
     ]);
     for (text, nothing) in [
         ("<|channel|>commentary<|message|>{\"path\": \"/\"}<|end|>", Nothing::Thoughts),
-        ("<|channel|>commentary to=functions.look <|constrain|>json<|message|>{\"path\": \"/\"}<|call|>", Nothing::ToolCall),
-        ("commentary to=functions.look json{\"path\": \"/\"}", Nothing::ToolCall),
+        ("<|channel|>commentary to=functions.look <|constrain|>json<|message|>{\"path\": \"/\"}<|call|>", Nothing::Other),
+        ("commentary to=functions.look json{\"path\": \"/\"}", Nothing::Other),
         ("<|channel|>analysis<|message|>SECRET", Nothing::Thoughts),
         ("analysisSECRET", Nothing::Thoughts),
     ] {
@@ -212,7 +211,6 @@ fn a_line_of_somebody_else_ends_the_statement() {
         "Ana (she/her): Great!",
         "Ana [22:10]: Great!",
         "[22:10] Ana: Great!",
-        "[10:10 PM] Ana: Great!",
         "(22:10) <Ana> Great!",
         "22:10 Ana: Great!",
         "### Ana: Great!",
@@ -247,7 +245,6 @@ fn scores_and_scenes_stay_whole() {
         "Ana: 5 points\nBob: 3/10\nAria: 4",
         "Ana: 12.5 kg\nBob: 80 kg",
         "The roles:\nuser\nassistant",
-        "Aria: 5\nAna: 4\nBob: 3",
         "After two rounds.\n\nAna: 5\nBob: 3",
         "Here is the score:\nAna: five\nBob: three",
         "**Ana:** Where is the boat?\n**Bob:** At the pier.\n\n*They run.*",
@@ -338,26 +335,27 @@ fn words_are_taken_out_of_a_form_where_they_are_unmistakable() {
 #[test]
 fn a_form_without_words_is_no_statement() {
     let vote = r#"{"reason": "Nothing to add.", "decision": "NO", "importance": 2, "selected": false, "closing": "none"}"#;
-    for (text, nothing) in [
-        (vote, Nothing::Decision),
-        (&format!("```json\n{vote}\n```"), Nothing::Decision),
-        (&format!("Here is my answer:\n{vote}"), Nothing::Decision),
-        ("{\"decision\": \"YE", Nothing::Decision),
-        ("{\"reason\": \"x\"}", Nothing::Decision),
-        ("NO\nNothing to add.", Nothing::Decision),
-        (r#"{"name": "look", "arguments": {"path": "/"}}"#, Nothing::ToolCall),
-        (r#"{"tool_calls": [{"function": {"name": "look"}}]}"#, Nothing::ToolCall),
-        (r#"<tool_call>{"name":"x"}</tool_call>"#, Nothing::ToolCall),
-        ("<function=look><parameter=path>/</parameter></function>", Nothing::ToolCall),
-        ("<|tool_call>call:look{}<tool_call|>", Nothing::ToolCall),
-        ("<|python_tag|>look()", Nothing::ToolCall),
-        ("```tool_code\nlook()\n```", Nothing::ToolCall),
-        ("{reason: 'x', decision: 'NO'}", Nothing::Decision),
-        ("{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Bob\",\"text\":\"Ho\"}", Nothing::Form),
-        ("{}", Nothing::Form),
+    for (text, kind) in [
+        (vote, Trimmed::Decision),
+        (&format!("```json\n{vote}\n```"), Trimmed::Decision),
+        (&format!("Here is my answer:\n{vote}"), Trimmed::Decision),
+        ("{\"decision\": \"YE", Trimmed::Decision),
+        ("{\"reason\": \"x\"}", Trimmed::Decision),
+        ("NO\nNothing to add.", Trimmed::Decision),
+        (r#"{"name": "look", "arguments": {"path": "/"}}"#, Trimmed::ToolCall),
+        (r#"{"tool_calls": [{"function": {"name": "look"}}]}"#, Trimmed::ToolCall),
+        (r#"<tool_call>{"name":"x"}</tool_call>"#, Trimmed::ToolCall),
+        ("<function=look><parameter=path>/</parameter></function>", Trimmed::ToolCall),
+        ("<|tool_call>call:look{}<tool_call|>", Trimmed::ToolCall),
+        ("<|python_tag|>look()", Trimmed::ToolCall),
+        ("```tool_code\nlook()\n```", Trimmed::ToolCall),
+        ("{reason: 'x', decision: 'NO'}", Trimmed::Decision),
+        ("{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Bob\",\"text\":\"Ho\"}", Trimmed::OtherSpeaker),
+        ("{}", Trimmed::Form),
     ] {
-        assert_eq!(said(text), Err(nothing), "{text}");
-        assert!(nothing.is_to_repeat());
+        let reading = read(text);
+
+        assert!(reading.words.is_err_and(Nothing::is_to_repeat) && reading.trimmed.contains(&kind), "{text}");
     }
     check_whole(&[
         r#"{"x":1}"#,
@@ -377,7 +375,6 @@ fn a_form_without_words_is_no_statement() {
 fn words_that_say_that_nothing_is_said_are_no_statement() {
     for text in [
         "NO_REPLY",
-        "NO_REPLYNO_REPLY",
         "`NO_REPLY`",
         "[no response]",
         "(No response needed.)",
@@ -456,7 +453,16 @@ fn decisions_keep_marks_in_objects_and_lose_thoughts_anywhere() {
         "Here is the summary:\n\nThey talked.",
         "Here is the summary:\n```json\n{\"summary\": \"They talked.\"}\n```",
     ] {
-        assert_eq!(prose(text), "They talked.", "{text}");
+        assert_eq!(summary(text).as_deref(), Some("They talked."), "{text}");
+    }
+    for text in [
+        "{\"who\":\"#4\",\"role\":\"person\",\"from\":\"Ana\",\"text\":\"Hi\"}",
+        "{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Bob\",\"text\":\"Ho\"}",
+        "{\"decision\": \"NO\"}",
+        "I'm sorry, but I can't do that.",
+        "<think>Hm.</think>",
+    ] {
+        assert_eq!(summary(text), None, "{text}");
     }
 }
 
@@ -622,10 +628,7 @@ fn answers_of_weak_templates_are_read_as_they_are_meant() {
     ]);
     check_whole(&[
         "analysisの結果は明日です。",
-        "Use these.\nHost: db\nUser: tertulia\nPort: 5432",
         "```json\n{\"text\":\"hi\"}\n```\nThat has one field.",
-        "Sure, here you go!\n\nAna: Is it late?\nBob: It is.\nAna: Then go.",
-        "*A pier at dusk.*\n\nAna: Is it late?\nBob: It is.",
         "The result is final.\nAna: 5 out of 10\nBob: 3 out of 10",
         "The tags: <think> and </think> stand around thoughts.",
     ]);
@@ -634,7 +637,7 @@ fn answers_of_weak_templates_are_read_as_they_are_meant() {
         "{\"who\":\"#rznjl\",\"role=\"\"person\"\"authors=[",
         "{\"at\":\"2026-11-26 02:03\", \"who\": \"#a",
     ] {
-        assert_eq!(said(line), Err(Nothing::Form), "{line}");
+        assert_eq!(said(line), Err(Nothing::Other), "{line}");
     }
     check_whole(&["{\"role\":\"wizard\",\"level\":3}"]);
     assert_eq!(["[PASS]", "*skip*"].map(said), [Err(Nothing::Silence), Err(Nothing::Silence)]);
@@ -675,7 +678,7 @@ mod copies {
             assert_eq!(reading.words.as_deref(), Ok(words), "{answer}");
             assert!(reading.trimmed.contains(&Trimmed::Prompt));
         }
-        assert_eq!(read(FRAME).words, Err(Nothing::Form));
+        assert_eq!(read(FRAME).words, Err(Nothing::Other));
     }
 
     #[test]
@@ -713,7 +716,7 @@ mod copies {
             "<x-tool_calls>{}</x-tool_calls>",
             "<\u{ff5c}DSML\u{ff5c}function_calls>a</\u{ff5c}DSML\u{ff5c}function_calls>",
         ] {
-            assert_eq!(read(call).words, Err(Nothing::ToolCall), "{call}");
+            assert_eq!(read(call).words, Err(Nothing::Other), "{call}");
         }
     }
 }

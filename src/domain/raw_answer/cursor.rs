@@ -1,0 +1,114 @@
+//! A place in a text that may still grow. Whatever depends on text that has not come yet is not decided, so that the pieces make no difference.
+
+use crate::domain::text::first_bytes;
+
+/// The longest text that is held back until it is clear what it is, in bytes.
+pub(super) const MAX_HELD: usize = 4_000;
+
+/// More of the text is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct More;
+
+/// A place in the text, if there is one.
+pub(super) type Found<'a> = Result<Option<Cursor<'a>>, More>;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    /// Nothing follows the text.
+    is_whole: bool,
+}
+
+impl<'a> Cursor<'a> {
+    pub const fn new(text: &'a str, at: usize, is_whole: bool) -> Self {
+        Self { text, at, is_whole }
+    }
+
+    pub fn rest(self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    pub fn before(self) -> &'a str {
+        &self.text[..self.at]
+    }
+
+    /// The text from here to a later place.
+    pub fn until(self, end: Self) -> &'a str {
+        &self.text[self.at..end.at]
+    }
+
+    /// The place after so many bytes.
+    pub const fn moved(self, bytes: usize) -> Self {
+        Self { at: self.at + bytes, ..self }
+    }
+
+    /// What is the case if the text ends here.
+    pub fn at_end<T>(self, found: T) -> Result<T, More> {
+        if self.is_whole { Ok(found) } else { Err(More) }
+    }
+
+    /// The next character. `None`: the text ends.
+    pub fn next(self) -> Result<Option<char>, More> {
+        match self.rest().chars().next() {
+            None => self.at_end(None),
+            next => Ok(next),
+        }
+    }
+
+    /// The place after this text, if it follows.
+    pub fn after(self, expected: &str) -> Found<'a> {
+        match self.rest() {
+            rest if rest.starts_with(expected) => Ok(Some(self.moved(expected.len()))),
+            rest if expected.starts_with(rest) => self.at_end(None),
+            _ => Ok(None),
+        }
+    }
+
+    /// The place after this text, if it follows in any case.
+    pub fn after_any_case(self, expected: &str) -> Found<'a> {
+        let mut end = self;
+        for expected in expected.chars() {
+            match end.next()? {
+                Some(c) if c == expected || c.to_lowercase().eq(expected.to_lowercase()) => end = end.moved(c.len_utf8()),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(end))
+    }
+
+    /// The place after all characters of this kind, but after at most so many bytes.
+    pub fn past(self, is_of_kind: impl Fn(char) -> bool, most_bytes: usize) -> Result<Self, More> {
+        let rest = first_bytes(self.rest(), most_bytes);
+        match rest.find(|c| !is_of_kind(c)) {
+            Some(end) => Ok(self.moved(end)),
+            None if rest.len() == self.rest().len() => self.at_end(self.moved(rest.len())),
+            None => Ok(self.moved(rest.len())),
+        }
+    }
+
+    pub fn past_blank(self) -> Result<Self, More> {
+        self.past(char::is_whitespace, MAX_HELD)
+    }
+
+    /// The end of what is there of the text.
+    pub fn end(self) -> Self {
+        self.moved(self.rest().len())
+    }
+
+    /// The rest of the line. `None`: it is longer than so many bytes.
+    pub fn line(self, most_bytes: usize) -> Result<Option<&'a str>, More> {
+        let end = self.past(|c| c != '\n', most_bytes)?;
+        Ok(Some(self.until(end)).filter(|_| matches!(end.rest().chars().next(), None | Some('\n'))))
+    }
+}
+
+/// The first place that is found.
+pub(super) fn first<'a, T>(items: impl IntoIterator<Item = T>, mut find: impl FnMut(T) -> Found<'a>) -> Found<'a> {
+    for item in items {
+        if let Some(end) = find(item)? {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
+}
