@@ -1,4 +1,4 @@
-//! A companion's folder: `companion.toml`, and persona files (`*.md`) that together are its persona.
+//! A companion's folder: `companion.toml`, and persona files (`*.md`, also in `memory/self`) that together are its persona.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,8 @@ use crate::settings::companion::MAX_PERSONA_BYTES;
 use crate::settings::load::{is_there, read_text};
 use crate::settings::problem::Located;
 
+/// Where Familiar-Connect keeps persona files in a companion's folder.
+const SELF: &str = "memory/self";
 /// The file with the companion's keys.
 pub(super) const KEYS: &str = "companion.toml";
 /// The maximum number of persona files in a folder.
@@ -66,12 +68,20 @@ fn persona(folder: &Path) -> Result<Option<String>, Vec<Located>> {
     Ok((!files.is_empty()).then_some(persona))
 }
 
-/// The files `*.md` of a folder, in the order of their names' bytes. Hidden ones are left out.
+/// The files `*.md` of a folder, and then those of its `memory/self`, each in the order of their names' bytes. Hidden ones are left out.
 pub(super) fn persona_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let is_persona = |path: &PathBuf| !is_hidden(path) && path.extension().is_some_and(|extension| extension == "md");
-    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
-    let mut files: Vec<_> = paths.into_iter().filter(is_persona).collect();
-    files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
+    let below = folder.join(SELF);
+    let mut files = Vec::new();
+    for folder in [folder, &below] {
+        if folder == below && !is_there(&below) {
+            break;
+        }
+        let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+        let mut found: Vec<_> = paths.into_iter().filter(is_persona).collect();
+        found.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
+        files.append(&mut found);
+    }
     Ok(files)
 }
 

@@ -15,9 +15,12 @@ fn a_folder_is_a_companion_whose_persona_is_its_files_in_byte_order() {
         ("companions/mira/B.md", "First B.\n\nStill B.\n\n"),
         ("companions/mira/10.md", "Ten.\n"),
         ("companions/mira/empty.md", "\n"),
+        ("companions/mira/memory/self/1.md", "Last."),
         ("companions/mira/.hidden.md", "never"),
         ("companions/mira/notes.txt", "never"),
         ("companions/zed.toml", "persona = \"You are Zed.\"\n"),
+        ("companions/fam/companion.toml", ""),
+        ("companions/fam/memory/self/self.md", "You are Fam."),
         ("companions/.git/HEAD.md", "never"),
         ("companions/pictures/mira.png", "never"),
     ]);
@@ -25,10 +28,11 @@ fn a_folder_is_a_companion_whose_persona_is_its_files_in_byte_order() {
     let loaded = folder.load().expect("nothing is wrong");
 
     let ids: Vec<_> = loaded.companions.keys().map(|id| id.as_str()).collect();
-    assert_eq!(ids, ["mira", "zed"]);
+    assert_eq!(ids, ["fam", "mira", "zed"]);
+    assert_eq!(&*loaded.companions[&"fam".into()].persona, "You are Fam.");
     let mira = &loaded.companions[&"mira".into()];
     assert_eq!((&*mira.name, &*mira.aliases[0]), ("Mira", "mi"));
-    assert_eq!(&*mira.persona, "Ten.\n\nFirst B.\n\nStill B.\n\nThen b.");
+    assert_eq!(&*mira.persona, "Ten.\n\nFirst B.\n\nStill B.\n\nThen b.\n\nLast.");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn a_judgement_prompt_shows_the_messages_and_asks_for_a_number() {
 fn each_trigger_has_its_sentence_and_its_question() {
     for (trigger, sentence) in [
         (Trigger::DirectAddress, "\n\nYou were directly addressed in the conversation.\n\nWould you like to respond?\n\n"),
-        (Trigger::Interjection, "\n\nMessages since you last spoke: 12.\n\nWould you like to interject?\n\n"),
+        (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\nWould you like to interject?\n\n"),
         (Trigger::Turn, "\n\nMira has just spoken.\n\nWould you like to respond to this conversation?\n\n"),
         (Trigger::Lull, "\"Ana\".\n\nWould you like to respond to this conversation?\n\n"),
         (

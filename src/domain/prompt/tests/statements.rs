@@ -186,7 +186,7 @@ fn a_statement_prompt_says_whether_the_statement_is_solicited() {
     let has = |prompt: &Prompt, sentence: &str| user(prompt).contains(sentence);
     assert!(has(&unasked, &words().unsolicited) && !has(&unasked, &words().solicited));
     let reason = format!(
-        "{}\n\n<your-reason-to-speak>\n\"I know\\nthis.\"\n</your-reason-to-speak>\n\n{}\n\nMessages since you last spoke: 9.",
+        "{}\n\n<your-reason-to-speak>\n\"I know\\nthis.\"\n</your-reason-to-speak>\n\n{}\n\n9 messages have been said without you speaking.",
         super::texts::REASON,
         words().closing
     );
