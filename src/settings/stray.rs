@@ -28,7 +28,10 @@ pub(super) fn settings_notes(folder: &Path, profile: Option<&str>) -> Vec<String
 pub(super) fn companion_notes<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<String> {
     let is_note = |path: &Path| path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("readme"));
     let files = paths.into_iter().filter(|path| path.is_file() && !is_note(path)).map(Path::to_owned);
-    notes(files, "a companion is a file NAME.toml, or a folder NAME with companion.toml and its persona in files *.md, there or in memory/self")
+    notes(
+        files,
+        "a companion is a file NAME.toml, or a folder NAME with companion.toml and its persona in files *.md, there or in memory/self",
+    )
 }
 
 fn notes(paths: impl Iterator<Item = PathBuf>, rule: &str) -> Vec<String> {

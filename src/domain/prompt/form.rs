@@ -99,5 +99,5 @@ pub(super) fn statement_form(name: &str, is_spoken: bool) -> String {
              quotation marks around them, no JSON."
         )
     };
-    format!("{form} Use the language of the last message, unless your character says otherwise.")
+    format!("{form} Use the language of what people said last, unless your character says otherwise.")
 }

@@ -75,10 +75,11 @@ impl Scene {
     }
 }
 
-/// The names of those who spoke lately, the latest first, as JSON strings. Companions are listed apart.
+/// The names of those who spoke lately, the latest first, as JSON strings. Companions are listed apart. Whom an event is about has not spoken.
 fn people<'a>(spoken: impl DoubleEndedIterator<Item = &'a Said>, reader: &CompanionId) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let authors = spoken.rev().filter(|said| !said.message.is_by(reader)).map(|said| &said.message.from);
+    let words = spoken.rev().filter(|said| !said.message.is_by(reader) && !said.message.is_event());
+    let authors = words.map(|said| &said.message.from);
     let others = authors.filter(|author| author.role != Role::Companion);
     let new = others.filter(|author| seen.insert((author.role, &*author.id)));
     new.map(|author| {

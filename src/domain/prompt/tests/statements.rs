@@ -38,7 +38,7 @@ fn own_words_are_turns_of_their_own_and_what_is_new_is_said() {
     let (old, new) = last.split_once("\nThe following messages were just said:\n").expect("what is new");
     assert!(old.starts_with('{') && old.ends_with("\"five\"}\n"), "{old}");
     assert_eq!(new.lines().take_while(|line| line.starts_with('{')).count(), 2);
-    assert!(last.ends_with("Use the language of the last message, unless your character says otherwise."), "{last}");
+    assert!(last.ends_with("Use the language of what people said last, unless your character says otherwise."), "{last}");
 }
 
 #[test]
