@@ -201,7 +201,7 @@ pub(super) fn begins_separator(first: char, rest: &str) -> bool {
 /// Whether the text after `<` is the name of a tag of our prompts, or of a model's mark that is a tag.
 fn is_separating_tag(rest: &str) -> bool {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let marks = ENDS.iter().chain(&STARTS).filter_map(|mark| mark.strip_prefix('<')?.strip_suffix('>'));
+        let marks = TURNS.iter().filter_map(|mark| mark.strip_prefix('<')?.strip_suffix('>'));
         let marks = marks
             .map(|name| name.trim_matches(['/', '<', '>']))
             .chain(["s", "unk"])
