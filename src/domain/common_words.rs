@@ -28,10 +28,10 @@ const LISTS_OF_NAMES: [&str; 5] = [
      story sue summer sunny terry trinity truth unity van victor victory violet wade walker ward west will willow winter wolf woody young",
     "engel ernst falke fee frank gloria heide könig lieb liebe lila linde mai mark max perle prinz rosa rose schatz sommer sonne stern wolf",
     "abril agosto alba alma amor amparo blanca camino caridad cielo clara cruz cristal dolores domingo dulce esperanza estrella fe flor franco gema \
-     gloria gracia iris jesús julio junio justo león leal linda lobo luna luz mar marco marina mercedes milagros moreno nieves paloma paz perla \
+     gloria gracia jesús julio junio justo león leal linda lobo luna luz mar marco marina mercedes milagros moreno nieves paloma paz perla \
      piedad pilar reina rey rocío rosa rubio salvador santos socorro sol soledad victoria vida violeta ángel",
     "aimé aimée ambre ange aurore avril belle blanche céleste chéri chérie claire clair clémentine constance constant désiré désirée douce espérance \
-     étoile fleur france grâce honoré iris jade jean juin juste loup lune marguerite modeste neige noël olive parfait pascal perle pierre prudence \
+     étoile fleur france grâce honoré jade jean juin juste loup lune marguerite modeste neige noël olive parfait pascal perle pierre prudence \
      prune rose soleil victoire violette",
     "abril amor anjo bela bento branca caridade celeste clara cruz céu dolores domingos dores esperança estrela feliz flor franco fé glória graça justo \
      leão linda lobo lua luz maio mar margarida marina natal neves paz piedade pilar pérola rainha rei reis rico rosa serena socorro sol vida \
