@@ -50,6 +50,23 @@ pub enum TransferError {
     Refused(#[from] Refusal),
 }
 
+/// Empties a store into which a copy was interrupted, or that has no records, and marks it as half a copy.
+///
+/// # Errors
+/// [`TransferError::NotEmpty`]; it cannot be read or written.
+pub async fn begin(to: &dyn Store) -> Result<(), TransferError> {
+    let mut target = Target { store: to, terms: BTreeMap::new() };
+    let is_begun = is_unfinished(to).await.map_err(TransferError::Target)?;
+    let mut pages = Pages::of(to);
+    while let Some(page) = pages.next().await.map_err(TransferError::Target)? {
+        if !is_begun && !page.is_empty() {
+            return Err(TransferError::NotEmpty);
+        }
+        target.write(page.into_iter().map(|(key, _)| Write::Remove(key))).await?;
+    }
+    target.write([Write::Put(mark_key(), Vec::new()), Write::Remove(moved_key())]).await
+}
+
 /// Copies everything except what a store says about itself. `progress` gets the number of records done, and of all of them once they are counted. Until
 /// [`finish`] a record says that the copy is not complete, and the next copy starts over.
 ///
@@ -60,16 +77,8 @@ pub async fn copy(
     to: &dyn Store,
     mut progress: impl FnMut(Step, u64, Option<u64>),
 ) -> Result<Sum, TransferError> {
+    begin(to).await?;
     let mut target = Target { store: to, terms: BTreeMap::new() };
-    let is_begun = is_unfinished(to).await.map_err(TransferError::Target)?;
-    let mut pages = Pages::of(to);
-    while let Some(page) = pages.next().await.map_err(TransferError::Target)? {
-        if !is_begun && !page.is_empty() {
-            return Err(TransferError::NotEmpty);
-        }
-        target.write(page.into_iter().map(|(key, _)| Write::Remove(key))).await?;
-    }
-    target.write([Write::Put(mark_key(), Vec::new()), Write::Remove(moved_key())]).await?;
     let source = sum(from, |done| progress(Step::Counting, done, None)).await.map_err(TransferError::Source)?;
     let all = Some(source.records);
     let (mut records, mut pages) = (0, Pages::of(from));

@@ -46,12 +46,13 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
             if is_half_copied(data) || !block_on(async { Ok(transfer::is_unfinished(&*target).await) })?.map_err(unreadable)? {
                 check_folder(data).map_err(Failure::Store)?;
             }
-            let source = open(from)?.store();
-            let copied = block_on(async { Ok(transfer::copy(&*source, &*target, shown()).await) })?;
-            let copied = copied.map_err(|error| match error {
+            // Before anything else, so that no server starts on the empty target meanwhile.
+            block_on(async { Ok(transfer::begin(&*target).await) })?.map_err(|error| match error {
                 TransferError::NotEmpty => Failure::Store(format!("the database of storage.url or storage.url_file: {error}")),
                 error => failed(error),
             })?;
+            let source = open(from)?.store();
+            let copied = block_on(async { transfer::copy(&*source, &*target, shown()).await.map_err(failed) })?;
             note_moved_folder(data).map_err(in_folder)?;
             block_on(async { transfer::finish(&*target).await.map_err(failed) })?;
             copied
