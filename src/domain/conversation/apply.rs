@@ -408,13 +408,10 @@ impl Conversation {
                 }
                 continue;
             };
-            // Who was asked about what was taken back, or wanted to speak about it, does not any more. For the others, a stop phrase settles as any
-            // other NO.
-            let is_about = |wish: &mut Wish| is_cancelled && decided.messages.iter().any(|seq| *seq <= wish.upto);
-            let wanted = gate.wish.take_if(is_about).map(|wish| (wish.message, wish.upto));
-            let asked = answered.map(|asked| (asked.message, asked.upto)).or(wanted);
-            let is_engaged = gate.is_engaged() && !decided.settles_by_cursor();
-            if is_cancelled && (asked.is_some() || is_engaged) {
+            // Who was asked or wanted to speak does not any more. For the others, a stop phrase settles as any other NO.
+            let wish = gate.wish.take_if(|_| is_cancelled);
+            let wanted = wish.map(|wish| (wish.message, wish.upto));
+            if let Some(asked) = answered.map(|asked| (asked.message, asked.upto)).or(wanted).filter(|_| is_cancelled) {
                 retracted.push((companion.clone(), asked));
             }
             let owed = gate.owes_acknowledgement();
