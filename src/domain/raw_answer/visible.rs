@@ -33,6 +33,8 @@ pub(super) enum Purpose {
 enum Phase {
     #[default]
     Words,
+    /// In a JSON object that is so long that it counts as one that does not end.
+    Object,
     /// In what is not said.
     Hidden(Family),
     /// After the end of the turn.
@@ -59,6 +61,7 @@ impl Stage for Visible {
     fn step<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let step = match &mut self.phase {
             Phase::Words => self.in_words(text, is_begin)?,
+            Phase::Object => Step::Say(text.end()),
             Phase::Hidden(family) => {
                 let (family, (end, is_closed)) = (*family, hidden(*family, text)?);
                 if is_closed {
@@ -104,6 +107,9 @@ impl Visible {
             && (is_line_start || is_decision)
             && let Some(end) = object(text, self.purpose)?
         {
+            if !is_decision && text.until(end).len() > MAX_HELD {
+                self.phase = Phase::Object;
+            }
             return Ok(Step::Say(end));
         }
         if is_begin && let Some(step) = self.header(text)? {
@@ -271,7 +277,7 @@ fn object(text: Cursor<'_>, purpose: Purpose) -> Found<'_> {
     }
     let seen = if purpose == Purpose::Words { first_bytes(text.rest(), MAX_HELD) } else { text.rest() };
     match object_length(seen) {
-        None if seen.len() < text.rest().len() => Ok(None),
+        None if seen.len() < text.rest().len() => Ok(Some(text.end())),
         None => text.at_end(Some(text.end())),
         Some(length) => Ok(Some(text.moved(length))),
     }
