@@ -14,10 +14,10 @@ const MAX_LENGTH: usize = 100;
 /// Whether a text says only that nothing is said.
 pub(super) fn is_silence(text: Cursor<'_>, companion_name: &str) -> Result<bool, More> {
     let words = text.rest().trim();
-    let is_dots = words.chars().all(|c| matches!(c, '.' | '…' | '。' | '・' | '—' | '–' | '-' | ' '));
     if words.len() > MAX_LENGTH || words.contains('\n') {
         return Ok(false);
     }
+    let is_dots = words.chars().all(|c| matches!(c, '.' | '…' | '。' | '・' | '—' | '–' | '-' | ' '));
     match text.at_end(is_dots || says_nothing(words, companion_name, true)) {
         Err(More) if !is_dots && !says_nothing(words, companion_name, false) => Ok(false),
         found => found,

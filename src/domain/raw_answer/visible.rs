@@ -6,6 +6,7 @@ use super::cursor::{Cursor, Found, MAX_HELD, More, first};
 use super::stages::{Stage, Step};
 use super::tags::{Family, Mark, bare_channel, mark};
 use crate::domain::marks::PROMPT_PARTS;
+use crate::domain::text::first_bytes;
 use crate::domain::vote_fields::begins_with_field;
 
 /// What may begin a mark, or code.
@@ -32,6 +33,8 @@ pub(super) enum Purpose {
 enum Phase {
     #[default]
     Words,
+    /// In a JSON object that is so long that it counts as one that does not end.
+    Object,
     /// In what is not said.
     Hidden(Family),
     /// After the end of the turn.
@@ -58,6 +61,7 @@ impl Stage for Visible {
     fn step<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let step = match &mut self.phase {
             Phase::Words => self.in_words(text, is_begin)?,
+            Phase::Object => Step::Say(text.end()),
             Phase::Hidden(family) => {
                 let (family, (end, is_closed)) = (*family, hidden(*family, text)?);
                 if is_closed {
@@ -92,7 +96,7 @@ impl Visible {
 
     fn in_words<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
-        let is_line_start = self.place.is_line_start();
+        let (is_line_start, is_decision) = (self.place.is_line_start(), self.purpose == Purpose::Decision);
         if is_line_start && self.place.fence.is_none() && rest.starts_with(char::is_whitespace) {
             return Ok(Step::Say(text.moved(rest.len() - rest.trim_start().len())));
         }
@@ -100,9 +104,12 @@ impl Visible {
             return Ok(Step::Say(end));
         }
         if rest.starts_with('{')
-            && (is_line_start || self.purpose == Purpose::Decision)
+            && (is_line_start || is_decision)
             && let Some(end) = object(text, self.purpose)?
         {
+            if !is_decision && text.until(end).len() > MAX_HELD {
+                self.phase = Phase::Object;
+            }
             return Ok(Step::Say(end));
         }
         if is_begin && let Some(step) = self.header(text)? {
@@ -114,7 +121,7 @@ impl Visible {
             return self.meet(mark, text, end, is_begin);
         }
         // A line break ends a piece, so that the next one begins a line.
-        let may_begin = |c| rest.starts_with('\n') || c == '\n' || BEGINNINGS.contains(&c) || c == '{';
+        let may_begin = |c| rest.starts_with('\n') || c == '\n' || BEGINNINGS.contains(&c) || c == '{' && is_decision;
         let next = rest.char_indices().skip(1).find(|(_, c)| may_begin(*c));
         Ok(Step::Say(next.map_or(text.end(), |(length, _)| text.moved(length))))
     }
@@ -268,8 +275,9 @@ fn object(text: Cursor<'_>, purpose: Purpose) -> Found<'_> {
         let is_vote = purpose == Purpose::Decision && begins_with_field(inside);
         return Ok(Some(text.end()).filter(|_| is_vote));
     }
-    match object_length(text.rest()) {
-        None if purpose == Purpose::Words && text.rest().len() > MAX_HELD => Ok(None),
+    let seen = if purpose == Purpose::Words { first_bytes(text.rest(), MAX_HELD) } else { text.rest() };
+    match object_length(seen) {
+        None if seen.len() < text.rest().len() => Ok(Some(text.end())),
         None => text.at_end(Some(text.end())),
         Some(length) => Ok(Some(text.moved(length))),
     }

@@ -14,6 +14,8 @@ use crate::domain::text::{first_bytes, is_invisible, is_joining};
 
 /// The maximum length of a statement, in characters.
 pub(in crate::domain) const MAX_CHARS: usize = 20_000;
+/// A first line that is a decision is at most this long, in bytes.
+const MAX_VERDICT: usize = 20;
 /// Quotation marks that may surround a whole statement.
 const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
 
@@ -190,9 +192,10 @@ fn begin(text: Cursor<'_>, speakers: &Speakers) -> Result<Option<(String, Option
     if is_silence(text, speakers.name())? {
         return Ok(Some((String::new(), Some(Trimmed::Silence))));
     }
-    if let Some((verdict @ ("YES" | "NO"), rest)) =
-        text.rest().split_once('\n').map(|(line, rest)| (line.trim_matches(['*', ' ']), rest))
+    if let Some((line, _)) = first_bytes(text.rest(), MAX_VERDICT).split_once('\n')
+        && let verdict @ ("YES" | "NO") = line.trim_matches(['*', ' '])
     {
+        let rest = text.moved(line.len() + 1).rest();
         let rest = if verdict == "YES" { rest } else { text.at_end("")? };
         return Ok(Some((rest.to_owned(), Some(Trimmed::Decision))));
     }
