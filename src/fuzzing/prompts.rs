@@ -10,7 +10,7 @@ use super::rules::{parts, text, texts};
 use crate::domain::closing::Stage;
 use crate::domain::filter::Filtered;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Cut, Message, Modality, Role};
+use crate::domain::message::{Cut, Message, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
 use crate::domain::prompt::{self, Asked, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::trigger::Trigger;
@@ -150,9 +150,7 @@ fn message(at: usize, role: Role, name: &str, text: &str) -> Said {
     let author = samples::author(name, role);
     let cut = (role == Role::Companion).then(|| Cut { full: [text, text].concat().into(), by: Some(author.clone()) }.into());
     let seq = at as u64 + 1;
-    Said {
-        seq: Seq(seq),
-        at: Moment::from_micros(seq * 400_000_000),
-        message: Message { cut, ..samples::message(author, text) }.into(),
-    }
+    let quoted = at.is_multiple_of(2).then(|| Quoted::new(author.clone(), text));
+    let message = Message { cut, ..samples::message(author, text) }.into();
+    Said { quoted, ..Said::new(Seq(seq), Moment::from_micros(seq * 400_000_000), message) }
 }

@@ -23,6 +23,19 @@ fn a_decision_prompt_contains_character_and_context() {
 }
 
 #[test]
+fn a_line_quotes_what_its_message_replies_to() {
+    let aria = Author { name: "Aria".into(), ..samples::author("aria", Role::Companion) };
+    let ben = Author { name: "Ben".into(), ..samples::author("ben", Role::Person) };
+    let replying = |quoted: Quoted| Said { quoted: Some(quoted), ..message(Role::Person, "p", "Ana", "why?") };
+    let buffer = vec![replying(Quoted::new(aria, "Because.")), replying(Quoted::new(ben, "a \"b\"\n{"))];
+
+    let lines = lines(&user(&voted(PromptInput { buffer, ..input() })));
+
+    let replies: Vec<_> = lines.iter().map(|line| (&line["text"], &line["replies_to"]["role"], &line["replies_to"]["text"])).collect();
+    assert_eq!(replies, [(&"why?".into(), &"you".into(), &"Because.".into()), (&"why?".into(), &"person".into(), &"a \"b\"\n{".into())]);
+}
+
+#[test]
 fn a_vote_prompt_asks_for_one_json_object() {
     let buffer = vec![message(Role::Person, "p", "Ana", "hi")];
 

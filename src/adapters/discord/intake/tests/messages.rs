@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OWN_ROLE, World, id, message, user, with};
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, Quoted, Role};
 use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
 
 /// The inbound message for an event; none if nothing is handed over.
@@ -67,9 +67,11 @@ async fn an_answer_reports_the_author_of_the_answered_message() {
     let gone =
         inbound_message(json!({ "type": 19, "message_reference": { "message_id": "40" }, "referenced_message": null })).await;
 
-    assert_eq!(ours, ReplyTo::Foreign { id: "40".into(), by: Some(Answered::Ours(Some("Mira".into()))) });
+    let mira = Author { id: "".into(), name: "Mira".into(), role: Role::Companion };
+    let quoted = Some(Quoted { from: mira, text: "before".into() });
+    assert_eq!(ours, ReplyTo::Foreign { id: "40".into(), by: Some(Answered::Ours(Some("Mira".into()))), quoted });
     assert!(matches!(others, ReplyTo::Foreign { by: Some(Answered::Other(bob, Role::Person)), .. } if &*bob == "discord:301"));
-    assert_eq!(by(gone), ReplyTo::Foreign { id: "40".into(), by: None });
+    assert_eq!(by(gone), ReplyTo::Foreign { id: "40".into(), by: None, quoted: None });
 }
 
 #[tokio::test(start_paused = true)]
