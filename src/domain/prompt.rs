@@ -125,6 +125,16 @@ pub struct Scene {
     pub others: Vec<Other>,
     /// Whether it is about words in a voice call.
     pub is_call: bool,
+    /// What the channel is called, if it has a title.
+    pub place: Option<Place>,
+}
+
+/// What people call a channel, and what it is for.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its title, with that of the channel or forum that it is in.
+    pub title: Arc<str>,
+    pub topic: Option<Arc<str>>,
 }
 
 /// Another companion of the channel.

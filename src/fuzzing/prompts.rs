@@ -12,7 +12,7 @@ use crate::domain::filter::Filtered;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Message, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{self, Asked, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
+use crate::domain::prompt::{self, Asked, Character, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::trigger::Trigger;
 use crate::samples;
 use crate::settings::Settings;
@@ -51,7 +51,8 @@ pub(super) fn prompt(bytes: &[u8]) {
         tone: first_text,
     };
     let others = vec![Other { name: "Mira".into(), chattiness: Some(first_text.into()) }];
-    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2) };
+    let place = Some(Place { title: first_text.into(), topic: Some(first_text.into()) });
+    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2), place };
 
     let text: Arc<str> = first_text.into();
     let given = |trigger, message_count| PromptInput {

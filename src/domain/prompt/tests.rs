@@ -129,7 +129,7 @@ fn character<'a>() -> Character<'a> {
 
 /// A chat at noon, with nobody else.
 fn scene() -> &'static Scene {
-    static SCENE: Scene = Scene { now: NOON, zone: TimeZone::UTC, others: Vec::new(), is_call: false };
+    static SCENE: Scene = Scene { now: NOON, zone: TimeZone::UTC, others: Vec::new(), is_call: false, place: None };
     &SCENE
 }
 

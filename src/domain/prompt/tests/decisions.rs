@@ -36,6 +36,18 @@ fn a_line_quotes_what_its_message_replies_to() {
 }
 
 #[test]
+fn the_scene_has_the_title_and_the_topic_of_the_place() {
+    let place = |topic: Option<&str>| Some(Place { title: "How \"far\"? · #forum".into(), topic: topic.map(Into::into) });
+    let prompt = |topic| {
+        let scene = Scene { place: place(topic), ..scene().clone() };
+        user(&vote(character(), &scene, &PromptInput { buffer: vec![message(Role::Person, "p", "Ana", "hi")], ..input() }, &words()))
+    };
+
+    assert!(prompt(Some("Space,\nmostly")).contains("(UTC). This place is called \"How \\\"far\\\"? · #forum\". Its topic is \"Space, mostly\". Who"));
+    assert!(prompt(None).contains("#forum\". Who spoke lately"));
+}
+
+#[test]
 fn a_vote_prompt_asks_for_one_json_object() {
     let buffer = vec![message(Role::Person, "p", "Ana", "hi")];
 

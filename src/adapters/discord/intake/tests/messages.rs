@@ -74,6 +74,27 @@ async fn an_answer_reports_the_author_of_the_answered_message() {
     assert_eq!(by(gone), ReplyTo::Foreign { id: "40".into(), by: None, quoted: None });
 }
 
+#[tokio::test]
+async fn names_in_the_title_of_a_thread_count_with_its_first_message() {
+    for first in [500, THREAD] {
+        let mut world = World::new().await;
+        let reported = json!({
+            "id": THREAD.to_string(), "guild_id": HOME.to_string(), "parent_id": GENERAL.to_string(), "type": 11, "name": "Mira, why?",
+        });
+        world.kept("THREAD_CREATE", reported).await;
+
+        for number in [first, first + 1] {
+            world.kept("MESSAGE_CREATE", message(number, THREAD, "hi")).await;
+        }
+
+        let words = world.core.calls().into_iter().map(|call| match call {
+            Call::Said(_, said) => said.own_words.unwrap().to_string(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(words.collect::<Vec<_>>(), ["Mira, why?\nhi", "hi"]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn system_messages_and_our_own_are_marked_and_not_handed_over() {
     for (what, changes) in [
