@@ -60,7 +60,6 @@ use crate::actors::runtime::context::ActorContext;
 use crate::ports::backend::Backend;
 use crate::ports::platform_call::PlatformCalls;
 use crate::ports::store::maintenance::StoreMaintenance;
-pub use actor_calls::title_of;
 pub use suggestions::check_guild;
 
 /// The backend of one system of actors. `maintenance` makes backups of the store.

@@ -104,7 +104,7 @@ fn said() -> Recorded {
 }
 
 fn said_by_now(messages: usize) -> Vec<Said> {
-    let said = |number| Said { seq: Seq(number), at: Moment::from_micros(number * 10_000_000), message: message(TEXT).into() };
+    let said = |number| Said::new(Seq(number), Moment::from_micros(number * 10_000_000), message(TEXT).into());
     (1..=messages as u64).map(said).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::actors::writer::requests::{ask, writer_ref};
 use crate::domain::address::{self, Incoming};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::message::{Address, Author, Message, Modality, Quoted, Role};
 use crate::domain::stop_phrase::is_stop_phrase;
 use crate::domain::voice::interruption::{Stop, Words};
 use crate::domain::voice::segment::Kind;
@@ -34,6 +34,8 @@ pub struct Replied {
     pub seq: Option<Seq>,
     pub author: Arc<str>,
     pub role: Role,
+    /// Its beginning, if it is not on record.
+    pub quoted: Option<Quoted>,
 }
 
 /// Accepts inbound events. Cheap to clone.
@@ -145,6 +147,8 @@ impl Inbound {
             && is_stop_phrase(addressing.text, names.as_deref(), self.context.settings.reply.all_stop_phrases());
         let InboundMessage { id, from, text, modality, lull_endpoint, kind, .. } = inbound;
         let message = Message { id, modality, lull_endpoint, asks_to_stop, address, kind, ..Message::new(from, text) };
-        Some(Event::Said { message, reply_to: replied.and_then(|replied| replied.seq), reply: None, said_at })
+        let (reply_to, quoted) = replied.map(|replied| (replied.seq, replied.quoted)).unwrap_or_default();
+        let message = Message { quoted: quoted.map(Box::new), ..message };
+        Some(Event::Said { message, reply_to, reply: None, said_at })
     }
 }

@@ -296,5 +296,5 @@ async fn sweep(rooms: Arc<Mutex<Rooms>>) {
 pub fn message_of(recorded: Recorded) -> Option<Said> {
     let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
     let at = said_at.unwrap_or(at).min(at);
-    (!is_redacted(&message)).then(|| Said { seq, at, message: Arc::new(message) })
+    (!is_redacted(&message)).then(|| Said::new(seq, at, Arc::new(message)))
 }

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use super::ActorBackend;
 use crate::actors::messages::writer::Accepted;
-use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests;
 use crate::domain::event::Event;
-use crate::domain::id::{ChannelId, Ward};
+use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
-use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::Reader;
@@ -17,9 +15,6 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::store::Write;
-
-/// A title is cut after this many characters.
-const LONGEST_TITLE: usize = 200;
 
 impl ActorBackend {
     /// An existing room and its membership.
@@ -79,7 +74,7 @@ impl ActorBackend {
 
     /// The title of a room: the one that it has on its platform, or the one that somebody gave it.
     pub(super) fn title_of(&self, room: &RoomId, membership: &Membership) -> Option<Arc<str>> {
-        title_of(&self.context, &room.channel(), membership)
+        self.context.title_of(&room.channel(), membership)
     }
 
     /// Says how a room is created.
@@ -96,11 +91,4 @@ impl ActorBackend {
         let mut chars = self.context.platforms.name(&channel).chars();
         chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
     }
-}
-
-/// The title that people see of a room: for a channel of another platform the one that it has there.
-pub fn title_of(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Option<Arc<str>> {
-    let title = context.platforms.of(channel).and_then(|platform| platform.title(channel));
-    let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
-    title.map(Arc::from).or_else(|| membership.title.clone())
 }

@@ -55,7 +55,7 @@ impl ActorBackend {
         // A stretch that is full now needs to be read only once, because no event is added to it.
         let head = self.reader().head(channel_key).await?;
         self.sweep(channel_key, &head).await?;
-        let PersonMessages { messages: theirs, cut, mut illegible } = self
+        let PersonMessages { messages: theirs, naming, mut illegible } = self
             .reader()
             .messages_by(channel_key.ward(), no, stretches.keys(), person)
             .await
@@ -63,7 +63,7 @@ impl ActorBackend {
         let Some(illegible_traces) = self.delete_with_traces(channel_key, theirs, answers, forgotten).await? else {
             return Ok(Remainder::Owed);
         };
-        self.forget_cutter(channel_key, cut).await?;
+        self.forget_named(channel_key, naming).await?;
         // Stretches with entries that may be theirs stay in the index.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // The index goes last: if this is interrupted, repeating it finds the rest.
@@ -134,15 +134,17 @@ impl ActorBackend {
         append_deletion(&self.context, channel_key, gone, Vec::new()).await.map_err(Refused::from)
     }
 
-    /// Removes the person from statements that the person cut off. Some of them may have been deleted along as answers.
-    async fn forget_cutter(&self, channel_key: &ChannelKey, statements: BTreeSet<Seq>) -> Result<(), RewriteError> {
-        let mut unnamed = Vec::new();
-        for seq in statements {
+    /// Removes the person from statements that the person cut off, and from messages that quote the person, with the reasons of decisions about these.
+    /// Some of them may have been deleted along.
+    async fn forget_named(&self, channel_key: &ChannelKey, messages: BTreeSet<Seq>) -> Result<(), RewriteError> {
+        let (mut unnamed, mut quoting) = (Vec::new(), BTreeSet::new());
+        for seq in messages {
             let Some(mut recorded) = self.reader().event(channel_key, seq).await? else { continue };
             if let Event::Said { message, .. } = &mut recorded.event
-                && message.cut_by().is_some()
+                && message.named().is_some()
             {
-                message.forget_cutter();
+                quoting.extend(message.quoted.is_some().then_some(seq));
+                message.forget_named();
                 unnamed.push(recorded);
             }
         }
@@ -151,6 +153,9 @@ impl ActorBackend {
         }
         let numbers = unnamed.iter().map(|recorded| recorded.seq).collect();
         append_deletion(&self.context, channel_key, &BTreeSet::new(), numbers).await?;
+        let traces = traces_of(&self.reader(), channel_key, &quoting).await?.redacted;
+        unnamed.extend(traces.into_iter().filter(|recorded| matches!(recorded.event, Event::Decided(_))));
+        unnamed.sort_by_key(|recorded| recorded.seq);
         redact_traces(&self.context, channel_key, unnamed, Vec::new()).await
     }
 

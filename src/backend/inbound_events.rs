@@ -15,7 +15,7 @@ use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
-use crate::domain::message::Role;
+use crate::domain::message::{Author, Quoted, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
@@ -59,7 +59,10 @@ impl InboundEvents for Inbound {
         }
         let channel_key = channel_key_of(channel_ref);
         let replied = match &inbound_message.reply_to {
-            Some(ReplyTo::Foreign { id, by }) => self.replied(&channel_key, id, by.as_ref()).await?,
+            Some(ReplyTo::Foreign { id, by, quoted }) => {
+                let quoted = quoted.as_ref().filter(|quoted| !self.is_ignored(channel_ref, &quoted.from.id));
+                self.replied(&channel_key, id, by.as_ref(), quoted).await?
+            }
             Some(ReplyTo::Recorded(_)) | None => None,
         };
         let accepted = self.say(&channel_key, inbound_message, replied).await?;
@@ -224,14 +227,29 @@ impl Inbound {
         Ok(owed.into_iter().flat_map(|(_, owed)| owed.parts).collect())
     }
 
-    async fn replied(&self, channel_key: &ChannelKey, id: &str, by: Option<&Answered>) -> Result<Option<Replied>, ReadError> {
-        let on_record = match self.on_record(channel_key, id).await {
+    async fn replied(
+        &self,
+        channel_key: &ChannelKey,
+        id: &str,
+        by: Option<&Answered>,
+        quoted: Option<&Quoted>,
+    ) -> Result<Option<Replied>, ReadError> {
+        let (on_record, quoted) = match self.on_record(channel_key, id).await {
             // The answer itself is accepted even if the message that it answers cannot be read.
-            Err(ReadError::Illegible { .. }) => None,
-            read => read?,
+            Err(ReadError::Illegible { .. }) => (None, None),
+            read => (read?, quoted),
         };
         let names = self.context().memberships.names(&channel_key.guild);
-        Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), by, names.as_deref()))
+        let replied = replied(on_record.as_ref().map(|(_, recorded)| recorded), by, names.as_deref());
+        // What was deleted here is not quoted, whatever the platform still shows.
+        let quoted = quoted.filter(|_| on_record.is_none());
+        Ok(replied.map(|replied| {
+            let quoted = quoted.map(|quoted| {
+                let from = Author { id: replied.author.clone(), ..quoted.from.clone() };
+                Quoted { from, ..quoted.clone() }
+            });
+            Replied { quoted, ..replied }
+        }))
     }
 
     async fn on_record(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<(Seq, Recorded)>, ReadError> {

@@ -178,7 +178,7 @@ impl ActorBackend {
         let recorded = self.reader().event(channel_key, seq).await?;
         match recorded.map(|recorded| recorded.event) {
             Some(Event::Said { message, .. }) if !is_redacted(&message) => {
-                Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })
+                Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role, quoted: None })
             }
             _ => Err(invalid(
                 "reply_to",

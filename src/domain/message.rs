@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::id::{CompanionId, Seq};
 use super::moment::Moment;
 use super::named::named;
+use super::text::shortened_with;
 
 /// A message by a person, a companion or a bot that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +44,26 @@ pub struct Message {
     /// For a companion's statement: the numbers of the older messages that were recalled for it, the best first (docs/design/memory.md).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
+    /// The beginning of the message that it replies to, if that one is not on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quoted: Option<Box<Quoted>>,
+}
+
+/// A message that another one replies to, as far as it is shown with the reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quoted {
+    pub from: Author,
+    /// Its first characters.
+    pub text: Arc<str>,
+}
+
+impl Quoted {
+    /// The most characters that are shown.
+    const LONGEST: usize = 200;
+
+    pub fn new(from: Author, text: &str) -> Self {
+        Self { from, text: shortened_with(text, Self::LONGEST, " […]").into() }
+    }
 }
 
 impl Message {
@@ -64,6 +85,7 @@ impl Message {
             cut,
             truncated,
             recalled: Vec::new(),
+            quoted: None,
         }
     }
 }
@@ -214,16 +236,18 @@ impl Message {
         (self.text, self.cut, self.truncated) = (text, None, false);
     }
 
-    /// The person who cut it off, if it was.
-    pub fn cut_by(&self) -> Option<&Author> {
-        self.cut.as_ref().and_then(|cut| cut.by.as_ref())
+    /// Whom it names besides its author: the person who cut it off, or the author of the message that it quotes.
+    pub fn named(&self) -> Option<&Author> {
+        let cut_by = self.cut.as_ref().and_then(|cut| cut.by.as_ref());
+        cut_by.or_else(|| self.quoted.as_ref().map(|quoted| &quoted.from))
     }
 
-    /// Removes who cut it off.
-    pub fn forget_cutter(&mut self) {
+    /// Removes who cut it off, and what it quotes.
+    pub fn forget_named(&mut self) {
         if let Some(cut) = &mut self.cut {
             cut.by = None;
         }
+        self.quoted = None;
     }
 
     /// Whether a person wrote it who also wrote `other`. Nobody has written an event, and nobody knows who wrote a redacted message.

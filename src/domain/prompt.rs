@@ -30,7 +30,7 @@ use jiff::tz::TimeZone;
 use super::closing::Stage;
 use super::filter::Filtered;
 use super::id::{CompanionId, Seq};
-use super::message::{Message, Modality};
+use super::message::{Message, Modality, Quoted};
 use super::moment::Moment;
 use super::trigger::Trigger;
 use crate::domain::policy;
@@ -103,6 +103,17 @@ pub struct Said {
     /// When it was said.
     pub at: Moment,
     pub message: Arc<Message>,
+    /// The number of the message that it replies to, if that is on record.
+    pub reply_to: Option<Seq>,
+    /// What is shown of that message with it.
+    pub quoted: Option<Quoted>,
+}
+
+impl Said {
+    /// A message that is shown without what it replies to.
+    pub const fn new(seq: Seq, at: Moment, message: Arc<Message>) -> Self {
+        Self { seq, at, message, reply_to: None, quoted: None }
+    }
 }
 
 /// Where and when a companion is asked.
@@ -115,6 +126,16 @@ pub struct Scene {
     pub others: Vec<Other>,
     /// Whether it is about words in a voice call.
     pub is_call: bool,
+    /// What the channel is called, if it has a title.
+    pub place: Option<Place>,
+}
+
+/// What people call a channel, and what it is for.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its title, with that of the channel or forum that it is in.
+    pub title: Arc<str>,
+    pub topic: Option<Arc<str>>,
 }
 
 /// Another companion of the channel.
@@ -167,12 +188,13 @@ pub struct PromptInput {
 }
 
 impl PromptInput {
-    /// The numbers of the first and the last message that are shown. A summary shows everything before.
+    /// The numbers of the first and the last message that are shown, or quoted. A summary shows everything before.
     pub fn shown(&self) -> (Seq, Seq) {
         let mut numbers = self.recent.iter().chain(&self.buffer).map(|said| said.seq);
         let first = numbers.next().unwrap_or(Seq::NONE);
         let last = numbers.next_back().unwrap_or(first);
-        (if self.summary.is_some() { Seq::NONE } else { first }, last)
+        let quoted = self.buffer.iter().filter(|said| said.quoted.is_some()).filter_map(|said| said.reply_to);
+        (if self.summary.is_some() { Seq::NONE } else { quoted.fold(first, Seq::min) }, last)
     }
 }
 
@@ -293,7 +315,7 @@ pub fn judgement(messages: &[Arc<Message>], words: &policy::prompt::Prompt) -> P
                   again).";
     let room = (words.decision_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
     // No times are shown.
-    let undated = messages.iter().map(|message| Said { seq: Seq::NONE, at: Moment::ZERO, message: message.clone() });
+    let undated = messages.iter().map(|message| Said::new(Seq::NONE, Moment::ZERO, message.clone()));
     let messages: Vec<Said> = undated.collect();
     let [lines] = transcript([&messages.iter().collect::<Vec<_>>()], None, None, room);
     let sizes = sizes(&[("instructions", &system), ("messages", &lines), ("question", ending)]);

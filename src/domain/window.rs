@@ -29,6 +29,9 @@ pub struct Entry {
     pub at: Moment,
     /// The message. Prompts share it through the `Arc`, which also keeps the spare capacity of a window small.
     pub message: Arc<Message>,
+    /// The number of the message that it replies to, if that is on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<Seq>,
     /// For a statement: the audience of the messages that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Box<Audience>>,
@@ -40,12 +43,12 @@ pub struct Entry {
 
 impl Entry {
     pub(super) fn new(seq: Seq, at: Moment, message: Arc<Message>) -> Self {
-        Self { seq, at, message, answers: None, declined_by: Box::default() }
+        Self { seq, at, message, reply_to: None, answers: None, declined_by: Box::default() }
     }
 
     /// The message as prompts show it.
     pub fn said(&self) -> Said {
-        Said { seq: self.seq, at: self.at, message: self.message.clone() }
+        Said { reply_to: self.reply_to, ..Said::new(self.seq, self.at, self.message.clone()) }
     }
 
     /// Whether a companion considers this message until it is settled: it did not write it, and did not decline it alone.
@@ -75,10 +78,10 @@ impl Window {
         }
     }
 
-    /// Removes who cut off these statements.
-    pub(super) fn forget_cutters(&mut self, statements: &[Seq]) {
+    /// Removes whom these messages name besides their authors.
+    pub(super) fn forget_named(&mut self, statements: &[Seq]) {
         for entry in self.entries.iter_mut().filter(|entry| statements.contains(&entry.seq)) {
-            Arc::make_mut(&mut entry.message).forget_cutter();
+            Arc::make_mut(&mut entry.message).forget_named();
         }
     }
 

@@ -83,7 +83,7 @@ impl Room {
             let incoming = Incoming::new(&from, &message.text);
             let address = names.as_ref().map(|names| address::resolve(names, is_companion, &incoming)).unwrap_or_default();
             let said = Message { address, ..Message::new(from, message.text.clone()) };
-            Said { seq: Seq(message.n as u64 + 1), at: moment(message), message: Arc::new(said) }
+            Said::new(Seq(message.n as u64 + 1), moment(message), Arc::new(said))
         });
         let other = |name: &Arc<str>| Other { name: name.clone(), chattiness: None };
         let others = excerpt.companions.iter().flatten().filter(|name| *name != author).map(other).collect();
@@ -95,8 +95,13 @@ impl Room {
     pub fn request(&self, n: usize, settings: &Settings) -> Request {
         let words = &settings.prompt;
         let guild = GuildId::from(GUILD);
-        let scene =
-            Scene { now: self.said[n].at, zone: words.zone_of(&guild).clone(), others: self.others.clone(), is_call: false };
+        let scene = Scene {
+            now: self.said[n].at,
+            zone: words.zone_of(&guild).clone(),
+            others: self.others.clone(),
+            is_call: false,
+            place: None,
+        };
         question::request(self.input(n, settings), &self.companion, &scene, guild, self.companion.brief.as_deref(), words)
     }
 

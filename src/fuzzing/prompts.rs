@@ -10,9 +10,9 @@ use super::rules::{parts, text, texts};
 use crate::domain::closing::Stage;
 use crate::domain::filter::Filtered;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Cut, Message, Modality, Role};
+use crate::domain::message::{Cut, Message, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{self, Asked, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
+use crate::domain::prompt::{self, Asked, Character, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::trigger::Trigger;
 use crate::samples;
 use crate::settings::Settings;
@@ -51,7 +51,8 @@ pub(super) fn prompt(bytes: &[u8]) {
         tone: first_text,
     };
     let others = vec![Other { name: "Mira".into(), chattiness: Some(first_text.into()) }];
-    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2) };
+    let place = Some(Place { title: first_text.into(), topic: Some(first_text.into()) });
+    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2), place };
 
     let text: Arc<str> = first_text.into();
     let given = |trigger, message_count| PromptInput {
@@ -150,9 +151,7 @@ fn message(at: usize, role: Role, name: &str, text: &str) -> Said {
     let author = samples::author(name, role);
     let cut = (role == Role::Companion).then(|| Cut { full: [text, text].concat().into(), by: Some(author.clone()) }.into());
     let seq = at as u64 + 1;
-    Said {
-        seq: Seq(seq),
-        at: Moment::from_micros(seq * 400_000_000),
-        message: Message { cut, ..samples::message(author, text) }.into(),
-    }
+    let quoted = at.is_multiple_of(2).then(|| Quoted::new(author.clone(), text));
+    let message = Message { cut, ..samples::message(author, text) }.into();
+    Said { quoted, ..Said::new(Seq(seq), Moment::from_micros(seq * 400_000_000), message) }
 }

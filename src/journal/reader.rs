@@ -20,7 +20,7 @@ use super::record::{
     BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
     UsageRecord, decode, decode_bytes, decode_event, decode_number,
 };
-use super::speakers::{after_stretch, speaker, stretch};
+use super::speakers::{after_stretch, speakers, stretch};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
@@ -58,8 +58,8 @@ pub type Listings = BTreeMap<ChannelNo, BTreeMap<Seq, Vec<Key>>>;
 pub struct PersonMessages {
     /// The numbers of the person's messages.
     pub messages: BTreeSet<Seq>,
-    /// Companions' statements that the person cut off.
-    pub cut: BTreeSet<Seq>,
+    /// Companions' statements that the person cut off, and messages of others that quote the person.
+    pub naming: BTreeSet<Seq>,
     /// The numbers of events that cannot be read, which may be anybody's.
     pub illegible: BTreeSet<Seq>,
 }
@@ -418,11 +418,10 @@ impl<'a> Reader<'a> {
         let mut result = PersonMessages::default();
         for first in stretches {
             let page = legible(&self.stretch(ward, no, *first, after_stretch(*first)).await?);
-            let theirs =
-                page.events.into_iter().filter(|recorded| speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()));
+            let theirs = page.events.into_iter().filter(|recorded| speakers(&recorded.event).any(|id| **id == *person.as_str()));
             for recorded in theirs {
-                if matches!(&recorded.event, Event::Said { message, .. } if message.cut.is_some()) {
-                    result.cut.insert(recorded.seq);
+                if matches!(&recorded.event, Event::Said { message, .. } if *message.from.id != *person.as_str()) {
+                    result.naming.insert(recorded.seq);
                 } else {
                     result.messages.insert(recorded.seq);
                 }
@@ -441,7 +440,7 @@ impl<'a> Reader<'a> {
         to: Seq,
     ) -> Result<(BTreeSet<PersonId>, BTreeSet<Seq>), ReadError> {
         let Legible { events, illegible, .. } = legible(&self.stretch(ward, no, from, to).await?);
-        let speakers = events.iter().filter_map(|recorded| speaker(&recorded.event)).map(|id| PersonId::from(&**id));
+        let speakers = events.iter().flat_map(|recorded| speakers(&recorded.event)).map(|id| PersonId::from(&**id));
         Ok((speakers.collect(), illegible))
     }
 

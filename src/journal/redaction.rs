@@ -17,6 +17,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             message.text = empty.clone();
             message.id = None;
             message.recalled.clear();
+            message.quoted = None;
             if let Some(cut) = &mut message.cut {
                 (cut.full, cut.by) = (empty.clone(), None);
             }

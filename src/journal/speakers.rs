@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::Role;
+use crate::domain::message::{Author, Role};
 
 /// The length of a stretch, in event numbers.
 pub const STRETCH: u64 = 256;
@@ -26,16 +26,21 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 }
 
 /// The author's id, if this is something that somebody other than a companion said or did in person, and was not redacted: a message, a segment of
-/// speech, an entry to a voice call, or the end of it, or an interruption of a companion. For a companion's statement that somebody cut off: that person's id.
-pub fn speaker(event: &Event) -> Option<&Arc<str>> {
-    let from = match event {
-        Event::Said { message, .. } => message.cut_by().unwrap_or(&message.from),
-        Event::Segment(segment) => &segment.from,
-        Event::VoiceJoined { from } | Event::VoiceLeft { from } => from,
-        Event::Interrupted { interrupted, .. } => return interrupted.who.as_ref().map(PersonId::as_shared),
-        _ => return None,
+/// speech, an entry to a voice call, or the end of it, or an interruption of a companion. Also the id of the person who cut off a companion's statement,
+/// or whom a message quotes.
+pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
+    let (from, named) = match event {
+        Event::Said { message, .. } => (Some(&message.from), message.named()),
+        Event::Segment(segment) => (Some(&segment.from), None),
+        Event::VoiceJoined { from } | Event::VoiceLeft { from } => (Some(from), None),
+        _ => (None, None),
     };
-    (from.role != Role::Companion && !from.id.is_empty()).then_some(&from.id)
+    let interrupted_by = match event {
+        Event::Interrupted { interrupted, .. } => interrupted.who.as_ref().map(PersonId::as_shared),
+        _ => None,
+    };
+    let is_person = |from: &&Author| from.role != Role::Companion && !from.id.is_empty();
+    from.into_iter().chain(named).filter(is_person).map(|from| &from.id).chain(interrupted_by)
 }
 
 /// A bounded cache of the people who are in the index for the newest stretch of a journal. Cheap to clone.

@@ -166,17 +166,30 @@ async fn a_reply_that_could_not_be_posted_is_not_written() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_and_a_long_outage_fail_the_reply_and_a_short_one_does_not() {
-    let refused = NotSent::Refused("no permission".into());
-    for (error, times, is_posted) in
-        [(later(None), 5, true), (later(None), 40, false), (cut_off(), 1_000, false), (refused, 1, false)]
-    {
+    let refused = NotSent::Refused("AutoMod".into());
+    let barred = NotSent::Unpostable("no permission".into());
+    for (error, times, code) in [
+        (later(None), 5, None),
+        (later(None), 40, Some("undelivered")),
+        (cut_off(), 1_000, Some("undelivered")),
+        (refused, 1, Some("post_refused")),
+        (barred, 1, Some("unpostable")),
+    ] {
         let (platform, world) = asked("Hello!").await;
         platform.will((0..times).map(|_| Fate::Fails(error.clone())));
 
         world.pass(1_500.0).await;
 
-        assert_eq!(platform.posted().len(), usize::from(is_posted), "{error:?}, {times} times");
-        assert_eq!(world.recorded("lobby", "failed").await.len(), usize::from(!is_posted), "{error:?}, {times} times");
+        assert_eq!(platform.posted().len(), usize::from(code.is_none()), "{error:?}, {times} times");
+        let failed = world.recorded("lobby", "failed").await;
+        assert_eq!(
+            failed.iter().map(|failed| &failed["error"]).collect::<Vec<_>>(),
+            Vec::from_iter(code),
+            "{error:?}, {times} times"
+        );
+        if let Some(code) = code {
+            assert_eq!(world.total("tertulia_statements_failed_total", &[("error_type", code)]), 1);
+        }
         assert_eq!(owed(&world).await, 0, "{error:?}, {times} times");
     }
 }

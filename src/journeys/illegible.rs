@@ -211,7 +211,7 @@ async fn a_platform_is_caught_up_with_beside_an_unreadable_entry_and_an_answer_t
     let newest = async || Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap().newest;
 
     let before = newest().await;
-    let reply_to = Some(ReplyTo::Foreign { id: "101".into(), by: None });
+    let reply_to = Some(ReplyTo::Foreign { id: "101".into(), by: None, quoted: None });
     abroad::deliver(&world, &general(), InboundMessage { reply_to, ..ana(&world, "102", "an answer") }).await;
 
     assert_eq!(before.as_deref(), Some("100"), "everything after it is read again");

@@ -3,6 +3,7 @@
 mod deletion;
 mod gone;
 mod late;
+mod replying;
 mod spoken;
 mod suspended;
 mod turning;

@@ -125,6 +125,13 @@ pub trait ChatPlatform: Send + Sync + 'static {
         None
     }
 
+    /// What a channel is for, as people there describe it, if that is known without a request: for a thread, the topic of its channel. It is text
+    /// from outside.
+    fn topic(&self, channel: &ChannelId) -> Option<String> {
+        let _ = channel;
+        None
+    }
+
     /// Shows that a companion is writing. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use super::chat_platform::Serves;
 use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, Seq};
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
 
 /// The channel of an inbound event.
@@ -94,8 +94,9 @@ fn person<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Author, D::Error
 pub enum ReplyTo {
     /// A message on record.
     Recorded(Seq),
-    /// A message of the platform, which need not be on record: its id, and its author, where the platform reports one.
-    Foreign { id: Arc<str>, by: Option<Answered> },
+    /// A message of the platform, which need not be on record: its id, and its author and its beginning, where the platform reports them. The author of
+    /// a companion's message has no id here.
+    Foreign { id: Arc<str>, by: Option<Answered>, quoted: Option<Quoted> },
 }
 
 impl From<Seq> for ReplyTo {

@@ -20,7 +20,6 @@ use super::reload::Reloading;
 use crate::actors::companion::pictures;
 use crate::actors::runtime::context::ActorContext;
 use crate::adapters::llm::openai::Dialects;
-use crate::backend::title_of;
 use crate::domain::common_words::common_words;
 use crate::domain::id::{CompanionId, id_of_title};
 use crate::domain::lookalike::look_alike;
@@ -122,7 +121,7 @@ impl Setup {
         let here = memberships.filter(|(_, membership)| membership.companions.contains(id) && !membership.is_external(id));
         let rooms = here.filter_map(|(channel, membership)| {
             let id = RoomId::of(&channel)?;
-            Some(ProfileRoom { title: title_of(&self.context, &channel, &membership), id })
+            Some(ProfileRoom { title: self.context.title_of(&channel, &membership), id })
         });
         rooms.collect()
     }

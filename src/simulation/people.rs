@@ -306,14 +306,14 @@ impl Props {
                 let other = lock(&self.people.sent).get(&number).cloned()?;
                 let Author { id, role, .. } = author(&other.say);
                 self.stage.reach("answers a message");
-                ReplyTo::Foreign { id: other.id?.into(), by: Some(Answered::Other(id, role)) }
+                ReplyTo::Foreign { id: other.id?.into(), by: Some(Answered::Other(id, role)), quoted: None }
             }
             Answer::Statement => {
                 let newest = self.platform.newest_of_ours(&self.room(say.room).channel())?;
                 self.stage.reach("answers a statement");
-                ReplyTo::Foreign { id: newest.to_string().into(), by: Some(Answered::Ours(None)) }
+                ReplyTo::Foreign { id: newest.to_string().into(), by: Some(Answered::Ours(None)), quoted: None }
             }
-            Answer::Named(name) => ReplyTo::Foreign { id: "0".into(), by: Some(Answered::Ours(Some(name.into()))) },
+            Answer::Named(name) => ReplyTo::Foreign { id: "0".into(), by: Some(Answered::Ours(Some(name.into()))), quoted: None },
         })
     }
 

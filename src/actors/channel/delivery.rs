@@ -30,6 +30,15 @@ use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::instruments::platform_label;
 use crate::telemetry::plain::Plain;
 
+/// The codes of statements that the platform did not take. No model's error has one of them.
+///
+/// The platform refused this statement.
+const POST_REFUSED: &str = "post_refused";
+/// The platform refuses every statement in the channel, until somebody changes something there.
+pub const UNPOSTABLE: &str = "unpostable";
+/// The platform was not reached, or took nothing for too long.
+pub const UNDELIVERED: &str = "undelivered";
+
 /// Parts that could not be sent for this long are given up.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How long after a lost answer a part is first looked up. Each further lookup waits four times as long. A part that was posted is found soon,
@@ -147,7 +156,7 @@ impl Arguments {
         tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), "sending a statement panicked; its remaining parts are not sent");
         let Some(index) = self.owed.parts.iter().position(|part| matches!(part, PartRecord::Sending { .. })) else {
             self.count("failed");
-            return Ok(Some("unreachable"));
+            return Ok(Some(UNDELIVERED));
         };
         self.journal_part(index, PartRecord::Unconfirmed).await?;
         self.count("unconfirmed");
@@ -191,12 +200,12 @@ impl Arguments {
                 );
                 Ok(Ok(None))
             }
-            Err(NotSent::Refused(detail) | NotSent::Unpostable(detail)) => {
+            Err(error @ (NotSent::Refused(_) | NotSent::Unpostable(_))) => {
                 // The platform's adapter reports this to the operator, once per channel.
-                tracing::debug!(channel = %Plain(self.channel_key.channel.as_str()), detail, "the platform refused a statement");
+                tracing::debug!(channel = %Plain(self.channel_key.channel.as_str()), %error, "the platform refused a statement");
                 self.owed.parts[index] = PartRecord::Owed;
                 self.count("failed");
-                Ok(Err("refused"))
+                Ok(Err(if matches!(error, NotSent::Unpostable(_)) { UNPOSTABLE } else { POST_REFUSED }))
             }
         }
     }
@@ -291,7 +300,7 @@ impl Arguments {
             channel = %Plain(self.channel_key.channel.as_str()),
             "the platform did not take a statement for too long; its remaining parts are not sent"
         );
-        "unreachable"
+        UNDELIVERED
     }
 
     fn count(&self, outcome: &'static str) {

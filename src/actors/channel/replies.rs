@@ -161,7 +161,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question: the prompt also shows what the companion itself said in between.
     let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(owed.companion);
-    let buffer: Vec<Said> = window.after(before).filter(is_shown).map(window::Entry::said).collect();
+    let buffer: Vec<Said> = window.after(before).filter(is_shown).map(|entry| conversation.said(entry)).collect();
     // Of what led to the statement, only what is still true is said.
     let trigger = match owed.trigger {
         Trigger::Event if !buffer.iter().any(|said| said.message.is_event()) => Trigger::Lull,

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::channel_context::ChannelContext;
 use super::deliveries::{Order, RunningDelivery};
+use super::delivery;
 use super::external_companions::{StatementWaiter, is_external};
 use super::replies::Written;
 use super::{Inconsistent, State};
@@ -33,7 +34,7 @@ impl State {
         let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
         let error = if self.channel.is_unpostable() {
             // The platform learned this after the companion decided to speak. It would refuse the statement.
-            "refused"
+            delivery::UNPOSTABLE
         } else if is_external(&owed.companion, &self.conversation) {
             let floor = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket);
             return floor.into_iter().for_each(|floor| self.external.select(floor));
@@ -115,7 +116,7 @@ impl State {
     fn start_delivery(&mut self, order: Order) {
         let ticket = order.ticket;
         if !self.deliveries.start(order, &self.conversation, &self.channel) {
-            self.delivery_failed(ticket, "unreachable");
+            self.delivery_failed(ticket, delivery::UNDELIVERED);
         }
     }
 

@@ -1,14 +1,15 @@
 //! Reads what was said in a channel from its journal, as far as a prompt may show it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::actors::messages::companion::HistoryRange;
 use crate::actors::recall::message_of;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{GuildId, PersonId, Seq};
-use crate::domain::message::{Author, Role};
-use crate::domain::prompt::{Said, tokens};
+use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
+use crate::domain::message::{Author, Quoted, Role};
+use crate::domain::prompt::{PromptInput, Said, tokens};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
 
@@ -74,6 +75,45 @@ pub async fn read(
     }
     history.messages.reverse();
     Some(history)
+}
+
+/// Adds to the new messages the beginning of what each replies to, unless that is among them, its author opted out, or `is_shown` says that the model
+/// must not read it. The caller holds the [`lock`].
+pub async fn add_quotes(
+    input: &mut PromptInput,
+    companion: &CompanionId,
+    is_shown: impl Fn(Seq) -> bool + Send,
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+) {
+    let new: BTreeSet<Seq> = input.buffer.iter().filter(|said| !said.message.is_by(companion)).map(|said| said.seq).collect();
+    let reader = Reader::new(&*context.store);
+    for said in &mut input.buffer {
+        said.quoted = match said.reply_to {
+            Some(seq) if new.contains(&seq) || !is_shown(seq) => None,
+            // What cannot be read is not quoted.
+            Some(seq) => reader.event(channel_key, seq).await.ok().flatten().and_then(message_of).map(|replied| {
+                let message = &replied.message;
+                Quoted::new(message.from.clone(), &message.text)
+            }),
+            None => said.message.quoted.as_deref().cloned(),
+        };
+        said.quoted.take_if(|quoted| !is_heard(&quoted.from, context, &channel_key.guild));
+    }
+}
+
+/// The same for a caller that does not hold the lock: without it, nothing is quoted.
+pub async fn quote(
+    input: &mut PromptInput,
+    companion: &CompanionId,
+    is_shown: impl Fn(Seq) -> bool + Send,
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+) {
+    let replies = input.buffer.iter().any(|said| said.reply_to.is_some() || said.message.quoted.is_some());
+    if replies && let Some(_lock) = lock(context, channel_key).await {
+        add_quotes(input, companion, is_shown, context, channel_key).await;
+    }
 }
 
 /// Reads the oldest messages of a range that take at most `max_tokens`, but at least one. Returns them with the number of the last event that they

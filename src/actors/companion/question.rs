@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::scene::scene;
 use super::vote_format::vote_format;
-use super::{asker, brief_writing, character, demanding, in_force, repeated, search, together};
+use super::{asker, brief_writing, character, demanding, history, in_force, repeated, search, together};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionRequest, Source};
 use crate::actors::models;
@@ -61,6 +61,7 @@ fn lazy_request(
             let (_, mut input) = input.await?.pop()?;
             let new_from = input.buffer.first().map_or(Seq::NONE, |said| said.seq);
             search.lock().leave_out(&mut input, &companion, new_from);
+            history::quote(&mut input, &companion, |seq| search.lock().shows(seq), &context, &channel_key).await;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let _at_work = at_work(Address::Channel(channel_key.channel.clone()));
             let brief = brief_writing::brief_of(&context, &settings);

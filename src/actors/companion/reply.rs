@@ -210,15 +210,19 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
         async move {
             // While it is held, nothing is erased that was read already.
             let lock = history::lock(&context, &channel_key).await;
-            let Statement { input: mut statement, history } = source().await?;
+            let Statement { input: mut statement, history: range } = source().await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let is_call = statement.is_spoken || statement.input.modality == Modality::Voice;
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
             let words = context.pool.fitting(&context.settings.prompt, &base, 1);
             if lock.is_some() {
-                add_history(&mut statement, &history, &settings, &scene, &channel_key, &context, &words).await;
+                add_history(&mut statement, &range, &settings, &scene, &channel_key, &context, &words).await;
             }
             leave_out(&mut statement, &companion, &mut search.lock());
+            if lock.is_some() {
+                let shows = |seq| search.lock().shows(seq);
+                history::add_quotes(&mut statement.input, &companion, shows, &context, &channel_key).await;
+            }
             statement.reason = statement.reason.filter(|_| words.show_reason);
             let known = known_texts(&statement, &settings, &scene, &words);
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key).knowing(known);

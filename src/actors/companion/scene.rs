@@ -1,8 +1,10 @@
 //! Where and when a companion is asked, as its prompts tell it.
 
+use std::sync::Arc;
+
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::CompanionId;
-use crate::domain::prompt::{Other, Scene};
+use crate::domain::prompt::{Other, Place, Scene};
 use crate::journal::channel_key::ChannelKey;
 
 /// The scene in which these companions are asked.
@@ -12,7 +14,10 @@ pub(super) fn scene(context: &ActorContext, channel_key: &ChannelKey, asked: &[&
     let present = context.memberships.present(channel).into_keys().filter(|companion| !asked.contains(&companion));
     let others = present.filter_map(|companion| context.memberships.companion(channel, &companion));
     // What all companions have by default says nothing of one.
-    let about = |chattiness: std::sync::Arc<str>| Some(chattiness).filter(|chattiness| chattiness != usual);
+    let about = |chattiness: Arc<str>| Some(chattiness).filter(|chattiness| chattiness != usual);
     let others = others.map(|other| Other { name: other.name, chattiness: about(other.chattiness) }).collect();
-    Scene { now: context.clock.now(), zone: context.settings.prompt.zone_of(guild).clone(), others, is_call }
+    let title = context.memberships.get(channel).and_then(|membership| context.title_of(channel, &membership));
+    let topic = context.platforms.of(channel).and_then(|platform| platform.topic(channel)).map(Arc::from);
+    let place = title.map(|title| Place { title, topic });
+    Scene { now: context.clock.now(), zone: context.settings.prompt.zone_of(guild).clone(), others, is_call, place }
 }

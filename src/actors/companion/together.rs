@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::question::question_context;
 use super::scene::scene;
 use super::vote_format::votes_format;
-use super::{brief_writing, character, in_force};
+use super::{brief_writing, character, history, in_force};
 use crate::actors::messages::companion::Source;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Address;
@@ -34,7 +34,11 @@ pub(super) fn lazy_request(
         let (input, base_request, model) = (input(), base_request.clone(), model.clone());
         let (channel_key, context) = (channel_key.clone(), context.clone());
         async move {
-            let inputs = input.await?.into_iter();
+            let mut inputs = input.await?;
+            for (companion, input) in &mut inputs {
+                history::quote(input, companion, |_| true, &context, &channel_key).await;
+            }
+            let inputs = inputs.into_iter();
             let asked: Vec<(Settings, PromptInput)> = inputs
                 .filter_map(|(companion, mut input)| {
                     let settings = in_force(&context, &channel_key, &companion, &model)?;

@@ -28,9 +28,9 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
     let usual = || format!("Good morning, {}! How does one begin a rainy day well?", companion.name).into();
     let text: Arc<str> = said.unwrap_or_else(usual);
     let address = Address { companions: [companion.id.clone()].into(), others: false };
-    let said = Said { seq: Seq(1), at: now, message: Arc::new(Message { address, ..Message::new(from, text) }) };
+    let said = Said::new(Seq(1), now, Arc::new(Message { address, ..Message::new(from, text) }));
     let guild = GuildId::from(GUILD);
-    let scene = Scene { now, zone: prompt.zone_of(&guild).clone(), others: Vec::new(), is_call: false };
+    let scene = Scene { now, zone: prompt.zone_of(&guild).clone(), others: Vec::new(), is_call: false, place: None };
     let input = PromptInput {
         trigger: Trigger::DirectAddress,
         stage: Stage::None,

@@ -21,7 +21,7 @@ use crate::journal::key;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::{DeadLetterRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::journal::redaction::{is_redacted, redact};
-use crate::journal::speakers::{speaker, stretch};
+use crate::journal::speakers::{speakers, stretch};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Store, Write};
 use crate::telemetry::plain::Plain;
@@ -111,7 +111,7 @@ async fn delete_all_traces(
 }
 
 /// Appends the deletion of these messages, and waits until the running conversation has handled it. From then on the channel derives nothing
-/// from their text. The statements `unnamed` no longer name who cut them off.
+/// from their text. The messages `unnamed` no longer name anybody but their authors.
 pub async fn append_deletion(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -209,9 +209,8 @@ async fn removal_candidates(
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(candidates) };
     for seq in messages {
         let recorded = reader.event(channel_key, *seq).await?;
-        let person = recorded.as_ref().and_then(|recorded| speaker(&recorded.event));
         let RemovalCandidates { people, notes } = candidates.entry(stretch(*seq)).or_default();
-        people.extend(person.map(|id| PersonId::from(&**id)));
+        people.extend(recorded.iter().flat_map(|recorded| speakers(&recorded.event)).map(|id| PersonId::from(&**id)));
         // A companion's message has such a note as well: it was written before the deletion, and is finished with it.
         notes.push(key::index_removal(channel_key.ward(), no, *seq));
     }

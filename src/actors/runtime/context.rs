@@ -21,6 +21,9 @@ use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::postings::Postings;
+use crate::domain::id::ChannelId;
+use crate::domain::text::one_line;
+use crate::journal::membership::Membership;
 use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -109,7 +112,17 @@ impl Registered {
     }
 }
 
+/// A title is cut after this many characters.
+const LONGEST_TITLE: usize = 200;
+
 impl ActorContext {
+    /// The title that people see of a room: for a channel of another platform the one that it has there.
+    pub fn title_of(&self, channel: &ChannelId, membership: &Membership) -> Option<Arc<str>> {
+        let title = self.platforms.of(channel).and_then(|platform| platform.title(channel));
+        let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
+        title.map(Arc::from).or_else(|| membership.title.clone())
+    }
+
     /// A context without platforms and memberships. A failure of the store is only logged.
     pub fn new(environment: Environment) -> Self {
         let Environment { store, clock, rng, models, speech, recorder, settings, companions } = environment;

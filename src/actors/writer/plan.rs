@@ -15,7 +15,7 @@ use crate::journal::reader::Head;
 use crate::journal::record::{
     ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
 };
-use crate::journal::speakers::{self, IndexedPeople, speaker};
+use crate::journal::speakers::{self, IndexedPeople, speakers};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Append, Batch, Value, Write};
 
@@ -265,11 +265,11 @@ impl<'a> Draft<'a> {
 
     fn append(&mut self, made: &Made) {
         let seq = self.position.last.next();
-        if let Some(person) = speaker(&made.event)
-            && self.position.listed.add(person, seq)
-        {
-            let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
-            self.batch.writes.push(Write::Put(entry, encode(&())));
+        for person in speakers(&made.event) {
+            if self.position.listed.add(person, seq) {
+                let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
+                self.batch.writes.push(Write::Put(entry, encode(&())));
+            }
         }
         let Made { at, handled, turn, event } = made.clone();
         let recorded = Recorded { seq, at, handled, turn, event };

@@ -15,7 +15,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{OutboxRecord, decode, decode_event};
-use crate::journal::speakers::{speaker, stretch};
+use crate::journal::speakers::{self, stretch};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, Value, Write};
 
@@ -125,14 +125,14 @@ impl Sweep {
 
 /// The people who said something in these events, by stretch.
 fn speakers(page: &[(Key, Value)]) -> BTreeMap<Seq, BTreeSet<PersonId>> {
-    let mut speakers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    let mut found: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     // Unreadable events are removed, too, and nobody knows who said them.
     for recorded in page.iter().filter_map(|(key, value)| decode_event(key, value).ok()) {
-        if let Some(person) = speaker(&recorded.event) {
-            speakers.entry(stretch(recorded.seq)).or_default().insert(PersonId::from(&**person));
+        for person in speakers::speakers(&recorded.event) {
+            found.entry(stretch(recorded.seq)).or_default().insert(PersonId::from(&**person));
         }
     }
-    speakers
+    found
 }
 
 fn key_if(is_chosen: bool, key: &Key) -> Vec<Key> {

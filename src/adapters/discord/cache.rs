@@ -44,6 +44,7 @@ struct CachedChannel {
     target: Option<WebhookTarget>,
     /// Its name. For a direct message: the name of the person.
     name: Option<Box<str>>,
+    topic: Option<Box<str>>,
     is_direct: bool,
     /// The latest speakers, the newest last.
     people: Vec<Snowflake>,
@@ -148,6 +149,22 @@ impl Cache {
         Some(parent.map_or_else(|| format!("{name} · {guild}"), |parent| format!("{name} · #{parent} · {guild}")))
     }
 
+    /// What a channel is for, or the channel or forum that a thread is in.
+    pub fn topic(&self, channel: &ChannelId) -> Option<String> {
+        let entries = self.0.lock();
+        let channel = Snowflake::of_channel(channel)?;
+        let root = entries.channels.get(&channel)?.target.map_or(channel, |target| target.root);
+        Some(entries.channels.get(&root)?.topic.as_deref()?.to_owned())
+    }
+
+    /// The title of a thread or forum post.
+    pub fn thread_title(&self, thread: Snowflake) -> Option<String> {
+        let entries = self.0.lock();
+        let cached = entries.channels.get(&thread)?;
+        cached.target?.thread?;
+        Some(cached.name.as_deref()?.to_owned())
+    }
+
     /// Removes a channel. Its threads stay.
     pub fn remove_channel(&self, channel: Snowflake) {
         self.0.lock().channels.remove(&channel);
@@ -170,6 +187,7 @@ impl Cache {
         cached.guild = guild.or(cached.guild);
         cached.is_direct = channel.is_direct();
         cached.name = channel.name().map(|name| plain(&name)).filter(|name| !name.is_empty()).map(Into::into);
+        cached.topic = channel.topic().map(|topic| plain(&topic)).filter(|topic| !topic.is_empty()).map(Into::into);
         cached.newest = cached.newest.max(channel.newest());
         if channel.kind.is_some() && (!channel.is_thread() || channel.parent().is_some()) {
             let parent = channel.parent();

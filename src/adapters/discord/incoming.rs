@@ -14,7 +14,7 @@ use super::markup::{Mark, Piece, pieces};
 use super::names::plain;
 use super::snowflake::Snowflake;
 use super::wire::{Bot, Message, Origin};
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, Quoted, Role};
 use crate::domain::text::shortened_with;
 use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
 
@@ -98,9 +98,10 @@ pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incomin
         message.mentions.iter().filter(|user| user.id != bot.user).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
     mentions.dedup();
-    let reply_to = message.answers().map(|(message, origin)| ReplyTo::Foreign {
-        id: message.to_string().into(),
-        by: origin.and_then(|origin| answered(sender(&origin, bot))),
+    let reply_to = message.answers().map(|(id, replied)| {
+        let sender = replied.map(|replied| sender(&replied.origin(), bot));
+        let quoted = replied.zip(sender.as_ref()).and_then(|(replied, sender)| quoted(replied, sender, names));
+        ReplyTo::Foreign { id: id.to_string().into(), by: sender.and_then(answered), quoted }
     });
     Incoming::Message(Box::new(InboundMessage {
         id: Some(message.id.to_string().into()),
@@ -110,6 +111,16 @@ pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incomin
         reply_to,
         ..InboundMessage::new(from, text.into())
     }))
+}
+
+/// The beginning of a message that is replied to. None: nothing of it can be read, or nobody is known to have said it.
+fn quoted(message: &Message, sender: &Sender, names: &impl NameLookup) -> Option<Quoted> {
+    let from = match sender {
+        Sender::Ours(name) => Author { id: "".into(), name: name.as_deref()?.into(), role: Role::Companion },
+        Sender::Other(author) => author.clone(),
+        Sender::System => return None,
+    };
+    is_conversation(message.kind).then(|| readable_text(message, names))?.map(|(text, _)| Quoted::new(from, &text))
 }
 
 fn answered(sender: Sender) -> Option<Answered> {

@@ -261,6 +261,10 @@ impl ChatPlatform for Discord {
         self.cache.title(channel)
     }
 
+    fn topic(&self, channel: &ChannelId) -> Option<String> {
+        self.cache.topic(channel)
+    }
+
     fn is_unpostable(&self, channel: &ChannelId) -> bool {
         Snowflake::of_channel(channel).is_some_and(|channel| self.delivery_errors.is_blocked(channel))
     }

@@ -23,7 +23,6 @@ pub(super) use lenient::maybe;
 #[cfg(test)]
 pub use message::{Answer, Media, Reference, Snapshot};
 pub use message::{
-    Attachment, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Referenced, Sticker,
-    Update, User,
+    Attachment, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Sticker, Update, User,
 };
 pub use voice::{VoiceMember, VoiceServer, VoiceState};

@@ -15,14 +15,14 @@ pub(super) fn replied(on_record: Option<&Recorded>, by: Option<&Answered>, names
         && (!is_redacted(message) || message.from.role == Role::Companion)
     {
         let (author, role) = (message.from.id.clone(), message.from.role);
-        return Some(Replied { seq: unless_deleted(*seq, is_redacted(message)), author, role });
+        return Some(Replied { seq: unless_deleted(*seq, is_redacted(message)), author, role, quoted: None });
     }
     match by? {
         Answered::Ours(name) => {
             let companion = names?.owner(name.as_deref()?)?;
-            Some(Replied { seq: None, author: companion.as_str().into(), role: Role::Companion })
+            Some(Replied { seq: None, author: companion.as_str().into(), role: Role::Companion, quoted: None })
         }
-        Answered::Other(id, role) => Some(Replied { seq: None, author: id.clone(), role: *role }),
+        Answered::Other(id, role) => Some(Replied { seq: None, author: id.clone(), role: *role, quoted: None }),
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
     }
 
     fn replied_to(seq: Option<u64>, author: &str, role: Role) -> Option<Replied> {
-        Some(Replied { seq: seq.map(Seq), author: author.into(), role })
+        Some(Replied { seq: seq.map(Seq), author: author.into(), role, quoted: None })
     }
 
     fn recorded(from: &str, role: Role, text: &str) -> Recorded {

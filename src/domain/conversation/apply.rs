@@ -25,8 +25,9 @@ impl Conversation {
             self.note_inbound(seq);
         }
         match event {
-            Event::Said { message, reply, said_at, .. } => {
+            Event::Said { message, reply_to, reply, said_at } => {
                 let entry = Entry::new(seq, self.when_said(*said_at), Arc::new(message.clone()));
+                let entry = Entry { reply_to: *reply_to, ..entry };
                 self.apply_said(entry, *reply, world, notes);
             }
             Event::Edited { message, text } => {
@@ -36,7 +37,7 @@ impl Conversation {
             }
             Event::Deleted { messages, unnamed, again } => {
                 self.forget_talk();
-                self.forget_cutters(unnamed);
+                self.forget_named(unnamed);
                 self.filtered.forget(messages);
                 self.apply_deleted(messages, *again, notes);
             }
@@ -215,11 +216,11 @@ impl Conversation {
     /// Applies an inbound event that happens now. It takes ownership, so that the message is not cloned.
     pub(super) fn apply_inbound(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
         let Recorded { seq, at, turn, event, .. } = recorded;
-        let Event::Said { message, reply, said_at, .. } = event else {
+        let Event::Said { message, reply_to, reply, said_at } = event else {
             return self.apply(at, seq, turn, &event, world, notes);
         };
         self.note_inbound(seq);
-        let entry = Entry::new(seq, self.when_said(said_at), Arc::new(message));
+        let entry = Entry { reply_to, ..Entry::new(seq, self.when_said(said_at), Arc::new(message)) };
         self.apply_said(entry, reply, world, notes);
         self.update_waiting(world, notes);
     }

@@ -18,11 +18,11 @@ impl Conversation {
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
     }
 
-    /// Removes who cut off these statements.
-    pub(super) fn forget_cutters(&mut self, statements: &[Seq]) {
-        self.window.forget_cutters(statements);
+    /// Removes whom these messages name besides their authors.
+    pub(super) fn forget_named(&mut self, statements: &[Seq]) {
+        self.window.forget_named(statements);
         for statement in self.closing.recent_statements.iter_mut().filter(|statement| statements.contains(&statement.seq)) {
-            Arc::make_mut(&mut statement.message).forget_cutter();
+            Arc::make_mut(&mut statement.message).forget_named();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Conversation;
 use crate::domain::id::{Seq, Ticket};
-use crate::domain::prompt::PromptInput;
+use crate::domain::prompt::{PromptInput, Said};
 use crate::domain::window;
 
 impl Conversation {
@@ -15,7 +15,7 @@ impl Conversation {
         let is_shown = |entry: &&window::Entry| {
             entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
         };
-        let buffer = window.after(gate.cursor).filter(is_shown).map(window::Entry::said).collect();
+        let buffer = window.after(gate.cursor).filter(is_shown).map(|entry| self.said(entry)).collect();
         let considered: Vec<Seq> =
             self.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
         let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
@@ -32,5 +32,11 @@ impl Conversation {
             buffer,
             filtered: self.filtered.clone(),
         })
+    }
+
+    /// A new message as prompts show it. It replies to nothing that was cleared or has expired.
+    pub fn said(&self, entry: &window::Entry) -> Said {
+        let said = entry.said();
+        Said { reply_to: said.reply_to.filter(|seq| *seq > self.summary().begins_after()), ..said }
     }
 }

@@ -35,7 +35,7 @@ fn ask(filtered: &mut Filtered, refused: &[u64], first: u64, new_from: u64, upto
 }
 
 fn input(first: u64, new_from: u64, upto: u64, summary: bool, filtered: &Filtered) -> PromptInput {
-    let said = |seq| Said { seq: Seq(seq), at: Moment::ZERO, message: Message::new(person("ana"), "Hi.".into()).into() };
+    let said = |seq| Said::new(Seq(seq), Moment::ZERO, Message::new(person("ana"), "Hi.".into()).into());
     PromptInput {
         trigger: Trigger::Lull,
         stage: Stage::None,

@@ -1,4 +1,5 @@
-//! Writes one message as one line of JSON. The line depends on the message, and not on the prompt: the same message is the same line in each.
+//! Writes one message as one line of JSON. The line depends on the message, and not on the prompt: the same message is the same line in each, except
+//! that it quotes what it replies to only while it is new.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use jiff::tz::TimeZone;
 use super::Said;
 use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
 use crate::domain::id::CompanionId;
-use crate::domain::message::{Author, Cut, Role};
+use crate::domain::message::{Author, Cut, Quoted, Role};
 use crate::domain::moment::Moment;
 
 /// The silence before a message after which it is shown with its time. The first message of a day is, too.
@@ -26,13 +27,7 @@ pub(super) struct Reader<'a> {
 pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> Option<String> {
     let message = &*said.message;
     let own = reader.filter(|reader| message.is_by(reader.id));
-    let role = match (own, message.from.role) {
-        (Some(_), _) => "you",
-        (None, Role::Companion) => "companion",
-        _ if message.is_event() => "event",
-        (None, Role::Person) => "person",
-        (None, Role::Bot) => "bot",
-    };
+    let role = if own.is_none() && message.is_event() { "event" } else { role_of(&message.from, reader) };
     let mut line = format!("\"who\":\"#{}\",\"role\":\"{role}\",", tag(&message.from));
     if let Some(kind) = &message.kind {
         line.push_str("\"kind\":\"");
@@ -41,7 +36,11 @@ pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> 
     }
     line.push_str("\"from\":\"");
     escape_into(&mut line, &plain_name(own.map_or(&message.from.name, |reader| reader.name)));
-    line.push_str("\",\"text\":\"");
+    line.push_str("\",");
+    if let Some(quoted) = &said.quoted {
+        line.push_str(&quote(quoted, reader, most / 4));
+    }
+    line.push_str("\"text\":\"");
     let end = "\"}\n";
     let room = most.checked_sub(weight(&line) + weight(end))?;
     let mark = message.cut.as_deref().map(|cut| cut_mark(cut, &message.text, own.is_some(), room / 4)).unwrap_or_default();
@@ -50,6 +49,25 @@ pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> 
     escape_into(&mut line, &mark);
     line.push_str(end);
     Some(line)
+}
+
+fn role_of(from: &Author, reader: Option<Reader<'_>>) -> &'static str {
+    match from.role {
+        Role::Companion if reader.is_some_and(|reader| *from.id == *reader.id.as_str()) => "you",
+        Role::Companion => "companion",
+        Role::Person => "person",
+        Role::Bot => "bot",
+    }
+}
+
+/// The message that a message replies to. Its text weighs at most `room`.
+fn quote(Quoted { from, text }: &Quoted, reader: Option<Reader<'_>>, room: usize) -> String {
+    let mut quote = format!("\"replies_to\":{{\"who\":\"#{}\",\"role\":\"{}\",\"from\":\"", tag(from), role_of(from, reader));
+    escape_into(&mut quote, &plain_name(&from.name));
+    quote.push_str("\",\"text\":\"");
+    escape_into(&mut quote, &cut_middle(text, room, escaped_weight));
+    quote.push_str("\"},");
+    quote
 }
 
 /// The mark after the words of a statement that was cut off. To its author it tells the words that nobody heard, which weigh at most `room`.

@@ -13,6 +13,9 @@ use crate::domain::text::{one_line, shortened};
 const MAX_NAMES: usize = 12;
 /// The most characters that are told of another companion.
 const MAX_ABOUT_CHARS: usize = 80;
+/// The most characters of the title of the place, and of its topic.
+const MAX_TITLE_CHARS: usize = 200;
+const MAX_TOPIC_CHARS: usize = 300;
 /// The age in seconds from which it is said when something was said.
 const OLD_SECS: u64 = 600;
 /// The silence in seconds before the new messages that is spoken of.
@@ -39,6 +42,10 @@ impl Scene {
                 text.push_str(&sentence);
             }
         };
+        let place = self.place.as_ref();
+        add(place.map(|place| format!("This place is called {}.", json(&one_line(&place.title, MAX_TITLE_CHARS)))));
+        let topic = place.and_then(|place| place.topic.as_deref());
+        add(topic.map(|topic| format!("Its topic is {}.", json(&one_line(topic, MAX_TOPIC_CHARS)))));
         add(self.gap(earlier, new));
         add((now.since(newest).as_secs() >= OLD_SECS).then(|| format!("The last message is from {}.", self.when(newest, now))));
         add(list(&companions(&self.others), room * 2 / 3).map(|companions| format!("Other companions here: {companions}.")));
@@ -82,12 +89,14 @@ fn people<'a>(spoken: impl DoubleEndedIterator<Item = &'a Said>, reader: &Compan
     let authors = words.map(|said| &said.message.from);
     let others = authors.filter(|author| author.role != Role::Companion);
     let new = others.filter(|author| seen.insert((author.role, &*author.id)));
-    new.map(|author| {
-        let mut name = "\"".to_owned();
-        escape_into(&mut name, &plain_name(&author.name));
-        name + "\""
-    })
-    .collect()
+    new.map(|author| json(&plain_name(&author.name))).collect()
+}
+
+/// A text from outside as a JSON string.
+fn json(text: &str) -> String {
+    let mut string = "\"".to_owned();
+    escape_into(&mut string, text);
+    string + "\""
 }
 
 /// Each companion by its name and the first words of its chattiness.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::room::persona_room;
 use super::*;
 use crate::domain::filter::Filtered;
-use crate::domain::message::{Author, Cut, HandedOver, Modality, Role, Speech};
+use crate::domain::message::{Author, Cut, HandedOver, Modality, Quoted, Role, Speech};
 use crate::domain::samples::{self, NOON};
 
 mod cards;
@@ -129,7 +129,7 @@ fn character<'a>() -> Character<'a> {
 
 /// A chat at noon, with nobody else.
 fn scene() -> &'static Scene {
-    static SCENE: Scene = Scene { now: NOON, zone: TimeZone::UTC, others: Vec::new(), is_call: false };
+    static SCENE: Scene = Scene { now: NOON, zone: TimeZone::UTC, others: Vec::new(), is_call: false, place: None };
     &SCENE
 }
 
@@ -139,7 +139,7 @@ fn message(role: Role, id: &str, name: &str, text: &str) -> Said {
 }
 
 fn said(message: Message) -> Said {
-    Said { seq: Seq(1), at: NOON, message: message.into() }
+    Said::new(Seq(1), NOON, message.into())
 }
 
 fn words() -> policy::prompt::Prompt {

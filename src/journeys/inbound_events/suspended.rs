@@ -29,7 +29,7 @@ async fn earlier_messages_can_be_deleted_and_replies_to_the_person_address_other
 
     let mention = InboundMessage { mentions: vec!["discord:5".into()], ..bob("2", "hi") };
     let mention = say_in(&world, &general(), mention).await;
-    let reply_to = Some(ReplyTo::Foreign { id: "1".into(), by: None });
+    let reply_to = Some(ReplyTo::Foreign { id: "1".into(), by: None, quoted: None });
     let reply = say_in(&world, &general(), InboundMessage { reply_to, ..bob("3", "hi") }).await;
     inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();
 

@@ -71,7 +71,7 @@ async fn a_reply_addresses_the_author_of_the_answered_message() {
     .into_iter()
     .enumerate()
     {
-        let reply_to = Some(ReplyTo::Foreign { id: answered.into(), by });
+        let reply_to = Some(ReplyTo::Foreign { id: answered.into(), by, quoted: None });
         let inbound_message = InboundMessage { reply_to, ..ana(&world, &format!("9{index}"), "yes") };
         let seq = say_in(&world, &general(), inbound_message).await;
         let address = message(&world, &general(), seq).await.address;
@@ -107,7 +107,7 @@ async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
     world.pass(20.0).await;
     assert_eq!(platform.posted().len(), 2);
 
-    let reply_to = Some(ReplyTo::Foreign { id: "2".into(), by: None });
+    let reply_to = Some(ReplyTo::Foreign { id: "2".into(), by: None, quoted: None });
     let seq = say_in(&world, &lobby, InboundMessage { reply_to, ..ana(&world, "101", "yes") }).await;
 
     assert_eq!(message(&world, &lobby, seq).await.address.companions, ["aria".into()]);
@@ -125,7 +125,7 @@ async fn the_settings_decide_which_messages_of_bots_are_accepted() {
         let plain = inbound_events(&world).said(&general(), beep(&world, "1")).await.unwrap();
         let to_all = InboundMessage { to_all: true, ..beep(&world, "2") };
         let to_all = inbound_events(&world).said(&general(), to_all).await.unwrap();
-        let reply_to = Some(ReplyTo::Foreign { id: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))) });
+        let reply_to = Some(ReplyTo::Foreign { id: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))), quoted: None });
         let reply = inbound_events(&world).said(&general(), InboundMessage { reply_to, ..beep(&world, "3") }).await.unwrap();
         accepted.push([plain, to_all, reply].map(|taken| taken != Acceptance::Ignored));
     }

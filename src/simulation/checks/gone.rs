@@ -11,7 +11,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::speakers::speaker;
+use crate::journal::speakers::speakers;
 use crate::ports::store::key::{Key, Kind};
 
 pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
@@ -42,7 +42,7 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Chann
         let Some(channel_key) = props.store.channel_key_of(ward, no) else { continue };
         for recorded in journals.get(&channel_key).into_iter().flatten() {
             there.extend(
-                speaker(&recorded.event).map(|id| key::person(&channel_key.guild, &PersonId::from(&**id), no, recorded.seq)),
+                speakers(&recorded.event).map(|id| key::person(&channel_key.guild, &PersonId::from(&**id), no, recorded.seq)),
             );
         }
     }

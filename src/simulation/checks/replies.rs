@@ -150,12 +150,14 @@ impl Failure<'_> {
             "empty" | "only_thoughts" | "no_statement" => {
                 meanwhile.any(|what| matches!(what, FaultKind::Wordless { guild, companion } if is_its(guild, companion)))
             }
+            "refused" => meanwhile.any(has_failed),
             // If a post was refused lately, no statement is written.
-            "refused" => meanwhile.any(has_failed) || within(UNPOSTABLE_FOR).any(is_platforms),
+            "unpostable" => within(UNPOSTABLE_FOR).any(is_platforms),
+            "post_refused" | "undelivered" => meanwhile.any(is_platforms),
             "unreachable" => {
                 // A spoken answer was lost after its first sentence, for whatever reason.
                 let is_lost = |what: &FaultKind| has_call && matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_));
-                meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what) || is_lost(what))
+                meanwhile.any(|what| has_failed(what) || is_making(what) || is_lost(what))
             }
             // A call is shed only if the queue is full of others.
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),

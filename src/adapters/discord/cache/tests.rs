@@ -47,6 +47,17 @@ fn channels_have_titles_for_people() {
 }
 
 #[test]
+fn a_thread_has_the_topic_of_its_channel_and_a_title_of_its_own() {
+    let cache = home();
+    cache.update_channel(None, &channel(&json!({ "id": "2", "type": 15, "name": "plans", "topic": "Where\nto go" })));
+
+    let topics = [1, 2, 3, 4].map(|channel| cache.topic(&id(channel).channel()));
+
+    assert_eq!(topics, [None, Some("Where to go".to_owned()), Some("Where to go".to_owned()), None]);
+    assert_eq!([1, 2, 3].map(|thread| cache.thread_title(id(thread))), [None, None, Some("Summer".to_owned())]);
+}
+
+#[test]
 fn hidden_channels_have_no_name_and_no_newest_message() {
     let cache = home();
 

@@ -8,7 +8,7 @@ use super::interaction::ChannelContext;
 use super::words::{name, verbatim, when};
 use super::{Answer, CommandHandler};
 use crate::domain::text::first;
-use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, WaitingFor, WhyQuery};
+use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, StoryLine, WaitingFor, WhyAt, WhyQuery};
 use crate::ports::backend::room::Room;
 use crate::texts::Language;
 
@@ -18,6 +18,10 @@ const MOST_DECISIONS: usize = 8;
 const MOST_WAITING: usize = 4;
 /// The most characters of a model's own reason.
 const LONGEST_REASON: usize = 120;
+/// The most characters about what became of a statement.
+const LONGEST_END: usize = 200;
+/// The kinds of lines of a story that say what became of a statement.
+const ENDS: [&str; 5] = ["statement", "failed", "dropped", "cleared", "moved"];
 
 impl CommandHandler {
     /// Describes this channel only: the user can see it, but perhaps no other.
@@ -49,12 +53,36 @@ impl CommandHandler {
             let waits = self.backend.records.why(query).await.ok().and_then(|why| why.waiting_for);
             waiting.extend(waits);
         }
-        Ok(describe(&room, &decisions, &waiting))
+        let mut told = Vec::new();
+        for decision in decisions {
+            let became = if wants_to_speak(&decision) { self.became(&room, &decision).await } else { None };
+            told.push((decision, became));
+        }
+        Ok(describe(&room, &told, &waiting))
+    }
+
+    /// What became of the statement of a YES. None if that is not known.
+    async fn became(&self, room: &Room, decision: &DecisionRecord) -> Option<String> {
+        let query = WhyQuery {
+            room: room.id.clone(),
+            companion: Some(decision.companion.as_str().into()),
+            at: Some(WhyAt::Event(decision.seq)),
+            language: Language::English,
+        };
+        let story = self.backend.records.why(query).await.ok()?.story;
+        let ends = |line: &&StoryLine| line.seq > Some(decision.seq) && ENDS.contains(&&*line.event);
+        let end = story.iter().find(ends)?;
+        Some(if &*end.event == "statement" { "It was posted.".to_owned() } else { end.text.clone() })
     }
 }
 
-/// Describes the decisions, the newest first, and what the companions wait for.
-fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[WaitingFor]) -> String {
+/// Whether a statement was to follow: a YES that did not lose the floor.
+fn wants_to_speak(decision: &DecisionRecord) -> bool {
+    &*decision.decision == "YES" && decision.more.get("floor").is_none_or(|floor| floor != "lost")
+}
+
+/// Describes the decisions, the newest first, with what became of the statements, and what the companions wait for.
+fn describe(room: &Room, decisions: &[(DecisionRecord, Option<String>)], waiting: &[WaitingFor]) -> String {
     let mut lines = Vec::new();
     if !waiting.is_empty() {
         lines.push("**What they wait for now**".to_owned());
@@ -64,7 +92,10 @@ fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[WaitingFor]) -
         lines.push("Nothing was decided here yet: nobody was named, and not enough was said.".to_owned());
     } else {
         lines.push("**What was decided here**, the newest first".to_owned());
-        lines.extend(decisions.iter().rev().map(|decision| decision_line(room, decision)));
+        for (decision, became) in decisions.iter().rev() {
+            lines.push(decision_line(room, decision));
+            lines.extend(became.as_ref().map(|became| format!("  – {}", verbatim(first(became, LONGEST_END)))));
+        }
     }
     lines.join("\n")
 }

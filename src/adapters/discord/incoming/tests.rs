@@ -3,7 +3,7 @@ use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::MessageReferenceType;
 
 use super::super::snowflake::id;
-use super::super::wire::{Answer, Attachment, Forwarded, Media, Member, Poll, Reference, Referenced, Snapshot, Sticker, User};
+use super::super::wire::{Answer, Attachment, Forwarded, Media, Member, Poll, Reference, Snapshot, Sticker, User};
 use super::*;
 
 const ANA: u64 = 1_001;
@@ -164,8 +164,8 @@ fn a_message_without_content_is_ignored() {
 
 #[test]
 fn the_sender_depends_only_on_ids() {
-    let by = |author| Referenced { author, member: Member::default(), webhook_id: None, application_id: None };
-    let webhook = |webhook: u64, application: Option<u64>| Referenced {
+    let by = |author| Message { author, ..message("hi") };
+    let webhook = |webhook: u64, application: Option<u64>| Message {
         webhook_id: Some(id(webhook)),
         application_id: application.map(id),
         ..by(user(webhook, "Aria"))
@@ -179,17 +179,15 @@ fn the_sender_depends_only_on_ids() {
         ("a webhook without owner", webhook(6, None), by_other(6, "Aria", Role::Bot)),
         ("our application's webhook", webhook(6, Some(APPLICATION)), ours),
         ("our bot", by(our_bot()), Sender::Ours(None)),
-        ("our answer", Referenced { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, Sender::Ours(None)),
+        ("our answer", Message { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, Sender::Ours(None)),
         (
             "a user of our application",
-            Referenced { application_id: Some(id(APPLICATION)), ..by(ana()) },
+            Message { application_id: Some(id(APPLICATION)), ..by(ana()) },
             by_other(ANA, "Ana", Role::Person),
         ),
         ("Discord", by(User { system: Some(true), ..user(5, "Discord") }), Sender::System),
     ] {
-        let Referenced { author, webhook_id, application_id, .. } = origin.clone();
-
-        let incoming = read(&Message { author, webhook_id, application_id, ..message("hi") });
+        let incoming = read(&origin);
 
         match &expected {
             Sender::Ours(name) => assert_eq!(incoming, Incoming::Ours(name.clone())),
@@ -198,8 +196,14 @@ fn the_sender_depends_only_on_ids() {
                 assert!(matches!(&incoming, Incoming::Message(message) if message.from == *author), "{name}")
             }
         }
+        let quoted_from = match &expected {
+            Sender::Ours(name) => name.as_deref().map(|name| author_of("", name, Role::Companion)),
+            Sender::Other(author) => Some(author.clone()),
+            Sender::System => None,
+        };
+        let quoted = quoted_from.map(|from| Quoted { from, text: "hi".into() });
         let answer = accepted(&answering(Some(origin)));
-        assert_eq!(answer.reply_to, Some(ReplyTo::Foreign { id: "3".into(), by: answered(expected) }), "{name}");
+        assert_eq!(answer.reply_to, Some(ReplyTo::Foreign { id: "3".into(), by: answered(expected), quoted }), "{name}");
     }
 }
 
@@ -227,7 +231,21 @@ fn mentions_hold_users_and_neither_roles_nor_everyone() {
 fn a_reply_to_a_deleted_message_has_no_author() {
     let inbound_message = accepted(&answering(None));
 
-    assert_eq!(inbound_message.reply_to, Some(ReplyTo::Foreign { id: "3".into(), by: None }));
+    assert_eq!(inbound_message.reply_to, Some(ReplyTo::Foreign { id: "3".into(), by: None, quoted: None }));
+}
+
+#[test]
+fn a_reply_quotes_the_beginning_of_what_it_replies_to() {
+    let picture = Attachment { filename: "cat.png".into(), content_type: "image/png".into(), ..Attachment::default() };
+    let quoted = |replied: Message| match accepted(&answering(Some(replied))).reply_to {
+        Some(ReplyTo::Foreign { quoted, .. }) => quoted.map(|quoted| quoted.text.to_string()),
+        other => panic!("{other:?}"),
+    };
+
+    assert_eq!(quoted(Message { attachments: vec![picture], ..message("") }).as_deref(), Some("[image: cat.png]"));
+    assert_eq!(quoted(message(&"x".repeat(1_000))), Some(["x".repeat(200).as_str(), " […]"].concat()));
+    assert_eq!(quoted(message("")), None);
+    assert_eq!(quoted(Message { kind: MessageType::UserJoin, ..message("hi") }), None);
 }
 
 proptest! {
@@ -281,7 +299,12 @@ fn forwarding(content: &str, forwarded: Forwarded) -> Message {
     Message { message_reference, message_snapshots: vec![Snapshot { message: forwarded }], ..message(content) }
 }
 
-fn answering(referenced_message: Option<Referenced>) -> Message {
+fn author_of(id: &str, name: &str, role: Role) -> Author {
+    Author { id: id.into(), name: name.into(), role }
+}
+
+fn answering(replied: Option<Message>) -> Message {
+    let referenced_message = replied.map(Box::new);
     let message_reference = Some(Reference { kind: None, message_id: Some(id(3)) });
     Message { kind: MessageType::Reply, message_reference, referenced_message, ..message("hi") }
 }

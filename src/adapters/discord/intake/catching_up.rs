@@ -100,7 +100,7 @@ impl SharedIntake {
         }
         let mut read = 0;
         for (message, data) in messages {
-            let received = ReceivedMessage { guild, channel, message, data, is_edit: false };
+            let received = ReceivedMessage { guild, channel, message, data, is_edit: false, is_first: message == channel };
             read += u32::from(self.message(&received).await);
             self.discord.cache().message_seen(channel, message);
         }

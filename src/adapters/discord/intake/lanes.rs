@@ -53,6 +53,8 @@ pub(super) struct ReceivedMessage {
     pub message: Snowflake,
     pub data: Box<RawValue>,
     pub is_edit: bool,
+    /// Whether it is the first message of a thread or forum post.
+    pub is_first: bool,
 }
 
 /// A channel that may have missed messages.

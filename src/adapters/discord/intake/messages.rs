@@ -34,7 +34,10 @@ impl Intake {
             }
             return Vec::new();
         }
-        vec![Work::Message(ReceivedMessage { guild, channel, message, data, is_edit })]
+        // A post of a forum has the id of its first message. Discord reports any other new thread before its first message.
+        let cache = self.shared.discord.cache();
+        let is_first = message == channel || (cache.has_channel(channel) && cache.newest(channel).is_none());
+        vec![Work::Message(ReceivedMessage { guild, channel, message, data, is_edit, is_first })]
     }
 
     /// Deletions are handed over for every channel. The record of a deleted message is deleted even where there are no companions any more.
@@ -110,6 +113,11 @@ impl SharedIntake {
         let from = inbound_message.from.clone();
         let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
         let own_role = received.guild.and_then(|guild| cache.own_role(guild));
+        if let Some(title) = cache.thread_title(received.channel).filter(|_| received.is_first) {
+            // Who begins a thread wrote its title, too.
+            let own_words = inbound_message.own_words.unwrap_or_default();
+            inbound_message.own_words = Some(format!("{title}\n{own_words}").into());
+        }
         inbound_message.said_at = Some(self.discord.clocks().said_at(message.id));
         inbound_message.to_all |= received.guild.is_none() || own_role.is_some_and(|role| message.mention_roles.contains(&role));
         if received.guild.is_none() && person.is_some() {

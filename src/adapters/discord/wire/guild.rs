@@ -17,6 +17,8 @@ use crate::ports::backend::stamp::from_rfc3339;
 
 /// The longest name of a channel, in characters.
 const MAX_NAME_CHARS: usize = 100;
+/// The longest topic that is kept, in characters.
+const MAX_TOPIC_CHARS: usize = 300;
 
 /// A guild: GUILD_CREATE with its channels and active threads, GUILD_UPDATE without.
 #[derive(Debug, Deserialize)]
@@ -100,6 +102,9 @@ pub struct Channel {
     pub kind: Option<ChannelType>,
     #[serde(default, deserialize_with = "maybe")]
     name: Option<String>,
+    /// What it is for; of a forum, its guidelines.
+    #[serde(default, deserialize_with = "maybe")]
+    topic: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
     parent_id: Option<Snowflake>,
     #[serde(default, deserialize_with = "maybe")]
@@ -158,6 +163,12 @@ impl Channel {
         let recipient = || self.recipients.first().map(|user| user.shown(None));
         let name = self.name.clone().filter(|_| !self.is_direct()).or_else(recipient);
         name.map(|name| one_line(&name, MAX_NAME_CHARS)).filter(|name| !name.is_empty())
+    }
+
+    /// Its topic in one line.
+    pub fn topic(&self) -> Option<String> {
+        let topic = self.topic.as_deref().filter(|_| !self.is_obfuscated())?;
+        Some(one_line(topic, MAX_TOPIC_CHARS)).filter(|topic| !topic.is_empty())
     }
 
     /// Its newest message. None for a forum, gallery or category: there, Discord's `last_message_id` is a thread.

@@ -80,7 +80,7 @@ pub struct Message {
     #[serde(default, deserialize_with = "list")]
     pub message_snapshots: Vec<Snapshot>,
     #[serde(default, deserialize_with = "maybe")]
-    pub referenced_message: Option<Referenced>,
+    pub referenced_message: Option<Box<Message>>,
 }
 
 const fn regular() -> MessageType {
@@ -180,16 +180,6 @@ pub struct Forwarded {
     pub mentions: Vec<User>,
 }
 
-/// The message that another one answers.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Referenced {
-    pub author: User,
-    #[serde(default, deserialize_with = "maybe")]
-    pub member: Member,
-    pub webhook_id: Option<Snowflake>,
-    pub application_id: Option<Snowflake>,
-}
-
 /// The sender of a message, as Discord reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
@@ -218,11 +208,11 @@ impl Message {
         self.message_snapshots.first().map(|snapshot| &snapshot.message)
     }
 
-    /// The message that it answers, and its sender: none if it was deleted, or Discord did not look it up.
-    pub fn answers(&self) -> Option<(Snowflake, Option<Origin<'_>>)> {
+    /// The message that it answers: without it if it was deleted, or Discord did not look it up.
+    pub fn answers(&self) -> Option<(Snowflake, Option<&Self>)> {
         // Other messages have references too: pins, and posts from another server.
         let reference = self.message_reference.as_ref().filter(|_| self.kind == MessageType::Reply)?;
-        Some((reference.message_id?, self.referenced_message.as_ref().map(Referenced::origin)))
+        Some((reference.message_id?, self.referenced_message.as_deref()))
     }
 
     /// The name of a user that it mentions, or that the forwarded message does. The forwarding message itself lists no mentions.
@@ -232,13 +222,6 @@ impl Message {
         }
         let mut forwarded = self.message_snapshots.iter().flat_map(|snapshot| &snapshot.message.mentions);
         Some(forwarded.find(|mentioned| mentioned.id == user)?.shown(None))
-    }
-}
-
-impl Referenced {
-    fn origin(&self) -> Origin<'_> {
-        let nick = self.member.nick.as_deref();
-        Origin { author: &self.author, nick, webhook: self.webhook_id, application: self.application_id }
     }
 }
 

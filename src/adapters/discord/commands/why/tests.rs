@@ -33,7 +33,7 @@ fn decisions_are_listed_newest_first_with_what_companions_wait_for() {
         WaitingFor { text: "Aria thinks *twice*.".into(), messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
     let room = room();
 
-    let text = describe(&room, &[first, second], &[waiting]);
+    let text = describe(&room, &[(first, None), (second, Some("The *platform* refused it.".to_owned()))], &[waiting]);
 
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
@@ -43,6 +43,7 @@ fn decisions_are_listed_newest_first_with_what_companions_wait_for() {
             "• Aria thinks \\*twice\\*.",
             "**What was decided here**, the newest first",
             "• <t:1777636800:R> **Aria** decided to speak (it was addressed) – “They \\*asked\\* me \\@everyone”",
+            "  – The \\*platform\\* refused it.",
             "• <t:1777636800:R> **Aria** was asked (it was quiet), and stayed silent",
         ]
     );
@@ -64,7 +65,7 @@ fn a_long_answer_is_cut_at_a_line() {
     let mut long = record(Trigger::Lull, "NO", "model_no");
     long.more = Map::from_iter([("why".to_owned(), json!("*".repeat(10_000)))]);
 
-    let text = fitted(&describe(&room(), &vec![long; MOST_DECISIONS], &[]));
+    let text = fitted(&describe(&room(), &vec![(long, None); MOST_DECISIONS], &[]));
 
     assert!(text.chars().count() <= 2_000);
     assert!(text.ends_with("”\n…") || text.ends_with('”'), "{text}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OWN_ROLE, World, id, message, user, with};
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, Quoted, Role};
 use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
 
 /// The inbound message for an event; none if nothing is handed over.
@@ -67,9 +67,32 @@ async fn an_answer_reports_the_author_of_the_answered_message() {
     let gone =
         inbound_message(json!({ "type": 19, "message_reference": { "message_id": "40" }, "referenced_message": null })).await;
 
-    assert_eq!(ours, ReplyTo::Foreign { id: "40".into(), by: Some(Answered::Ours(Some("Mira".into()))) });
+    let mira = Author { id: "".into(), name: "Mira".into(), role: Role::Companion };
+    let quoted = Some(Quoted { from: mira, text: "before".into() });
+    assert_eq!(ours, ReplyTo::Foreign { id: "40".into(), by: Some(Answered::Ours(Some("Mira".into()))), quoted });
     assert!(matches!(others, ReplyTo::Foreign { by: Some(Answered::Other(bob, Role::Person)), .. } if &*bob == "discord:301"));
-    assert_eq!(by(gone), ReplyTo::Foreign { id: "40".into(), by: None });
+    assert_eq!(by(gone), ReplyTo::Foreign { id: "40".into(), by: None, quoted: None });
+}
+
+#[tokio::test]
+async fn names_in_the_title_of_a_thread_count_with_its_first_message() {
+    for first in [500, THREAD] {
+        let mut world = World::new().await;
+        let reported = json!({
+            "id": THREAD.to_string(), "guild_id": HOME.to_string(), "parent_id": GENERAL.to_string(), "type": 11, "name": "Mira, why?",
+        });
+        world.kept("THREAD_CREATE", reported).await;
+
+        for number in [first, first + 1] {
+            world.kept("MESSAGE_CREATE", message(number, THREAD, "hi")).await;
+        }
+
+        let words = world.core.calls().into_iter().map(|call| match call {
+            Call::Said(_, said) => said.own_words.unwrap().to_string(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(words.collect::<Vec<_>>(), ["Mira, why?\nhi", "hi"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
