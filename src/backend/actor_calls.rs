@@ -16,7 +16,6 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::store::Write;
 
-
 impl ActorBackend {
     /// An existing room and its membership.
     pub(super) fn room_of(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {

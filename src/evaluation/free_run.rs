@@ -156,7 +156,8 @@ impl Asking<'_> {
     fn decide(&mut self, evaluated: &Evaluated, conversation: &Conversation) -> Result<String, String> {
         let input = conversation.prompt_input(evaluated.ticket).ok_or("cancelled")?;
         let (guild, words) = (GuildId::from(PLACE), &self.settings.prompt);
-        let scene = Scene { now: conversation.clock(), zone: words.zone_of(&guild), others: Vec::new(), is_call: false, place: None };
+        let scene =
+            Scene { now: conversation.clock(), zone: words.zone_of(&guild), others: Vec::new(), is_call: false, place: None };
         let request = question::request(input, self.companion, &scene, guild, self.companion.brief.as_deref(), words);
         let is_repeat = self.last.replace(evaluated.ticket) == Some(evaluated.ticket);
         (self.ask)(if is_repeat { question::once_more(request) } else { request })

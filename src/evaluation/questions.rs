@@ -94,7 +94,8 @@ impl Room {
     pub fn request(&self, n: usize, settings: &Settings) -> Request {
         let words = &settings.prompt;
         let guild = GuildId::from(GUILD);
-        let scene = Scene { now: self.said[n].at, zone: words.zone_of(&guild), others: self.others.clone(), is_call: false, place: None };
+        let scene =
+            Scene { now: self.said[n].at, zone: words.zone_of(&guild), others: self.others.clone(), is_call: false, place: None };
         question::request(self.input(n, settings), &self.companion, &scene, guild, self.companion.brief.as_deref(), words)
     }
 

@@ -418,8 +418,7 @@ impl<'a> Reader<'a> {
         let mut result = PersonMessages::default();
         for first in stretches {
             let page = legible(&self.stretch(ward, no, *first, after_stretch(*first)).await?);
-            let theirs =
-                page.events.into_iter().filter(|recorded| speakers(&recorded.event).any(|id| **id == *person.as_str()));
+            let theirs = page.events.into_iter().filter(|recorded| speakers(&recorded.event).any(|id| **id == *person.as_str()));
             for recorded in theirs {
                 if matches!(&recorded.event, Event::Said { message, .. } if *message.from.id != *person.as_str()) {
                     result.naming.insert(recorded.seq);

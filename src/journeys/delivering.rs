@@ -182,7 +182,11 @@ async fn a_refusal_and_a_long_outage_fail_the_reply_and_a_short_one_does_not() {
 
         assert_eq!(platform.posted().len(), usize::from(code.is_none()), "{error:?}, {times} times");
         let failed = world.recorded("lobby", "failed").await;
-        assert_eq!(failed.iter().map(|failed| &failed["error"]).collect::<Vec<_>>(), Vec::from_iter(code), "{error:?}, {times} times");
+        assert_eq!(
+            failed.iter().map(|failed| &failed["error"]).collect::<Vec<_>>(),
+            Vec::from_iter(code),
+            "{error:?}, {times} times"
+        );
         if let Some(code) = code {
             assert_eq!(world.total("tertulia_statements_failed_total", &[("error_type", code)]), 1);
         }

@@ -6,8 +6,8 @@ use ractor::{ActorId, ActorProcessingErr};
 use tokio::time::Instant;
 
 use super::channel_context::ChannelContext;
-use super::delivery;
 use super::deliveries::{Order, RunningDelivery};
+use super::delivery;
 use super::external_companions::{StatementWaiter, is_external};
 use super::replies::Written;
 use super::{Inconsistent, State};

@@ -31,8 +31,12 @@ fn a_line_quotes_what_its_message_replies_to() {
 
     let lines = lines(&user(&voted(PromptInput { buffer, ..input() })));
 
-    let replies: Vec<_> = lines.iter().map(|line| (&line["text"], &line["replies_to"]["role"], &line["replies_to"]["text"])).collect();
-    assert_eq!(replies, [(&"why?".into(), &"you".into(), &"Because.".into()), (&"why?".into(), &"person".into(), &"a \"b\"\n{".into())]);
+    let replies: Vec<_> =
+        lines.iter().map(|line| (&line["text"], &line["replies_to"]["role"], &line["replies_to"]["text"])).collect();
+    assert_eq!(
+        replies,
+        [(&"why?".into(), &"you".into(), &"Because.".into()), (&"why?".into(), &"person".into(), &"a \"b\"\n{".into())]
+    );
 }
 
 #[test]
@@ -40,10 +44,18 @@ fn the_scene_has_the_title_and_the_topic_of_the_place() {
     let place = |topic: Option<&str>| Some(Place { title: "How \"far\"? · #forum".into(), topic: topic.map(Into::into) });
     let prompt = |topic| {
         let scene = Scene { place: place(topic), ..scene().clone() };
-        user(&vote(character(), &scene, &PromptInput { buffer: vec![message(Role::Person, "p", "Ana", "hi")], ..input() }, &words()))
+        user(&vote(
+            character(),
+            &scene,
+            &PromptInput { buffer: vec![message(Role::Person, "p", "Ana", "hi")], ..input() },
+            &words(),
+        ))
     };
 
-    assert!(prompt(Some("Space,\nmostly")).contains("(UTC). This place is called \"How \\\"far\\\"? · #forum\". Its topic is \"Space, mostly\". Who"));
+    assert!(
+        prompt(Some("Space,\nmostly"))
+            .contains("(UTC). This place is called \"How \\\"far\\\"? · #forum\". Its topic is \"Space, mostly\". Who")
+    );
     assert!(prompt(None).contains("#forum\". Who spoke lately"));
 }
 
