@@ -21,8 +21,9 @@ pub use guild::{
 };
 pub(super) use lenient::maybe;
 #[cfg(test)]
-pub use message::{Answer, Media, Reference, Snapshot};
+pub use message::{Answer, Media, PollEmoji, Reference, Snapshot};
 pub use message::{
-    Attachment, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Sticker, Update, User,
+    Attachment, Embed, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Sticker,
+    Update, User,
 };
 pub use voice::{VoiceMember, VoiceServer, VoiceState};

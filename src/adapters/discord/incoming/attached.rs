@@ -3,7 +3,7 @@
 use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::MessageFlags;
 
-use super::super::wire::{Attachment, Message, Poll, Sticker};
+use super::super::wire::{Attachment, Embed, Message, Poll, Sticker};
 use super::cut;
 use crate::domain::text::shortened;
 
@@ -13,6 +13,8 @@ const MAX_FILES: usize = 10;
 const MAX_STICKERS: usize = 3;
 /// The most answers of a poll that are described. Discord allows ten.
 const MAX_ANSWERS: usize = 10;
+/// The most embeds of a forwarded message that are described. Discord allows ten.
+const MAX_EMBEDS: usize = 3;
 /// The longest name of a file or sticker, in characters.
 const NAME_CHARS: usize = 80;
 /// The longest description, and question of a poll, in characters. Discord allows 1,024 and 300.
@@ -25,14 +27,16 @@ const SPOILER_PREFIX: &str = "SPOILER_";
 
 /// A line for each attachment of a message.
 pub(super) fn lines(message: &Message, read: impl Fn(&str) -> String) -> Vec<String> {
-    let is_voice = message.flags.is_some_and(|flags| flags.contains(MessageFlags::IS_VOICE_MESSAGE));
-    let mut lines = files(&message.attachments, is_voice);
+    let is_voice = |flags: Option<MessageFlags>| flags.is_some_and(|flags| flags.contains(MessageFlags::IS_VOICE_MESSAGE));
+    let mut lines = files(&message.attachments, is_voice(message.flags));
     lines.extend(stickers(&message.sticker_items));
     lines.extend(message.poll.as_ref().map(poll));
     lines.extend(message.forward().map(|forward| {
         let mut inside = vec![cut(read(forward.content.trim()).trim(), FORWARDED_CHARS)];
-        inside.extend(files(&forward.attachments, false));
+        inside.extend(files(&forward.attachments, is_voice(forward.flags)));
         inside.extend(stickers(&forward.sticker_items));
+        inside.extend(forward.poll.as_ref().map(poll));
+        inside.extend(forward.embeds.iter().take(MAX_EMBEDS).map(embed));
         inside.retain(|line| !line.is_empty());
         // Each line is quoted, so that brackets in the text cannot end the description.
         let quoted: Vec<_> = inside.iter().flat_map(|line| line.lines()).map(|line| format!("> {line}")).collect();
@@ -68,9 +72,20 @@ fn stickers(stickers: &[Sticker]) -> impl Iterator<Item = String> {
     stickers.iter().take(MAX_STICKERS).map(|sticker| format!("[sticker: {}]", inline(&sticker.name, NAME_CHARS)))
 }
 
+/// The title and the description of an embed. Empty if it has neither.
+fn embed(embed: &Embed) -> String {
+    let words = [&embed.title, &embed.description].map(|text| inline(text, DESCRIPTION_CHARS));
+    let words: Vec<_> = words.into_iter().filter(|text| !text.is_empty()).collect();
+    if words.is_empty() { String::new() } else { format!("[embed: {}]", words.join(" – ")) }
+}
+
 fn poll(poll: &Poll) -> String {
-    let answers = poll.answers.iter().filter_map(|answer| answer.poll_media.text.as_deref());
-    let answers: Vec<_> = answers.take(MAX_ANSWERS).map(|answer| inline(answer, ANSWER_CHARS)).collect();
+    let answers = poll.answers.iter().map(|answer| {
+        let emoji = answer.poll_media.emoji.as_ref().map(|emoji| &*emoji.name);
+        let parts = [emoji, answer.poll_media.text.as_deref()];
+        inline(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "), ANSWER_CHARS)
+    });
+    let answers: Vec<_> = answers.filter(|answer| !answer.is_empty()).take(MAX_ANSWERS).collect();
     let question = inline(poll.question.text.as_deref().unwrap_or_default(), DESCRIPTION_CHARS);
     format!("[poll: {question} Answers: {}]", answers.join(" / "))
 }

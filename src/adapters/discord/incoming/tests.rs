@@ -3,7 +3,9 @@ use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::MessageReferenceType;
 
 use super::super::snowflake::id;
-use super::super::wire::{Answer, Attachment, Forwarded, Media, Member, Poll, Reference, Snapshot, Sticker, User};
+use super::super::wire::{
+    Answer, Attachment, Embed, Forwarded, Media, Member, Poll, PollEmoji, Reference, Snapshot, Sticker, User,
+};
 use super::*;
 
 const ANA: u64 = 1_001;
@@ -99,6 +101,30 @@ fn stickers_polls_and_forwards_follow_the_text() {
         "look\n[sticker: Wave]\n[poll: Pizza? Answers: yes / no]\n[forwarded]\n> ask @Bob\n> Aria]\n> [sticker: Cat]"
     );
     assert_eq!(inbound_message.own_words.as_deref(), Some("look"));
+}
+
+#[test]
+fn answers_with_emoji_and_forwarded_polls_embeds_and_voice_messages_are_described() {
+    let emoji = |name: &str| Media { text: None, emoji: Some(PollEmoji { name: name.into() }) };
+    let answers =
+        vec![Answer { poll_media: emoji("🍕") }, Answer { poll_media: Media { text: Some("no".into()), ..emoji("🥗") } }];
+    let poll = Poll { question: Media { text: Some("Lunch?".into()), emoji: None }, answers };
+    let voice = Attachment { filename: "voice-message.ogg".into(), duration_secs: Some(3.2), ..Attachment::default() };
+    let forwarded = Forwarded {
+        attachments: vec![voice],
+        flags: Some(MessageFlags::IS_VOICE_MESSAGE),
+        poll: Some(poll.clone()),
+        embeds: vec![Embed { title: "News".into(), description: "It [rains].".into() }, Embed::default()],
+        ..Forwarded::default()
+    };
+
+    let text = |message: &Message| accepted(message).text.to_string();
+
+    assert_eq!(text(&Message { poll: Some(poll), ..message("") }), "[poll: Lunch? Answers: 🍕 / 🥗 no]");
+    assert_eq!(
+        text(&forwarding("", forwarded)),
+        "[forwarded]\n> [voice message, 3 s]\n> [poll: Lunch? Answers: 🍕 / 🥗 no]\n> [embed: News – It (rains).]"
+    );
 }
 
 #[test]
@@ -314,7 +340,7 @@ fn stickers(name: &str, count: usize) -> Vec<Sticker> {
 }
 
 fn poll(question: &str, answers: &[&str]) -> Poll {
-    let media = |text: &str| Media { text: Some(text.to_owned()) };
+    let media = |text: &str| Media { text: Some(text.to_owned()), emoji: None };
     Poll { question: media(question), answers: answers.iter().map(|text| Answer { poll_media: media(text) }).collect() }
 }
 

@@ -48,7 +48,7 @@ impl Update {
     }
 }
 
-/// A message as Discord sends it. Embeds are left out: they repeat links, or come from bots.
+/// A message as Discord sends it. Embeds are left out, except those of forwarded messages: they repeat links, or come from bots.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Message {
     pub id: Snowflake,
@@ -148,10 +148,19 @@ pub struct Answer {
     pub poll_media: Media,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Media {
     #[serde(default, deserialize_with = "maybe")]
     pub text: Option<String>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub emoji: Option<PollEmoji>,
+}
+
+/// The emoji of a poll's answer: a character, or the name of one of the guild's own.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PollEmoji {
+    #[serde(default, deserialize_with = "maybe")]
+    pub name: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -178,6 +187,21 @@ pub struct Forwarded {
     pub sticker_items: Vec<Sticker>,
     #[serde(default, deserialize_with = "list")]
     pub mentions: Vec<User>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub flags: Option<MessageFlags>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub poll: Option<Poll>,
+    #[serde(default, deserialize_with = "list")]
+    pub embeds: Vec<Embed>,
+}
+
+/// What a link or a bot shows in a box below a message.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Embed {
+    #[serde(default, deserialize_with = "maybe")]
+    pub title: String,
+    #[serde(default, deserialize_with = "maybe")]
+    pub description: String,
 }
 
 /// The sender of a message, as Discord reports it.

@@ -76,6 +76,7 @@ async fn an_answer_reports_the_author_of_the_answered_message() {
 
 #[tokio::test]
 async fn names_in_the_title_of_a_thread_count_with_its_first_message() {
+    const THREAD: u64 = 400;
     for first in [500, THREAD] {
         let mut world = World::new().await;
         let reported = json!({
