@@ -25,23 +25,30 @@ pub struct Repeated {
     pub window: usize,
 }
 
+/// The number of statements whose words are known to the talk.
+pub const REMEMBERED_STATEMENTS: usize = 10;
+
 /// The similarity of some texts, oldest first, from 0 (all different) to 1 (the same thing again and again).
 pub fn lexical(texts: &[&str]) -> f64 {
-    newest(texts).score
+    newest(texts, false).score
 }
 
 /// Scores the windows of the newest three, four and five texts, oldest first, and returns the highest score, of windows with
 /// the same score that of the smallest.
 ///
-/// Fewer than three texts are one window. For fewer than two the score is 0.
-pub fn newest(texts: &[&str]) -> Repeated {
-    let texts = &texts[texts.len().saturating_sub(MOST_STATEMENTS)..];
-    let features: Vec<Features> = texts.iter().map(|text| Features::of(text)).collect();
+/// Fewer than three texts are one window. For fewer than two the score is 0. If a person asked for the talk, it may be a game, and a word is new to it
+/// if none of the earlier texts has it.
+pub fn newest(texts: &[&str], is_asked_for: bool) -> Repeated {
+    let talk: Vec<Features> = texts.iter().map(|text| Features::of(text)).collect();
+    let is_new: Vec<bool> = (0..talk.len()).map(|at| talk[at].tells_more_than(&talk[..at])).collect();
+    let judged = talk.len().saturating_sub(MOST_STATEMENTS);
+    let (features, is_new) = (&talk[judged..], &is_new[judged..]);
     let likeness: Vec<Vec<f64>> = features.iter().map(|one| features.iter().map(|other| one.likeness(other)).collect()).collect();
-    let mut best = Repeated { score: 0.0, window: texts.len() };
-    for window in LEAST_STATEMENTS.min(texts.len())..=texts.len() {
-        let first = texts.len() - window;
-        let score = score(&features[first..], &likeness[first..], first);
+    let mut best = Repeated { score: 0.0, window: features.len() };
+    for window in LEAST_STATEMENTS.min(features.len())..=features.len() {
+        let first = features.len() - window;
+        let is_game = is_asked_for && is_game(&features[first..], &is_new[first..]);
+        let score = score(&features[first..], &likeness[first..], first, is_game);
         if score > best.score {
             best = Repeated { score, window };
         }
@@ -50,14 +57,26 @@ pub fn newest(texts: &[&str]) -> Repeated {
 }
 
 /// The score of one window. `likeness` holds its rows; the columns of the window begin at `first`.
-fn score(window: &[Features], likeness: &[Vec<f64>], first: usize) -> f64 {
+fn score(window: &[Features], likeness: &[Vec<f64>], first: usize, is_game: bool) -> f64 {
     if window.len() < 2 {
         return 0.0;
     }
     let acts: Vec<acts::Acts> = window.iter().map(|features| features.acts).collect();
     let sameness = acts::sameness(&acts);
     // Talk with a fixed form, such as a game or a song, goes on as long as something is added.
-    if adds_something(window) { sameness } else { shared_words(likeness, first).max(one_sided(window)).max(sameness) }
+    if is_game || adds_something(window) { sameness } else { shared_words(likeness, first).max(one_sided(window)).max(sameness) }
+}
+
+/// Whether a frame repeats and each new word in it is the point: one of any two texts in a row has a word that is new to the talk, and every other
+/// word belongs to the frame, or to a question and its answer. Letters that spell something are a game, too.
+fn is_game(window: &[Features], is_new: &[bool]) -> bool {
+    let belongs = |word: &String| {
+        let texts: Vec<usize> = (0..window.len()).filter(|at| window[*at].told.contains(word)).collect();
+        // The first text of a talk often lacks a word of the frame.
+        texts.len() + 1 >= window.len() || matches!(texts[..], [_]) || matches!(texts[..], [one, other] if other == one + 1)
+    };
+    let fills_frame = || window.iter().flat_map(|features| &features.told).all(belongs);
+    is_new.windows(2).all(|pair| pair[0] || pair[1]) && fills_frame() || likeness::spells(window)
 }
 
 /// Whether the newest two texts of a window add content words to those before them: of three texts any word, of more at least two words each. A list
@@ -127,9 +146,9 @@ mod tests {
         }
 
         /// The highest score after one of the first `most` statements.
-        fn highest_score(&self, most: usize) -> f64 {
+        fn highest_score(&self, most: usize, is_asked_for: bool) -> f64 {
             let texts: Vec<&str> = self.statements.iter().map(String::as_str).take(most).collect();
-            (LEAST_STATEMENTS..=texts.len()).map(|count| lexical(&texts[..count])).fold(0.0, f64::max)
+            (LEAST_STATEMENTS..=texts.len()).map(|count| newest(&texts[..count], is_asked_for).score).fold(0.0, f64::max)
         }
     }
 
@@ -138,21 +157,24 @@ mod tests {
         let loops = Talk::read(LOOPS);
 
         for (kind, least) in [("identical", 12), ("near-identical", 12), ("goodbyes", 11), ("paraphrase", 6)] {
-            let found = loops.iter().filter(|talk| talk.kind == kind && talk.highest_score(8) > THRESHOLD).count();
-            assert!(found >= least, "{found} of kind {kind}");
+            for is_asked_for in [false, true] {
+                let is_found = |talk: &&Talk| talk.kind == kind && talk.highest_score(8, is_asked_for) > THRESHOLD;
+                let found = loops.iter().filter(is_found).count();
+                assert!(found >= least, "{found} of kind {kind}, asked for: {is_asked_for}");
+            }
         }
     }
 
     #[test]
     fn of_windows_with_the_same_score_the_smallest_is_named() {
-        let repeated = newest(&["the ferry leaves at nine"; 5]);
-        assert_eq!((repeated.window, repeated.score), (LEAST_STATEMENTS, newest(&["the ferry leaves at nine"; 3]).score));
+        let repeated = newest(&["the ferry leaves at nine"; 5], false);
+        assert_eq!((repeated.window, repeated.score), (LEAST_STATEMENTS, newest(&["the ferry leaves at nine"; 3], false).score));
     }
 
     #[test]
     fn healthy_talks_are_no_repetition() {
         for talk in Talk::read(HEALTHY) {
-            let score = talk.highest_score(usize::MAX);
+            let score = talk.highest_score(usize::MAX, false);
             assert!(score <= THRESHOLD, "{score}: {:?}", talk.statements);
         }
     }
@@ -205,6 +227,28 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_is_a_game_while_each_new_word_is_the_point() {
+        let rhymes = ["Maus", "Laus", "Strauß", "Applaus", "Schmaus", "Graus"].map(|word| format!("Auf Haus reimt sich {word}."));
+        let is_found = |texts: &[&str]| newest(texts, true).score > THRESHOLD;
+        let rhymes: Vec<&str> = rhymes.iter().map(String::as_str).collect();
+        let curtains = [
+            "The blue curtains would look lovely in the living room.",
+            "Yes, the blue curtains would look truly lovely in the living room.",
+            "Exactly, blue curtains would look lovely in that living room!",
+            "Great, the blue curtains would simply look lovely in the living room.",
+        ];
+
+        assert!(!is_found(&rhymes));
+        assert!(newest(&rhymes, false).score > THRESHOLD, "nobody asked for it");
+        // The words come back.
+        assert!(is_found(&[&rhymes[..], &rhymes[..2]].concat()));
+        assert!(!is_found(&["Is it a cup?", "No, it is not a cup.", "Is it a lamp?", "No, it is not a lamp.", "Is it a bed?"]));
+        assert!(is_found(&curtains));
+        assert!(!is_found(&["B", "A", "N", "A", "N", "A"]));
+        assert!(is_found(&["k", "k", "k", "k"]));
+    }
+
+    #[test]
     fn goodbyes_in_different_words_are_repetition() {
         for (texts, expected) in [
             (&["Good night!", "Sleep tight!", "Sweet dreams!"][..], 0.75),
@@ -224,7 +268,7 @@ mod tests {
         let same = "The moon pulls the tides along the coast.";
         let texts = ["Why?", same, "And when is low water?", same, "I asked when.", same];
 
-        assert_eq!(newest(&texts), Repeated { score: 1.0, window: 5 });
+        assert_eq!(newest(&texts, true), Repeated { score: 1.0, window: 5 });
     }
 
     #[test]

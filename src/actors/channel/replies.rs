@@ -171,7 +171,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let newest = owed.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
     let input = PromptInput {
         trigger,
-        stage: conversation.gate(owed.companion).map(|gate| gate.stage).unwrap_or_default(),
+        stage: conversation.stage_in_prompt(owed.companion, owed.trigger, owed.messages),
         modality: newest.map(|message| message.modality).unwrap_or_default(),
         message_count: owed.messages.len() as u64,
         minutes: conversation.minutes_of_silence(),

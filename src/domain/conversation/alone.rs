@@ -15,7 +15,7 @@ impl Step<'_, '_> {
         reason: Reason,
         mut answered: AnswerRecord,
     ) {
-        let closing = self.state.at_least_minimum(&companion, vote).closing;
+        let closing = self.state.at_least_minimum(&companion, evaluation, vote).closing;
         let wants = vote.verdict == Verdict::Yes;
         let is_farewell = wants && closing == Stage::Terminal && evaluation.trigger == Trigger::DirectAddress;
         let withdraws = closing == Stage::Terminal && !is_farewell;

@@ -9,14 +9,14 @@ use super::super::closing::{Cause, Stage};
 use super::super::id::{CompanionId, Seq};
 use super::super::message::Message;
 use super::super::moment::Moment;
-use super::super::repetition;
+use super::super::repetition::{self, Repeated};
 use super::Rules;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ClosingState {
     #[serde(default)]
     pub(super) tally: Tally,
-    /// The newest statements since the conversation began or reopened, at most as many as a judgement of repetition considers, oldest first.
+    /// The newest statements since the conversation began or reopened, at most as many as a judgement of repetition remembers, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) recent_statements: Vec<RecentStatement>,
     pub(super) episode: Option<Episode>,
@@ -29,7 +29,7 @@ impl ClosingState {
     /// Adds a statement to those that the next judgement considers.
     pub(super) fn remember_statement(&mut self, seq: Seq, message: Arc<Message>) {
         let follows_person = self.recent_statements.last().is_some_and(|last| last.seq < self.tally.newest_human);
-        if self.recent_statements.len() == repetition::MOST_STATEMENTS {
+        if self.recent_statements.len() == repetition::REMEMBERED_STATEMENTS {
             self.recent_statements.remove(0);
         }
         self.recent_statements.reserve_exact(1);
@@ -66,9 +66,13 @@ impl ClosingState {
 
     /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.
     pub(super) fn did_person_interrupt(&self, is_by_model: bool) -> bool {
-        let texts = self.recent_texts();
-        let window = if is_by_model { texts.len() } else { repetition::newest(&texts).window };
+        let window = if is_by_model { repetition::MOST_STATEMENTS } else { self.repeated().window };
         self.recent_statements.iter().rev().take(window.saturating_sub(1)).any(|statement| statement.follows_person)
+    }
+
+    /// How much the newest statements repeat each other, by their words.
+    pub(super) fn repeated(&self) -> Repeated {
+        repetition::newest(&self.recent_texts(), self.tally.is_asked_for)
     }
 
     /// The texts of the newest statements, oldest first.
@@ -113,6 +117,9 @@ pub struct Tally {
     /// A statement whose call began under `forced` was posted, so that the next stage may be forced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_next_allowed: bool,
+    /// The statements that are judged began with an answer to a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_asked_for: bool,
     pub(super) newest_human: Seq,
     /// The newest inbound event when the number of statements began at 0.
     #[serde(default)]

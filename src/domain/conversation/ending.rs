@@ -1,6 +1,6 @@
 //! Decides when a conversation ends: closing stages, the number of turns, and repetition (docs/design/closing.md C-1 to C-21).
 
-use super::super::gate::{Check, Waiting};
+use super::super::gate::{Check, Evaluation, Waiting};
 use super::super::message::{Message, Role};
 use super::super::{repetition, window};
 use super::apply::cancel_lull;
@@ -42,7 +42,7 @@ impl Conversation {
 
     /// Earlier statements and detections do not count any more.
     pub(super) fn restart_repetition(&mut self) {
-        self.closing.tally.detections = 0;
+        (self.closing.tally.detections, self.closing.tally.is_asked_for) = (0, false);
         self.closing.recent_statements.clear();
         self.lift_minimum_stages();
     }
@@ -70,8 +70,10 @@ impl Conversation {
         let is_opened = gate.is_closed() && to != Stage::Terminal;
         gate.stage = to;
         gate.heard_closed = 0;
-        if cause == Cause::MaxTurns {
-            gate.minimum_stage = to;
+        match cause {
+            Cause::MaxTurns => gate.minimum_stage = to,
+            Cause::State => gate.minimum_stage = gate.minimum_stage.min(to),
+            _ => {}
         }
         if is_opened {
             gate.turns = 0;
@@ -130,9 +132,11 @@ impl Conversation {
         }
     }
 
-    /// A vote whose stage is not below the companion's minimum.
-    pub(super) fn at_least_minimum(&self, companion: &CompanionId, vote: &Vote) -> Vote {
-        let minimum = self.gates.get(companion).map_or(Stage::None, |gate| gate.minimum_stage);
+    /// A vote whose stage is not below the companion's minimum, unless it wants to answer a person.
+    pub(super) fn at_least_minimum(&self, companion: &CompanionId, evaluation: &Evaluation, vote: &Vote) -> Vote {
+        let answers_person = || self.window.answers_person(evaluation.trigger, &self.considered(companion, evaluation));
+        let is_free = vote.verdict == Verdict::Yes && answers_person();
+        let minimum = self.gates.get(companion).filter(|_| !is_free).map_or(Stage::None, |gate| gate.minimum_stage);
         Vote { closing: vote.closing.max(minimum), ..vote.clone() }
     }
 }
@@ -222,7 +226,7 @@ impl Step<'_, '_> {
             .world
             .exhausted_token_budget(self.state.position.clock)
             .map_or(self.world.rules.repetition.judge, |_| Judge::Lexical);
-        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&self.state.closing.recent_texts()) };
+        let score = if judge == Judge::Model { 0.0 } else { self.state.closing.repeated().score };
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
             self.record(Event::RepetitionAsked { ticket: Ticket(self.state.position.tickets.0 + 1), message });
         } else {

@@ -214,6 +214,7 @@ impl Conversation {
         let is_unjudged = is_unjudged || floor.as_ref().is_some_and(|floor| floor.trigger == Trigger::Event);
         if floor.as_ref().is_some_and(|floor| self.window.answers_person(floor.trigger, &floor.messages)) {
             self.restart_repetition();
+            self.closing.tally.is_asked_for = true;
         }
         let selection = floor.map(|floor| floor.selection).unwrap_or_default();
         if selection.selected_at >= self.closing.tally.newest_human {

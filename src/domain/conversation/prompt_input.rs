@@ -1,7 +1,7 @@
 //! What a companion is shown when it decides.
 
 use super::Conversation;
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::Ticket;
 use crate::domain::prompt::{PromptInput, Said};
 use crate::domain::window;
 
@@ -16,12 +16,11 @@ impl Conversation {
             entry.message.is_by(companion) || entry.seq <= evaluation.upto && entry.concerns_gate_of(companion)
         };
         let buffer = window.after(gate.cursor).filter(is_shown).map(|entry| self.said(entry)).collect();
-        let considered: Vec<Seq> =
-            self.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect();
+        let considered = self.considered(companion, evaluation);
         let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
         Some(PromptInput {
             trigger: evaluation.trigger,
-            stage: gate.stage,
+            stage: self.stage_in_prompt(companion, evaluation.trigger, &considered),
             modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
             message_count: evaluation.message_count,
             minutes: self.minutes_of_silence(),

@@ -139,7 +139,7 @@ impl Step<'_, '_> {
         let Some(round) = self.state.turns.round_awaiting(companion) else { return };
         let Some(evaluation) = self.state.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
         let opened = round.message;
-        let vote = &self.state.at_least_minimum(companion, vote);
+        let vote = &self.state.at_least_minimum(companion, &evaluation, vote);
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
             // If another companion of the round wants to speak, one of them will, and that statement is already promised.

@@ -1,6 +1,8 @@
 //! Read access to the state of a conversation.
 
+use super::super::gate::Evaluation;
 use super::super::message::Message;
+use super::super::repetition;
 use super::super::window::Entry;
 use super::*;
 
@@ -85,14 +87,26 @@ impl Conversation {
         self.closing.tally.detections > 0 && !self.window.answers_person(trigger, messages)
     }
 
+    /// The closing stage that a prompt of this companion names, because of this trigger, about these messages. One that repetition has forced is not
+    /// named to a companion that answers a person.
+    pub fn stage_in_prompt(&self, companion: &CompanionId, trigger: Trigger, messages: &[Seq]) -> Stage {
+        let stage = self.gate(companion).map(|gate| gate.stage).unwrap_or_default();
+        let is_named = stage > self.closing.tally.forced || !self.window.answers_person(trigger, messages);
+        if is_named { stage } else { Stage::None }
+    }
+
+    /// The messages that a question of this companion is about.
+    pub(super) fn considered(&self, companion: &CompanionId, evaluation: &Evaluation) -> Vec<Seq> {
+        self.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect()
+    }
+
     /// The statements that the repetition question in flight is about, with their numbers, oldest first. Deleted ones are left out.
     pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = (Seq, &Arc<Message>)> {
         let newest = self.turns.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
-        self.closing
-            .recent_statements
-            .iter()
-            .filter(move |statement| statement.seq <= newest)
-            .map(|statement| (statement.seq, &statement.message))
+        let statements = &self.closing.recent_statements;
+        let upto = statements.partition_point(|statement| statement.seq <= newest);
+        let judged = &statements[upto.saturating_sub(repetition::MOST_STATEMENTS)..upto];
+        judged.iter().map(|statement| (statement.seq, &statement.message))
     }
 
     /// The current episode; none before the first message.

@@ -76,6 +76,30 @@ const INTERJECTIONS: [&str; 20] = [
     "ach", "ay",
 ];
 
+/// Words that strengthen others and tell nothing by themselves.
+const INTENSIFIERS: [&str; 20] = [
+    "truly",
+    "simply",
+    "actually",
+    "honestly",
+    "quite",
+    "pretty",
+    "incredibly",
+    "such",
+    "echt",
+    "wirklich",
+    "total",
+    "ganz",
+    "einfach",
+    "richtig",
+    "unglaublich",
+    "riesig",
+    "vraiment",
+    "tellement",
+    "realmente",
+    "tan",
+];
+
 /// In a statement with more words than this, a phrase is no act: there is room for something new.
 const MOST_WORDS: usize = 60;
 /// A farewell of at most this many words is nothing but a farewell.
@@ -124,6 +148,11 @@ pub(super) fn sameness(acts: &[Acts]) -> f64 {
     f64::from(farewells.max(others).min(20)) / 20.0
 }
 
+/// Whether a word only agrees with others or strengthens them.
+pub(super) fn is_filler(word: &str) -> bool {
+    INTERJECTIONS.contains(&word) || INTENSIFIERS.contains(&word) || AGREEMENTS.contain(word)
+}
+
 /// A list of phrases, by their first words.
 struct Phrases(BTreeMap<&'static str, Vec<&'static str>>);
 
@@ -140,6 +169,11 @@ impl Phrases {
     fn begin(&self, text: &str) -> bool {
         let is_start = |phrase: &str| text.strip_prefix(phrase).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
         self.0.get(first_word(text)).is_some_and(|phrases| phrases.iter().any(|phrase| is_start(phrase)))
+    }
+
+    /// Whether one of the phrases is this word.
+    fn contain(&self, word: &str) -> bool {
+        self.0.get(word).is_some_and(|phrases| phrases.contains(&word))
     }
 
     fn occur_in(&self, text: &str) -> bool {

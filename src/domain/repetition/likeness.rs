@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::common_words::is_function_word;
-use super::acts::Acts;
+use super::acts::{self, Acts};
 use super::numbers::numbers;
 
 /// A share of common trigrams from which on two statements are the same.
@@ -21,6 +21,8 @@ type Trigram = [Option<char>; 3];
 pub(super) struct Features {
     trigrams: BTreeSet<Trigram>,
     content: BTreeSet<String>,
+    /// The content words that are said, without those that only agree or intensify.
+    pub(super) told: BTreeSet<String>,
     /// In their order.
     numbers: Vec<String>,
     /// Fenced code blocks, such as the board of a game.
@@ -36,8 +38,11 @@ impl Features {
         let plain = if words.is_empty() { text.to_lowercase() } else { words.join(" ") };
         let spoken = self::words(&without_directions(text));
         let acts = Acts::of(if spoken.is_empty() { &words } else { &spoken }, text.contains('?'));
-        let content = words.iter().filter(|word| !is_function_word(word)).map(|word| stem(word).to_owned()).collect();
-        Self { trigrams: trigrams(&plain), content, numbers: numbers(&words), code: code.clone(), acts }
+        let is_content = |word: &&String| !is_function_word(word);
+        let stems = |word: &String| stem(word).to_owned();
+        let content = words.iter().filter(is_content).map(stems).collect();
+        let told = spoken.iter().filter(|word| is_content(word) && !acts::is_filler(word)).map(stems).collect();
+        Self { trigrams: trigrams(&plain), content, told, numbers: numbers(&words), code: code.clone(), acts }
     }
 
     /// The likeness of two statements, from 0 to 1.
@@ -63,6 +68,15 @@ impl Features {
         self.content.iter().filter(|word| before.iter().all(|statement| !statement.content.contains(*word))).count()
     }
 
+    /// Whether it tells something that none of these statements tells.
+    pub(super) fn tells_more_than(&self, before: &[Self]) -> bool {
+        self.told.iter().any(|word| before.iter().all(|statement| !statement.told.contains(word)))
+    }
+
+    fn is_letter(&self) -> bool {
+        matches!(self.trigrams.first(), Some([Some(_), None, None]))
+    }
+
     /// The likeness of the content words of two statements, from 0 to 1. It is 0 if one of them has fewer than `least`.
     pub(super) fn word_likeness(&self, other: &Self, least: usize) -> f64 {
         if self.content.len().min(other.content.len()) < least || self.has_moved_on(other) {
@@ -70,6 +84,11 @@ impl Features {
         }
         (dice(&self.content, &other.content) / SAME_WORDS).min(1.0)
     }
+}
+
+/// Whether statements are single letters, and not always the same one.
+pub(super) fn spells(statements: &[Features]) -> bool {
+    statements.iter().all(Features::is_letter) && statements.windows(2).any(|pair| pair[0].trigrams != pair[1].trigrams)
 }
 
 /// The words of a text, in lower case: letters and digits, with apostrophes between them. Three or more equal characters in a row become one.

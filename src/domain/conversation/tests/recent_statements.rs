@@ -1,7 +1,7 @@
 //! The statements that a judgement of repetition considers.
 
 use super::super::super::message::{Message, Role};
-use super::super::super::repetition::MOST_STATEMENTS;
+use super::super::super::repetition::REMEMBERED_STATEMENTS;
 use super::super::*;
 use crate::domain::samples::{author, message, recorded, said};
 
@@ -24,10 +24,10 @@ fn talk(said: &[&str]) -> Conversation {
 
 #[test]
 fn only_the_newest_statements_are_kept() {
-    let conversation = talk(&["1", "2", "3", "4", "5", "6", "7"]);
+    let conversation = talk(&["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"]);
 
-    assert_eq!(texts(&conversation), ["3", "4", "5", "6", "7"]);
-    assert!(conversation.closing.recent_statements.capacity() <= MOST_STATEMENTS + 3);
+    assert_eq!(texts(&conversation), ["3", "4", "5", "6", "7", "8", "9", "10", "11", "12"]);
+    assert!(conversation.closing.recent_statements.capacity() <= REMEMBERED_STATEMENTS + 3);
 }
 
 #[test]
