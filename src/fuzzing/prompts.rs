@@ -118,7 +118,7 @@ fn check(prompt: &Prompt, messages: &[&Said], budget: usize) {
     let mut tags = BTreeMap::new();
     for line in lines(&user).into_iter().rev() {
         let line: BTreeMap<String, Value> = serde_json::from_str(line).expect("a line is one JSON object");
-        let keys: Vec<&str> = line.keys().map(String::as_str).filter(|key| *key != "at").collect();
+        let keys: Vec<&str> = line.keys().map(String::as_str).filter(|key| !["at", "replies_to"].contains(key)).collect();
         assert_eq!(keys, ["from", "role", "text", "who"]);
         let [role, text, who] = ["role", "text", "who"].map(|key| line[key].as_str().unwrap().to_owned());
         // The lines are in the order of the messages.

@@ -188,7 +188,6 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "question retracted",
             "wish retracted",
             "retracted beside others' messages",
-            "retracted since the question",
             "reply dropped: all messages deleted",
             "summary",
             "stage: by vote",

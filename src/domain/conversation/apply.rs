@@ -409,15 +409,11 @@ impl Conversation {
                 }
                 continue;
             };
-            // Who was asked or wanted to speak about what was taken back does not any more. For the others, a stop phrase settles as any other NO.
-            if is_cancelled {
-                let is_about = |upto: Seq| decided.messages.first().is_none_or(|first| *first <= upto);
-                let asked = answered
-                    .or(gate.evaluation.filter(|_| !decided.settles_by_cursor()))
-                    .map(|asked| (asked.message, asked.upto));
-                let wanted = gate.wish.as_ref().map(|wish| (wish.message, wish.upto));
-                gate.wish.take_if(|wish| is_about(wish.upto));
-                retracted.extend(asked.or(wanted).map(|asked| (companion.clone(), asked)));
+            // Who was asked or wanted to speak does not any more. For the others, a stop phrase settles as any other NO.
+            let wish = gate.wish.take_if(|_| is_cancelled);
+            let wanted = wish.map(|wish| (wish.message, wish.upto));
+            if let Some(asked) = answered.map(|asked| (asked.message, asked.upto)).or(wanted).filter(|_| is_cancelled) {
+                retracted.push((companion.clone(), asked));
             }
             let owed = gate.owes_acknowledgement();
             gate.settle(settled.upto);

@@ -11,8 +11,7 @@ use super::*;
 
 impl Conversation {
     /// A companion does not answer a question, or does not want to speak any more, because messages were taken back. `asked` is the message that it
-    /// was asked for, and the newest one that it was asked about. If others said some of these, it is asked about them. If others said all of these,
-    /// the question goes on.
+    /// was asked for, and the newest one that it was asked about. If others said some of these, it is asked about them.
     pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
         let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
         let phrase = decided.messages.last().copied().unwrap_or_default();
@@ -25,13 +24,6 @@ impl Conversation {
         }
         if !decided.settles_by_cursor() {
             self.window.decline_alone(&decided.messages, companion);
-            let is_retracted = |waiting: Waiting| decided.messages.contains(&waiting.message);
-            if self.gates.get(companion).and_then(|gate| gate.waiting).is_some_and(is_retracted) {
-                self.wait_for_address(companion, |seq| seq > asked.1);
-            }
-            if self.gates.get(companion).is_some_and(Gate::is_engaged) {
-                return;
-            }
             self.ask_about_the_rest(companion, decided, asked);
         }
         let is_called = self.is_called(companion);
@@ -54,6 +46,10 @@ impl Conversation {
             // The message that addressed it was retracted. An earlier address had merged with that one.
             address.or_else(|| newest.map(|newest| rest(Trigger::Lull, newest)))
         };
+        let is_retracted = |waiting: Waiting| decided.messages.contains(&waiting.message);
+        if self.gates.get(companion).and_then(|gate| gate.waiting).is_some_and(is_retracted) {
+            self.wait_for_address(companion, |seq| seq > considered);
+        }
         if let (Some(rest), Some(gate)) = (rest, self.gates.get_mut(companion)) {
             gate.fire(rest);
         }
@@ -70,8 +66,7 @@ impl Step<'_, '_> {
         engaged.into_iter().filter_map(|companion| self.retract_question(&companion, seq, message)).collect()
     }
 
-    /// If nobody else has said anything, the companion settles everything. Otherwise it declines the messages of the author alone. If none of them is
-    /// what it was asked about, the question goes on.
+    /// If nobody else has said anything, the companion settles everything. Otherwise it declines the messages of the author alone.
     fn retract_question(&mut self, companion: &CompanionId, seq: Seq, message: &Message) -> Option<Stopped> {
         let gate = self.state.gates.get(companion)?;
         let asked = gate.evaluation.map(|asked| (asked.trigger, asked.upto, Some(asked.ticket), asked.turn));
@@ -80,19 +75,11 @@ impl Step<'_, '_> {
         let is_own = |entry: &&Entry| entry.message.is_by_author_of(message) && !entry.message.address.is_elsewhere(companion);
         let before = self.state.buffer(companion).filter(|entry| entry.seq < seq);
         let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
-        let first = own.first()?.seq;
-        if trigger == Trigger::Silence || message.address.is_elsewhere(companion) {
+        let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
+        if trigger == Trigger::Silence || !is_considered || message.address.is_elsewhere(companion) {
             return None;
         }
-        let is_considered = first <= considered;
-        let is_addressed =
-            own.iter().any(|entry| entry.message.address.includes(companion)) || message.address.includes(companion);
-        let (trigger, ticket, turn) = match is_considered {
-            true => (trigger, ticket, turn),
-            false if is_addressed => (Trigger::DirectAddress, None, None),
-            false => (Trigger::Lull, None, None),
-        };
-        let upto = if is_considered && others.is_empty() { seq } else { Seq::NONE };
+        let upto = if others.is_empty() { seq } else { Seq::NONE };
         let answered: Vec<_> = own.iter().map(|entry| entry.seq).collect();
         let answered_record = AnswerRecord { ticket, ..AnswerRecord::default() };
         let mut record = self.decided(companion, trigger, Decision::No, Reason::Cancelled, Seq::NONE, answered_record);

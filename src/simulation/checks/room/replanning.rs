@@ -279,33 +279,20 @@ impl Record<'_> {
     /// A person takes back what a companion is asked about, or wants to answer. The phrase may be handled after that.
     pub(super) fn retracted(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
         let Some((phrase, answered)) = decided.messages.split_last() else { return };
-        // Words that came since a question about others leave it alone.
-        let goes_on = decided.ticket.is_none()
-            && self.seats.get(companion).is_some_and(|seat| {
-                let about = seat.asked.map(|(_, upto)| upto).max(seat.about.last().copied());
-                answered.first().is_some_and(|first| about.is_some_and(|upto| *first > upto))
-            });
-        let reached = match decided.ticket {
-            _ if goes_on => "retracted since the question",
-            Some(_) => "question retracted",
-            None => "wish retracted",
-        };
-        self.stage.reach(reached);
+        self.stage.reach(if decided.ticket.is_some() { "question retracted" } else { "wish retracted" });
         let (answered, others, to_settle) = (answered.to_vec(), Vec::new(), BTreeSet::new());
         let cancel = Cancel { companion: companion.clone(), answered, others, to_settle, since: self.when(recorded.seq) };
         self.cancels.entry(*phrase).or_default().push(cancel);
-        if !goes_on {
-            self.held.remove(companion);
-            self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
-        }
+        self.held.remove(companion);
+        self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
         if *phrase <= recorded.handled {
             self.check_stop(*phrase);
         }
         if let Some(seat) = self.seats.get_mut(companion) {
-            seat.has_wish &= goes_on;
+            seat.has_wish = false;
             if !decided.settles_by_cursor() {
                 self.stage.reach("retracted beside others' messages");
-                seat.is_asked_again |= !goes_on;
+                seat.is_asked_again = true;
                 seat.declined.extend(&decided.messages);
             }
         }
