@@ -151,8 +151,8 @@ pub(crate) fn message(bytes: &[u8]) {
         }
         Incoming::Ignored(_) => {}
     }
-    if let Some((_, Some(origin))) = message.answers()
-        && let Sender::Other(author) = super::incoming::sender(&origin, us)
+    if let Some((_, Some(replied))) = message.answers()
+        && let Sender::Other(author) = super::incoming::sender(&replied.origin(), us)
     {
         assert_ne!(author.role, Role::Companion);
     }

@@ -5,6 +5,7 @@ use crate::actors::membership::opt_out::OptOutService;
 use crate::domain::message::Quoted;
 use crate::journeys::retaining::left_of;
 use crate::journeys::world::Scripted;
+use crate::ports::opt_out::OptOut;
 
 /// A reply to a message of the platform, which says this if it is not on record.
 fn reply(world: &World, id: &str, to: &str, by: &str, text: &str) -> InboundMessage {
@@ -19,7 +20,7 @@ fn quoted(world: &World, text: &str) -> (bool, bool) {
     let count = |model: &Scripted| {
         let asked = std::mem::take(&mut *model.asked.lock());
         let quote = format!("\"from\":\"Bob\",\"text\":\"{text}\"}},\"text\":\"Ari, explain this\"");
-        asked.iter().any(|request| request.turns.iter().any(|turn| turn.text().contains(&quote)))
+        asked.iter().any(|request| request.messages.iter().any(|message| message.words().contains(&quote)))
     };
     (count(&world.side), count(&world.main))
 }
@@ -58,7 +59,7 @@ async fn what_is_new_itself_is_not_quoted() {
     world.pass(20.0).await;
 
     let asked = world.side.asked.lock();
-    let prompt = asked.last().unwrap().turns.last().unwrap().text();
+    let prompt = asked.last().unwrap().messages.last().unwrap().words();
     assert!(prompt.contains("a riddle") && !prompt.contains("replies_to"), "{prompt}");
 }
 
