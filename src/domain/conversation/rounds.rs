@@ -70,7 +70,7 @@ impl Conversation {
             if let Some(gate) = self.gates.get_mut(&candidate.companion) {
                 gate.wish = None;
             }
-            let selection = Selection { opened, selected_at: self.position.handled, others, turn };
+            let selection = Selection { opened, selected_at: self.position.handled, others, is_replacement: false, turn };
             self.turns.select(Selected { candidate, selection, speak_at });
         }
     }
@@ -98,9 +98,11 @@ impl Conversation {
             // A candidate whose trigger has settled in the meantime has nothing left to say. One that is asked again waits for that.
             gate.is_some_and(|gate| !gate.is_silent() && !gate.is_engaged() && gate.waiting.is_some())
         };
-        let Selection { opened, others, turn, .. } = floor.selection;
-        self.turns.selected = others.into_iter().filter(|_| !floor.was_late).find(can_speak).map(|candidate| {
-            let selection = Selection { opened, selected_at: self.position.handled, others: Vec::new(), turn };
+        let Selection { opened, others, is_replacement, turn, .. } = floor.selection;
+        let mut others = others.into_iter().filter(|_| !floor.was_late && !is_replacement);
+        self.turns.selected = others.find(can_speak).map(|candidate| {
+            let (selected_at, others) = (self.position.handled, others.collect());
+            let selection = Selection { opened, selected_at, others, is_replacement: true, turn };
             Box::new(Selected { candidate, selection, speak_at: None })
         });
     }

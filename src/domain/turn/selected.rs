@@ -20,6 +20,9 @@ pub struct Selection {
     pub selected_at: Seq,
     /// The other candidates, in their order of speaking. The first who still can takes over if the statement fails.
     pub others: Vec<Candidate>,
+    /// It takes over from a statement that failed. Nobody takes over from it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_replacement: bool,
     /// The turn that selected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
