@@ -210,7 +210,7 @@ impl Actor for Channel {
                 state.note_filter(&asked, &outcome);
                 state.passed(ticket, reason, &asked.newest(), &outcome);
             }
-            ChannelMessage::Filtered(finding) => state.note_finding(finding),
+            ChannelMessage::Filtered(finding) => state.note_finding(*finding),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
             }

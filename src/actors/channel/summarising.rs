@@ -93,7 +93,7 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     // The prompt lacked messages that may be harmless, so the summary is requested again.
     let is_partial = finding.as_ref().is_some_and(|finding| !finding.doubtful.is_empty());
     if let Some(finding) = finding {
-        let _ = channel.actor.cast(ChannelMessage::Filtered(finding));
+        let _ = channel.actor.cast(ChannelMessage::Filtered(Box::new(finding)));
     }
     Some(Written { upto, messages, outcome: Some(Box::new(outcome)), is_partial })
 }

@@ -82,7 +82,7 @@ pub enum ChannelMessage {
     /// Such a model has passed, with its reason if it gave one.
     Passed { ticket: Ticket, reason: Option<String>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A filter refused a summary's prompt.
-    Filtered(Finding),
+    Filtered(Box<Finding>),
     /// A summary was written, or failed.
     Summarised {
         /// The newest event that it covers.

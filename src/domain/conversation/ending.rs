@@ -73,7 +73,7 @@ impl Conversation {
         match cause {
             Cause::MaxTurns => gate.minimum_stage = to,
             Cause::State => gate.minimum_stage = gate.minimum_stage.min(to),
-            _ => {}
+            Cause::Repetition | Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode => {}
         }
         if is_opened {
             gate.turns = 0;

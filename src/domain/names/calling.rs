@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::is_word;
+use crate::domain::text::{first_bytes, last_bytes};
 
 /// Greetings and farewells that stand before a name, folded.
 const GREETINGS: [&str; 45] = [
@@ -98,7 +99,7 @@ fn is_emphasis(c: char) -> bool {
 /// Whether a name is written with a capital letter around this place of its folded text, which may be a few bytes longer or shorter.
 fn is_capitalised_near(text: &str, name: &str, at: usize) -> bool {
     const NEAR: usize = 64;
-    let near = &text[text.floor_char_boundary(at.saturating_sub(NEAR))..text.ceil_char_boundary(at + name.len() + NEAR)];
+    let near = last_bytes(first_bytes(text, at + name.len() + NEAR), name.len() + 2 * NEAR);
     let mut chars = name.chars().flat_map(char::to_lowercase);
     let capitalised: String = chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();
     near.contains(&capitalised)
