@@ -238,7 +238,7 @@ impl<'a> Rehearsed<'a> {
     fn scene(&self, asked: &[&Companion], conversation: &Conversation) -> Scene {
         let others = self.cast.values().filter(|companion| asked.iter().all(|one| one.id != companion.id));
         let others = others.map(|other| Other { name: other.name.clone(), chattiness: Some(other.chattiness.clone()) });
-        Scene { now: conversation.clock(), zone: TimeZone::UTC, others: others.collect(), is_call: false }
+        Scene { now: conversation.clock(), zone: TimeZone::UTC, others: others.collect(), is_call: false, place: None }
     }
 
     fn judgement(&self, conversation: &Conversation) -> Request {
