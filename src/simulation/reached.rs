@@ -237,7 +237,6 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "interruption: noise",
             "interruption: stop word",
             "interruption: address",
-            "interruption: many words",
             "interruption: took too long",
             "interruption: stop pressed",
             "interruption: call ended",
