@@ -51,7 +51,7 @@ impl Writing {
         sender
     }
 
-    /// Continues a stream of which this text has been received.
+    /// Continues to read a stream after this text.
     pub(super) fn begin_with(&mut self, raw: String, pieces: UnboundedReceiver<Draft>) {
         self.pieces = Some(pieces);
         self.restart();

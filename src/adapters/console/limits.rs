@@ -62,7 +62,7 @@ impl Bucket {
     }
 }
 
-/// A token bucket for each client: an address, or what else tells clients apart.
+/// A token bucket for each client, by its address or another key.
 pub(super) struct RateLimiter<C = IpAddr> {
     rate: Rate,
     buckets: Mutex<Buckets<C>>,

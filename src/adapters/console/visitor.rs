@@ -102,7 +102,7 @@ const KEPT_AWAY: &[&str] = &["until"];
 /// The most messages of a history that guests get at once.
 pub(super) const MOST_MESSAGES: usize = 200;
 
-/// What a guest's own ids begin with on record, so that they are nobody else's. A name may contain a `/`.
+/// The prefix of the ids of a guest's messages on record, so that no two guests share an id. A name may contain a `/`.
 fn prefix(visit: &Visit) -> String {
     format!("guest/{}/{}/", visit.invitation, visit.name.replace('%', "%25").replace('/', "%2F"))
 }

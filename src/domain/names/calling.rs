@@ -5,54 +5,11 @@ use std::ops::Range;
 use super::is_word;
 use crate::domain::text::{first_bytes, last_bytes};
 
-/// Greetings and farewells that stand before a name, folded.
-const GREETINGS: [&str; 45] = [
-    "hi",
-    "hiya",
-    "hey",
-    "heya",
-    "hello",
-    "yo",
-    "howdy",
-    "morning",
-    "evening",
-    "good day",
-    "good afternoon",
-    "good night",
-    "goodnight",
-    "welcome",
-    "welcome back",
-    "bye",
-    "goodbye",
-    "dear",
-    "hallo",
-    "hallöchen",
-    "moin",
-    "servus",
-    "grüss dich",
-    "guten morgen",
-    "guten tag",
-    "guten abend",
-    "gute nacht",
-    "tschüss",
-    "hola",
-    "oye",
-    "buenas",
-    "buenos días",
-    "buenas tardes",
-    "buenas noches",
-    "adiós",
-    "bonjour",
-    "bonsoir",
-    "salut",
-    "coucou",
-    "olá",
-    "oi",
-    "bom dia",
-    "boa tarde",
-    "bonne nuit",
-    "boa noite",
-];
+/// Greetings and farewells that stand before a name, folded, with commas between them.
+const GREETINGS: &str = "hi,hiya,hey,heya,hello,yo,howdy,morning,evening,good day,good afternoon,good night,goodnight,welcome,\
+    welcome back,bye,goodbye,dear,hallo,hallöchen,moin,servus,grüss dich,guten morgen,guten tag,guten abend,\
+    gute nacht,tschüss,hola,oye,buenas,buenos días,buenas tardes,buenas noches,adiós,bonjour,bonsoir,salut,coucou,\
+    olá,oi,bom dia,boa tarde,bonne nuit,boa noite";
 
 /// Whether a written name calls somebody: `@name`, `name,` or the like at the start of a line, `, name` at its end, a greeting and the name. `range` is the name's in the folded text.
 pub(super) fn calls(text: &str, folded: &str, range: Range<usize>) -> bool {
@@ -80,7 +37,7 @@ pub(super) fn is_at_end(folded: &str, range: &Range<usize>) -> bool {
 }
 
 fn ends_with_greeting(text: &str) -> bool {
-    GREETINGS.iter().any(|greeting| {
+    GREETINGS.split(',').any(|greeting| {
         let at = text.len().checked_sub(greeting.len());
         at.and_then(|at| text.split_at_checked(at))
             .is_some_and(|(before, end)| end.eq_ignore_ascii_case(greeting) && !before.ends_with(is_word))

@@ -14,7 +14,7 @@ use crate::domain::text::shortened;
 /// When companions are without initiative (docs/design/gate.md G-43).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QuietHours {
-    /// Never: they speak up unasked.
+    /// Never.
     #[default]
     Never,
     /// At all times.

@@ -1,4 +1,4 @@
-// What is sent besides with each request to a model, as it is written in the form: headers and parameters in lines of `name: value`, fields as JSON.
+// Additional headers, query parameters and body fields of requests to a model, as texts of the form: lines of `name: value`, and JSON.
 
 // A secret is never shown: its line ends after the name.
 export const linesOf = (values = {}) => Object.entries(values).map(([name, value]) => (value === null ? `${name}:` : `${name}: ${value}`)).join('\n');

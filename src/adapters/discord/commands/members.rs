@@ -78,7 +78,7 @@ impl CommandHandler {
         Ok(format!("{} is no longer {place}. `/tertulia join` brings it back.", name(&companion.name)))
     }
 
-    /// Changes how readily companions speak up. Without a name, quiet hours are those of the channel, so that they apply to whoever joins, too.
+    /// Sets the interjection level and quiet hours. Without a companion, quiet hours are the channel's, so that they apply to those that join later, too.
     pub(super) async fn set_level(
         &self,
         level: Option<Level>,
@@ -104,7 +104,7 @@ impl CommandHandler {
             Some(Level::Default) => Override::Reset,
             Some(Level::SpokenTo) | None => Override::Keep,
         };
-        // Who is to speak up again is not kept silent by what was chosen before. Hours of the night stay.
+        // Choosing a level ends `always`. Hours such as 23:00-08:00 stay.
         let ends_always = |now: QuietHours, end: Override<QuietHours>| match (level, quiet_hours, now) {
             (Some(Level::Tier(_)), Override::Keep, QuietHours::Always) => end,
             _ => Override::Keep,
