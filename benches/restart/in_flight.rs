@@ -89,6 +89,10 @@ impl ChatPlatform for SlowPlatform {
         Ok(part.nonce.clone())
     }
 
+    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>) -> Result<(), NotSent> {
+        Ok(())
+    }
+
     async fn find(&self, part: &Part, _: Option<&str>, _: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         let posted = self.0.lock();
         Ok(posted.iter().find(|nonce| **nonce == part.nonce).cloned())

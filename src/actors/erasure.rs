@@ -2,5 +2,6 @@
 
 pub mod cleanup;
 pub mod deletion;
+pub mod named;
 pub mod retention;
 pub mod rewrite_locks;

@@ -103,10 +103,10 @@ impl EventView {
                 // The text is empty if the message was deleted.
                 if text.is_empty() { Vec::new() } else { vec![("edited", json!({ "message": message, "text": text }))] }
             }
-            Event::Deleted { messages, .. } => {
+            Event::Deleted { messages, unnamed, .. } => {
                 messages.iter().for_each(|seq| self.texts.insert(*seq, &Arc::from("")));
-                // It may be that statements only forget who cut them off.
-                if messages.is_empty() { Vec::new() } else { vec![("deleted", json!({ "messages": messages }))] }
+                let unnamed = (!unnamed.is_empty()).then_some(unnamed);
+                vec![("deleted", with(json!({ "messages": messages }), json!({ "unnamed": unnamed })))]
             }
             Event::Joined { companion, external } => {
                 vec![("joined", with(json!({ "companion": companion }), json!({ "external": external.then_some(true) })))]

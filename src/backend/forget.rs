@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ActorBackend;
 use crate::actors::erasure::deletion::{
-    RewriteError, Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of,
+    Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of,
 };
+use crate::actors::erasure::named::forget_named;
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
@@ -63,7 +64,7 @@ impl ActorBackend {
         let Some(illegible_traces) = self.delete_with_traces(channel_key, theirs, answers, forgotten).await? else {
             return Ok(Remainder::Owed);
         };
-        self.forget_named(channel_key, naming).await?;
+        forget_named(&self.context, channel_key, naming).await?;
         // Stretches with entries that may be theirs stay in the index.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // The index goes last: if this is interrupted, repeating it finds the rest.
@@ -132,31 +133,6 @@ impl ActorBackend {
             return Ok(());
         }
         append_deletion(&self.context, channel_key, gone, Vec::new()).await.map_err(Refused::from)
-    }
-
-    /// Removes the person from statements that the person cut off, and from messages that quote the person, with the reasons of decisions about these.
-    /// Some of them may have been deleted along.
-    async fn forget_named(&self, channel_key: &ChannelKey, messages: BTreeSet<Seq>) -> Result<(), RewriteError> {
-        let (mut unnamed, mut quoting) = (Vec::new(), BTreeSet::new());
-        for seq in messages {
-            let Some(mut recorded) = self.reader().event(channel_key, seq).await? else { continue };
-            if let Event::Said { message, .. } = &mut recorded.event
-                && message.named().is_some()
-            {
-                quoting.extend(message.quoted.is_some().then_some(seq));
-                message.forget_named();
-                unnamed.push(recorded);
-            }
-        }
-        if unnamed.is_empty() {
-            return Ok(());
-        }
-        let numbers = unnamed.iter().map(|recorded| recorded.seq).collect();
-        append_deletion(&self.context, channel_key, &BTreeSet::new(), numbers).await?;
-        let traces = traces_of(&self.reader(), channel_key, &quoting).await?.redacted;
-        unnamed.extend(traces.into_iter().filter(|recorded| matches!(recorded.event, Event::Decided(_))));
-        unnamed.sort_by_key(|recorded| recorded.seq);
-        redact_traces(&self.context, channel_key, unnamed, Vec::new()).await
     }
 
     /// Whether a companion owes a reply to any of these messages. It would be posted after the deletion.

@@ -2,7 +2,7 @@
 
 mod answered;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::actors::erasure::deletion::{delete_messages, edit_message};
+use crate::actors::erasure::named::forget_quotations;
 use crate::actors::inbound::{Inbound, Replied};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -39,6 +40,10 @@ const MAX_CONCURRENT_CLEARS: usize = 16;
 impl InboundEvents for Inbound {
     fn listens(&self, channel_ref: &ChannelRef) -> bool {
         self.is_of_its_guild(channel_ref) && changes::would_open(self.context(), channel_ref)
+    }
+
+    fn opted_out(&self, channel_ref: &ChannelRef) -> HashSet<PersonId> {
+        self.context().opt_outs.all(&channel_ref.guild)
     }
 
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError> {
@@ -76,7 +81,10 @@ impl InboundEvents for Inbound {
             return self.deleted(channel_ref, &[id.into()]).await;
         }
         let channel_key = channel_key_of(channel_ref);
-        let Some((seq, recorded)) = self.on_record(&channel_key, id).await? else { return Ok(()) };
+        let Some((seq, recorded)) = self.on_record(&channel_key, id).await? else {
+            // What quotes it keeps no words that are no longer there.
+            return Ok(forget_quotations(self.context(), &channel_key, id, Some(&text)).await?);
+        };
         // Only the bot can edit the companions' statements, and it does not do that.
         let is_editable = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
@@ -96,6 +104,7 @@ impl InboundEvents for Inbound {
         };
         let (mut messages, mut unknown, mut illegible) = (BTreeSet::new(), Vec::new(), None);
         for id in ids {
+            forget_quotations(self.context(), &channel_key, id, None).await?;
             match reader.message(&channel_key, id).await {
                 Ok(Some(seq)) => drop(messages.insert(seq)),
                 Ok(None) => unknown.push(id),
@@ -246,7 +255,7 @@ impl Inbound {
         Ok(replied.map(|replied| {
             let quoted = quoted.map(|quoted| {
                 let from = Author { id: replied.author.clone(), ..quoted.from.clone() };
-                Quoted { from, ..quoted.clone() }
+                Quoted { id: Some(id.into()), from, ..quoted.clone() }
             });
             Replied { quoted, ..replied }
         }))

@@ -18,6 +18,7 @@ use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Role};
+use crate::domain::split::split;
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
@@ -26,6 +27,7 @@ use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
+use crate::ports::chat_platform::NotSent;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 
 #[async_trait]
@@ -55,12 +57,13 @@ impl MessageService for ActorBackend {
 
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        self.check_writable(room)?;
+        self.change_posted(room, &channel_key, seq, Some(&edit.text)).await?;
         if edit_message(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(self.no_message(room, seq)) }
     }
 
     async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
-        let channel_key = self.deletable(room, seq).await?;
+        let (channel_key, _) = self.room_of(room)?;
+        self.change_posted(room, &channel_key, seq, None).await?;
         delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await?;
         Ok(seq)
     }
@@ -78,7 +81,9 @@ impl MessageService for ActorBackend {
     }
 
     async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
-        let channel_key = self.deletable(room, statement).await?;
+        let (channel_key, _) = self.room_of(room)?;
+        self.check_writable(room)?;
+        self.said(room, &channel_key, statement).await?;
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::Conflict(not_again.to_string()))?;
         deletion::try_again(&self.context, &channel_key, statement).await.map_err(Refused::from)
@@ -151,13 +156,40 @@ impl MessageService for ActorBackend {
 }
 
 impl ActorBackend {
-    /// The channel of a room whose messages may be deleted here, if this message exists.
-    async fn deletable(&self, room: &RoomId, seq: Seq) -> Result<ChannelKey, Refused> {
-        let (channel_key, _) = self.room_of(room)?;
-        self.check_writable(room)?;
-        let recorded = self.reader().event(&channel_key, seq).await?;
-        recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| self.no_message(room, seq))?;
-        Ok(channel_key)
+    /// Edits a message where it was posted, or deletes it there if there is no text. In a channel of another platform only statements of companions can be
+    /// changed from here.
+    async fn change_posted(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq, text: Option<&str>) -> Result<(), Refused> {
+        let message = self.said(room, channel_key, seq).await?;
+        let platform = self.context.platforms.of(&channel_key.channel).filter(|_| message.from.role == Role::Companion);
+        let Some(platform) = platform else { return self.check_writable(room) };
+        let posted = self.reader().ids_of(channel_key, seq).await?;
+        let parts = text.map(|text| split(text, platform.capabilities().longest_part)).unwrap_or_default();
+        if parts.len() > posted.len() && !posted.is_empty() {
+            let (name, needed, there) = (self.platform(room), parts.len(), posted.len());
+            return Err(invalid(
+                "text",
+                format!("takes {needed} messages on {name}, and the statement has {there}; make it shorter"),
+            ));
+        }
+        for (index, id) in posted.iter().enumerate() {
+            let part = parts.get(index).map(String::as_str);
+            platform.change(&channel_key.guild, &channel_key.channel, id, part).await.map_err(|failed| match failed {
+                NotSent::Later { after, detail } => Refused::Unavailable { detail, retry_after: after },
+                NotSent::Unknown { detail, .. } => Refused::Unavailable { detail, retry_after: None },
+                NotSent::Refused(why) | NotSent::Unpostable(why) => {
+                    Refused::Conflict(format!("{} does not change the message: {why}", self.platform(room)))
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The message of this number in a room.
+    async fn said(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq) -> Result<Message, Refused> {
+        match self.reader().event(channel_key, seq).await?.map(|recorded| recorded.event) {
+            Some(Event::Said { message, .. }) => Ok(message),
+            _ => Err(self.no_message(room, seq)),
+        }
     }
 
     /// The number of the message with this id. Waits for a fence, because what can be read may not be durable yet.

@@ -15,7 +15,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::DecisionRecord;
-use crate::ports::backend::messages::{HistoryCut, HistoryMessage};
+use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
 use crate::story::rounds::{Phase, RoundCourse, RoundCourses};
@@ -176,6 +176,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         at: said_at.unwrap_or(recorded.at).into(),
         modality: message.modality,
         reply_to: *reply_to,
+        quoted: message.quoted.as_deref().map(HistoryQuote::from),
         cut: message.cut.as_deref().map(HistoryCut::from),
         truncated: message.truncated,
         recalled: message.recalled.clone(),

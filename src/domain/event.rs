@@ -79,7 +79,7 @@ pub enum Event {
     /// Messages were deleted.
     Deleted {
         messages: Vec<Seq>,
-        /// Statements that a person cut off who is forgotten. They no longer name the person.
+        /// Messages that no longer say who cut them off, or what they quote: the person is forgotten, or the original is deleted.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unnamed: Vec<Seq>,
         /// Somebody wants another statement in the place of the only message, which is the newest one (docs/design/speaking.md S-17).

@@ -52,6 +52,9 @@ pub struct Message {
 /// A message that another one replies to, as far as it is shown with the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quoted {
+    /// The platform's id of the message, by which its deletion is reported. `None` in older records, and where the message itself is on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Arc<str>>,
     pub from: Author,
     /// Its first characters.
     pub text: Arc<str>,
@@ -62,7 +65,7 @@ impl Quoted {
     const LONGEST: usize = 200;
 
     pub fn new(from: Author, text: &str) -> Self {
-        Self { from, text: shortened_with(text, Self::LONGEST, " […]").into() }
+        Self { id: None, from, text: shortened_with(text, Self::LONGEST, " […]").into() }
     }
 }
 

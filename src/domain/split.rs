@@ -2,14 +2,17 @@
 
 mod code;
 mod graphemes;
+mod marked;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use code::{Block, blocks};
 pub(in crate::domain) use graphemes::may_break;
+use marked::{LENGTH, marked};
 
 /// The smallest limit. A smaller one has no room for the fences of a code block.
 const MIN_LIMIT: usize = 32;
@@ -18,16 +21,25 @@ const MIN_LIMIT: usize = 32;
 ///
 /// No part exceeds the limit, counted in UTF-16 code units. There are never fewer of them than characters, so the limit also holds on platforms that
 /// count characters (Discord: 2,000 characters). A limit under 32 is raised to 32. A code block that spans several parts is closed at the end of
-/// each, and opened again in the next, with its language. Parts with only white space are left out.
+/// each, and opened again in the next, with its language. So is bold, underlined or struck-through text, and a spoiler. Parts with only white space are left
+/// out.
 pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
     let limit = limit_chars.max(MIN_LIMIT);
     let blocks = blocks(text, limit);
+    let marked = marked(text, &blocks);
     let mut parts = Vec::new();
     let mut at = dropped_space(text, false);
     while at < text.len() {
         let inside = block_at(&blocks, at);
-        let opening = inside.map(Block::opening).unwrap_or_default();
-        let room = limit - units(&opening);
+        // What ends last was opened first.
+        let begun = marked.iter().rev().filter(|marked| marked.start <= at && at < marked.end);
+        let opening = inside.map_or_else(|| begun.map(|marked| marked.mark).collect(), Block::opening);
+        let mut room = limit - units(&opening);
+        if units(&text[at..]) > room {
+            let window = at..at + bytes_within(&text[at..], room);
+            let may_be_cut = marked.iter().filter(|marked| marked.start < window.end && window.start < marked.end);
+            room -= LENGTH * may_be_cut.map(|marked| marked.mark).collect::<BTreeSet<_>>().len();
+        }
         let end = end_of_part(text, at, room, &blocks);
         let closing = block_at(&blocks, end).or_else(|| blocks.last().filter(|block| block.is_unclosed && block.body_end == end));
         let closing = closing.filter(|block| block.body_start < end).map(Block::closing).unwrap_or_default();
@@ -35,9 +47,15 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
         if !body.trim().is_empty() {
             // The closing fence needs a line of its own.
             let body = if closing.is_empty() { body.trim_end() } else { body.strip_suffix('\n').unwrap_or(body) };
-            parts.push([&opening, body, &closing].concat());
+            let unclosed = marked.iter().filter(|marked| marked.start <= end && end <= marked.end);
+            let closing_marks: String = unclosed.map(|marked| marked.mark).collect();
+            parts.push([&opening, body, &closing, &closing_marks].concat());
         }
         at = end + dropped_space(&text[end..], block_at(&blocks, end).is_some());
+        // Nothing is left of these texts but the marks behind them.
+        while marked.iter().any(|marked| marked.start <= end && marked.end == at) {
+            at += LENGTH + dropped_space(&text[at + LENGTH..], false);
+        }
         // Only the closing fence is left of this block, and the block is already closed.
         if !closing.is_empty()
             && let Ok(block) = blocks.binary_search_by_key(&at, |block| block.body_end)

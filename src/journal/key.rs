@@ -40,6 +40,18 @@ pub fn message_id(ward: Ward, channel: ChannelNo, id: &str) -> Key {
     Key::new(ward, Kind::MessageId).channel(channel).text(id)
 }
 
+/// The platform's id in a key of [`message_id`].
+pub fn message_id_in(key: &Key) -> Option<Arc<str>> {
+    let id = key.as_bytes().get(6..)?.split(|byte| *byte == 0).next()?;
+    std::str::from_utf8(id).ok().map(Arc::from)
+}
+
+/// The key of the index entry of a message that quotes the platform's message `id`. Its value is the number of the quoting message, like that of
+/// [`message_id`], which is the prefix of it.
+pub fn quotation(ward: Ward, channel: ChannelNo, id: &str, quoting: Seq) -> Key {
+    message_id(ward, channel, id).number(quoting.0)
+}
+
 /// The index entry of a person who said something in the stretch that contains this event. The key ends in the first number of the
 /// [stretch](super::speakers).
 pub fn person(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Seq) -> Key {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
@@ -302,6 +303,29 @@ impl<'a> Reader<'a> {
         let below = self.number(key::sweep(channel_key.ward(), no)).await?;
         let seq: Option<Seq> = self.record(key::message_id(channel_key.ward(), no, id)).await?;
         Ok(seq.filter(|seq| *seq >= below))
+    }
+
+    /// The numbers of the messages that quote the platform's message `id`, which is not on record.
+    pub async fn quotations(&self, channel_key: &ChannelKey, id: &str) -> Result<BTreeSet<Seq>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(BTreeSet::new()) };
+        let own = key::message_id(channel_key.ward(), no, id);
+        let entries = self.all(own.clone()).await?;
+        // Nobody can find a message by an unreadable entry.
+        Ok(entries.iter().filter(|(key, _)| *key != own).filter_map(|(key, value)| decode(key, value).ok()).collect())
+    }
+
+    /// The platform's ids of a message, in the order of its parts.
+    pub async fn ids_of(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Vec<Arc<str>>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(Vec::new()) };
+        let all = Key::new(channel_key.ward(), Kind::MessageId).channel(no);
+        let (mut pages, mut ids) = (self.pages(all.clone(), all.end()), Vec::new());
+        while let Some(page) = pages.next().await? {
+            let of_message = page.iter().filter(|(key, value)| decode::<Seq>(key, value).is_ok_and(|of| of == seq));
+            ids.extend(of_message.filter_map(|(key, _)| key::message_id_in(key)));
+        }
+        // A later id is a greater number.
+        ids.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
+        Ok(ids)
     }
 
     /// The replies owed in a channel.

@@ -8,8 +8,11 @@ use crate::actors::inbound::Inbound;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, Request, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
+use crate::domain::event::Event;
 use crate::domain::id::Ticket;
 use crate::journal::record::{OutboxRecord, PartRecord};
+use crate::ports::backend::Refused;
+use crate::ports::backend::messages::Edit;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::inbound_events::{ChannelRef, InboundEvents as _};
@@ -75,6 +78,30 @@ async fn a_long_statement_is_sent_in_parts_found_by_the_id_of_each_and_is_being_
         span.end_time.duration_since(span.start_time).unwrap().as_millis()
     };
     assert_eq!((took("invoke_agent Aria"), took("send console")), (1_000, 3 * TAKES.as_millis()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_posted_statement_is_edited_and_deleted_where_it_was_posted() {
+    let (platform, world) = asked_for_long().await;
+    world.pass(60.0).await;
+    let statement = world.reader().message(&lobby(), "1").await.unwrap().unwrap();
+    let edit = async |text: &str| world.backend.messages.edit(&room("lobby"), statement, Edit { text: text.into() }).await;
+    let stored = async || world.reader().event(&lobby(), statement).await.unwrap();
+    let text = async || match stored().await.map(|recorded| recorded.event) {
+        Some(Event::Said { message, .. }) => message.text.to_string(),
+        _ => panic!("no message"),
+    };
+
+    assert!(matches!(edit(&format!("{LONG} {LONG}")).await, Err(Refused::Invalid { .. })), "it takes more messages");
+    platform.will([Fate::Fails(NotSent::Refused("no".into()))]);
+    assert!(matches!(edit("Short.").await, Err(Refused::Conflict(_))));
+    assert_eq!((texts(&platform).len(), text().await), (3, LONG.to_owned()));
+    edit("Shorter than it was before. But long.").await.unwrap();
+    assert_eq!(texts(&platform), ["Shorter than it was before.", "But long."]);
+    assert_eq!(text().await, "Shorter than it was before. But long.");
+    world.backend.messages.delete(&room("lobby"), statement).await.unwrap();
+
+    assert_eq!((texts(&platform).len(), text().await), (0, String::new()));
 }
 
 #[tokio::test(start_paused = true)]

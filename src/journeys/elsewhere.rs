@@ -187,6 +187,10 @@ impl ChatPlatform for Titled {
         Err(NotSent::Refused("nothing is said here".into()))
     }
 
+    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>) -> Result<(), NotSent> {
+        Ok(())
+    }
+
     async fn find(&self, _: &Part, _: Option<&str>, _: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         Ok(None)
     }

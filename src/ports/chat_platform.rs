@@ -111,6 +111,9 @@ pub trait ChatPlatform: Send + Sync + 'static {
     /// other parts, whatever their text.
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead>;
 
+    /// Replaces the text of a posted part, or deletes the part if there is no text. A part that is gone counts as deleted.
+    async fn change(&self, guild: &GuildId, channel: &ChannelId, posted: &str, text: Option<&str>) -> Result<(), NotSent>;
+
     /// Whether posting in a channel was rejected lately in a way that concerns every message, and no change is known since. It returns false
     /// once in a while, so that posting is tried again.
     fn is_unpostable(&self, channel: &ChannelId) -> bool {

@@ -3,6 +3,7 @@
 //! The adapter hands over the events of one channel in their order, one at a time. After `Ok` the event is committed. Ids are the
 //! platform's. The same event handed over twice is recorded once.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
 use crate::domain::event::Gap;
-use crate::domain::id::{ChannelId, GuildId, Seq};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::{Author, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
 
@@ -167,6 +168,9 @@ pub trait InboundEvents: Send + Sync + 'static {
     /// Whether messages of this channel may be accepted: a companion is a member of it, or of the channel that a thread is in, or would become
     /// one in a direct message. The content of other channels is not stored anywhere.
     fn listens(&self, channel_ref: &ChannelRef) -> bool;
+
+    /// The people who opted out where this channel is: nothing that they wrote is handed over, whoever repeats it.
+    fn opted_out(&self, channel_ref: &ChannelRef) -> HashSet<PersonId>;
 
     /// How far a channel is on record; none: it has no members.
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError>;

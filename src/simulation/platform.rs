@@ -189,6 +189,10 @@ impl ChatPlatform for SimPlatform {
         id.map(|id| id.to_string().into()).ok_or_else(unknown)
     }
 
+    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>) -> Result<(), NotSent> {
+        Ok(())
+    }
+
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         self.stage.alive().await;
         self.stage.reach("part looked up");

@@ -43,6 +43,11 @@ impl OptOuts {
         people.get(guild).is_some_and(|people| people.contains(person))
     }
 
+    /// The people who opted out in a guild.
+    pub fn all(&self, guild: &GuildId) -> HashSet<PersonId> {
+        self.0.people.read().get(guild).cloned().unwrap_or_default()
+    }
+
     /// Waits for the right to change the opt-outs.
     pub(super) async fn lock(&self) -> MutexGuard<'_, ()> {
         self.0.changes.lock().await

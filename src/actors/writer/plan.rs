@@ -242,6 +242,11 @@ impl<'a> Draft<'a> {
             self.batch.fresh.push(key.clone());
             self.batch.writes.push(Write::Put(key, encode(&seq)));
         }
+        if let Event::Said { message, .. } = event
+            && let Some(id) = message.quoted.as_ref().and_then(|quoted| quoted.id.as_deref())
+        {
+            self.batch.writes.push(Write::Put(key::quotation(self.batch.ward, self.no, id, seq), encode(&seq)));
+        }
         self.position.newest_inbound = seq;
         if !self.position.is_pending {
             self.put_pending();

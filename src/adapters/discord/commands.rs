@@ -45,8 +45,11 @@ use self::answering::FirstAnswer;
 use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
 use self::recent::RecentInteractions;
 use self::saying::Questions;
+use self::voice::unanswered;
 use super::calls::Calls;
+use super::check::invitation;
 use super::platform::Discord;
+use super::rest::{Failed, Request};
 use super::snowflake::Snowflake;
 use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
@@ -343,8 +346,20 @@ impl CommandHandler {
                 tracing::error!(%channel, guild = %at.guild_id(), "an interaction names a channel of another guild");
                 Ok(None)
             }
-            Err(Refused::NotFound(_)) => Ok(None),
+            Err(Refused::NotFound(_)) => self.refuse_in_guilds_without_bot(at).await.map(|()| None),
             Err(refused) => Err(refused.into()),
+        }
+    }
+
+    /// An application's commands can be in a guild in which its bot is not a member. Nothing works there until somebody invites it.
+    async fn refuse_in_guilds_without_bot(&self, at: &ChannelContext) -> Result<(), Answer> {
+        let Some(guild) = at.guild.filter(|guild| !self.discord.cache().has_guild(*guild)) else { return Ok(()) };
+        match self.discord.rest().send(&Request::guild(guild)).await {
+            Err(Failed::Refused(refusal)) if refusal.means_not_a_member() => {
+                let link = invitation(self.discord.bot().await.map_err(unanswered)?.application);
+                Err(Answer::Refused(format!("{}{link}", words::NOT_A_MEMBER)))
+            }
+            _ => Ok(()),
         }
     }
 

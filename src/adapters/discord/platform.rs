@@ -243,6 +243,13 @@ impl ChatPlatform for Discord {
         sent
     }
 
+    async fn change(&self, guild: &GuildId, channel: &ChannelId, posted: &str, text: Option<&str>) -> Result<(), NotSent> {
+        let (Some(channel), Ok(message)) = (Snowflake::of_channel(channel), posted.parse()) else {
+            return Err(NotSent::Refused(format!("{posted} in {channel} is not a message of Discord")));
+        };
+        self.change_posted(guild, channel, message, text).await
+    }
+
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         let channel = Snowflake::of_channel(&part.channel);
         let channel = channel.ok_or_else(|| NotRead::Never(format!("{} is not a channel of Discord", part.channel)))?;

@@ -78,6 +78,11 @@ impl Refusal {
         Self { status, code, message: plain.take(MAX_MESSAGE_CHARS).collect() }
     }
 
+    /// Whether a guild was asked for in which the bot is not a member.
+    pub const fn means_not_a_member(&self) -> bool {
+        matches!(self.code, code::UNKNOWN_GUILD | code::MISSING_ACCESS)
+    }
+
     /// Its kind, one of a closed list: `permission`, `gone`, `full`, `locked`, `blocked`, `closed`, `token`, `invalid`, `other`.
     pub const fn kind(&self) -> &'static str {
         match (self.code, self.status) {

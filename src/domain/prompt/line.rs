@@ -61,7 +61,7 @@ fn role_of(from: &Author, reader: Option<Reader<'_>>) -> &'static str {
 }
 
 /// The message that a message replies to. Its text weighs at most `room`.
-fn quote(Quoted { from, text }: &Quoted, reader: Option<Reader<'_>>, room: usize) -> String {
+fn quote(Quoted { from, text, .. }: &Quoted, reader: Option<Reader<'_>>, room: usize) -> String {
     let mut quote = format!("\"replies_to\":{{\"who\":\"#{}\",\"role\":\"{}\",\"from\":\"", tag(from), role_of(from, reader));
     escape_into(&mut quote, &plain_name(&from.name));
     quote.push_str("\",\"text\":\"");

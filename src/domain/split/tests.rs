@@ -39,6 +39,32 @@ fn a_code_block_is_closed_and_opened_again_with_its_language() {
 }
 
 #[test]
+fn bold_text_and_spoilers_are_closed_and_begun_again() {
+    let spoiler = split("The end: ||the butler did it, because he was the count's lost brother.|| So sad.", 40);
+    let nested = split("**All of this is bold, and __this is underlined as well__, and bold again.**", 40);
+    let japanese = split(&format!("**{}**と言いました。", "これはとても長い文です。".repeat(3)), 48);
+
+    assert_eq!(spoiler, ["The end: ||the butler did it, because||", "||he was the count's lost brother.|| So", "sad."]);
+    assert_eq!(nested, ["**All of this is bold, and __this__**", "**__is underlined as well__, and bold**", "**again.**"]);
+    assert_eq!(japanese, [format!("**{}**", "これはとても長い文です。".repeat(3)), "と言いました。".into()]);
+}
+
+#[test]
+fn marks_in_code_escaped_ones_and_single_ones_are_text() {
+    for text in [
+        "`a || b` or c and ||",
+        r"\*\*no bold here at all, and none there",
+        "2 ** 3 is eight, and so on and so forth",
+        "```\n**\n``` and **",
+    ] {
+        let rejoined = split(text, 32).join(" ");
+
+        assert_eq!(rejoined.matches("**").count(), text.matches("**").count(), "{rejoined}");
+        assert_eq!(rejoined.matches("||").count(), text.matches("||").count(), "{rejoined}");
+    }
+}
+
+#[test]
 fn code_that_is_never_closed_is_closed_in_every_part() {
     let parts = split(&format!("```py\n{}", "print(1)\n".repeat(20)), 60);
 
@@ -99,6 +125,21 @@ proptest! {
 
         for part in split(&text, limit) {
             prop_assert_eq!(part.lines().filter(|line| line.starts_with("```")).count() % 2, 0, "{:?}", part);
+        }
+    }
+
+    #[test]
+    fn every_part_closes_what_it_marks(pieces in prop::collection::vec(word(), 0..60), marks in prop::collection::vec(any::<prop::sample::Index>(), 4), limit in 48_usize..200) {
+        let mut pieces = pieces;
+        for (pair, mark) in marks.chunks(2).zip(["**", "||"]).filter(|_| !pieces.is_empty()).collect::<Vec<_>>() {
+            let [from, to] = [pair[0].index(pieces.len()), pair[1].index(pieces.len())];
+            let (from, to) = (from.min(to), from.max(to));
+            pieces[to] = format!("{}{mark} ", pieces[to].trim_end());
+            pieces[from] = format!("{mark}{}", pieces[from]);
+        }
+
+        for part in split(&pieces.concat(), limit) {
+            prop_assert!(part.matches("**").count() % 2 == 0 && part.matches("||").count() % 2 == 0, "{:?}", part);
         }
     }
 

@@ -82,3 +82,36 @@ async fn people_who_opted_out_are_not_quoted_and_forgotten_ones_no_more() {
     assert_eq!(message(&world, &general(), seq).await.quoted, None);
     assert_eq!(quoted(&world, "an old riddle"), (false, false));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_quotation_goes_with_the_deletion_of_its_original_and_with_an_edit_that_changes_it() {
+    let world = world().await;
+    world.side.answers([Ok("Bob asked about an old riddle.\nNO"), Ok("No.\nNO"), Ok("No.\nNO")]);
+    let mut quoting = Vec::new();
+    for (id, original) in [("1", "10"), ("2", "10"), ("3", "11"), ("4", "12")] {
+        quoting.push(say_in(&world, &general(), reply(&world, id, original, "7", "an old riddle")).await);
+        world.pass(20.0).await;
+    }
+    let kept = || async {
+        let mut kept = Vec::new();
+        for seq in &quoting {
+            kept.push(message(&world, &general(), *seq).await.quoted.is_some());
+        }
+        kept
+    };
+
+    inbound_events(&world).edited(&general(), "11", "an old riddle".into()).await.unwrap();
+    assert_eq!(kept().await, [true; 4], "such as by the preview of a link");
+    inbound_events(&world).deleted(&general(), &["10".into(), "99".into()]).await.unwrap();
+    assert_eq!(kept().await, [false, false, true, true]);
+    inbound_events(&world).edited(&general(), "11", "another riddle".into()).await.unwrap();
+    assert_eq!(kept().await, [false, false, false, true]);
+    inbound_events(&world).deleted(&general(), &["12".into()]).await.unwrap();
+
+    assert_eq!(left_of("old riddle", &world).await, 0);
+    world.pass(20.0).await;
+    quoted(&world, "");
+    say_in(&world, &general(), ana(&world, "5", "Ari, hello")).await;
+    world.pass(20.0).await;
+    assert_eq!(quoted(&world, "an old riddle"), (false, false));
+}

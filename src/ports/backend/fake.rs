@@ -169,6 +169,7 @@ impl FakeRoom {
             at,
             modality: Modality::Text,
             reply_to,
+            quoted: None,
             cut,
             truncated: false,
             recalled: Vec::new(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Cut, Modality, Role};
+use crate::domain::message::{Cut, Modality, Quoted, Role};
 
 /// The statement of an external companion that was selected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -104,6 +104,9 @@ pub struct HistoryMessage {
     pub modality: Modality,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
+    /// The beginning of the message that it replies to, if that one is not on record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quoted: Option<HistoryQuote>,
     /// For a spoken statement that was cut off: what is known of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<HistoryCut>,
@@ -123,6 +126,20 @@ pub struct HistoryCut {
     /// The name of the person who cut it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<str>>,
+}
+
+/// The beginning of a message that is not on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HistoryQuote {
+    /// The name of its author.
+    pub from: Arc<str>,
+    pub text: Arc<str>,
+}
+
+impl From<&Quoted> for HistoryQuote {
+    fn from(quoted: &Quoted) -> Self {
+        Self { from: quoted.from.name.clone(), text: quoted.text.clone() }
+    }
 }
 
 impl From<&Cut> for HistoryCut {

@@ -150,6 +150,18 @@ impl ChatPlatform for FakePlatform {
         answer
     }
 
+    async fn change(&self, _: &GuildId, _: &ChannelId, id: &str, text: Option<&str>) -> Result<(), NotSent> {
+        if let Some(Fate::Fails(why)) = lock(&self.fates).pop_front() {
+            return Err(why);
+        }
+        let mut posted = lock(&self.posted);
+        match text {
+            Some(text) => posted.iter_mut().filter(|(posted, _)| posted == id).for_each(|(_, part)| part.text = text.into()),
+            None => posted.retain(|(posted, _)| posted != id),
+        }
+        Ok(())
+    }
+
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         tokio::time::sleep(TAKES).await;
         if let Some(why) = lock(&self.unreadable).clone() {

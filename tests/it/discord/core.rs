@@ -1,12 +1,12 @@
 //! A small stand-in for the core: it stores accepted events, as the real one does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tertulia::domain::event::Gap;
-use tertulia::domain::id::{ChannelId, GuildId, Seq};
+use tertulia::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
 use tertulia::ports::chat_platform::Serves;
@@ -36,6 +36,7 @@ struct Record {
     messages: Vec<(ChannelRef, InboundMessage)>,
     deleted: Vec<Arc<str>>,
     gone: Vec<String>,
+    opted_out: HashSet<PersonId>,
     catch_ups: Vec<(ChannelId, u32, Option<Gap>)>,
 }
 
@@ -105,6 +106,11 @@ impl Core {
         self.notes.until_note(&format!("discord/heard/{id}"), |mark| *mark == *message.to_string().as_bytes()).await;
     }
 
+    /// A person opts out.
+    pub fn opt_out(&self, person: Id) {
+        self.change(|record| record.opted_out.insert(format!("discord:{person}").as_str().into()));
+    }
+
     /// Lets messages of a channel wait until [`Core::release`].
     pub fn hold(&self, id: Id) {
         self.hold_after(id, 0);
@@ -160,6 +166,10 @@ impl InboundEvents for Core {
         channel_ref.guild.as_str().starts_with("dm:")
             || has_member(&channel_ref.channel)
             || channel_ref.parent.as_ref().is_some_and(has_member)
+    }
+
+    fn opted_out(&self, _: &ChannelRef) -> HashSet<PersonId> {
+        self.record.lock().opted_out.clone()
     }
 
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError> {

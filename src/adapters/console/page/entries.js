@@ -16,6 +16,7 @@ export function messageEntry(m) {
     text: text(m.text),
     modality: m.modality ?? 'text',
     replyTo: number(m.reply_to),
+    quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     truncated: m.truncated === true,
     edited: Boolean(m.edited),

@@ -109,7 +109,7 @@ export function itemsOf(room, now, showsDecisions = true) {
       previous = null;
       return;
     }
-    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && entry.role !== 'event' && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
+    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && entry.role !== 'event' && !entry.replyTo && !entry.quoted && entry.time - previous.time < FOLLOWS_WITHIN_MS;
     const canBeReplaced = what === 'message' && isReplaceable(room, entry, newest);
     // A new item is created only when the entry changed.
     if (!entry.item || entry.item.follows !== follows || entry.item.canBeReplaced !== canBeReplaced || entry.item.version !== entry.version) {
@@ -213,8 +213,10 @@ function message(view, { entry, follows, canBeReplaced }) {
       story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
     ],
   });
-  if (entry.replyTo) {
-    const quote = original ? [name(original.role === 'companion' ? nameOf(room, original.from) : original.from), `: ${original.text.slice(0, 120)}`] : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')];
+  if (entry.replyTo || entry.quoted) {
+    const beginning = (who, words) => [name(who), `: ${words.slice(0, 120)}`];
+    const ofRoom = () => (original ? beginning(original.role === 'companion' ? nameOf(room, original.from) : original.from, original.text) : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')]);
+    const quote = entry.quoted ? beginning(entry.quoted.from, entry.quoted.text) : ofRoom();
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }
   return node;

@@ -283,6 +283,10 @@ const RULES = {
   },
   deleted(room, e) {
     const deleted = new Set(list(e.messages));
+    for (const seq of list(e.unnamed)) {
+      const entry = room.entries.find(other => other.key === `m${seq}`);
+      if (entry) Object.assign(entry, { quoted: null, cut: entry.cut && { ...entry.cut, by: '' }, version: entry.version + 1 });
+    }
     const loaded = room.complete ? 0 : (oldestMessage(room) ?? Infinity);
     for (const seq of deleted) {
       room.deleted.add(seq);

@@ -8,7 +8,7 @@ use twilight_model::guild::Permissions;
 
 use super::super::commands::registered::CHANNEL_TYPES;
 use super::super::permissions::{Need, Place, in_channel, in_guild, is_voice, missing};
-use super::super::refusals::{NO_ROOM_FOR_WEBHOOK, Refusal, code};
+use super::super::refusals::{NO_ROOM_FOR_WEBHOOK, code};
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire::{Application, Server, ServerChannel, ServerMember, WithId};
@@ -58,7 +58,7 @@ impl Checking<'_> {
             left -= 1;
             match self.server(application, server).await {
                 Ok(works) => any_works |= works,
-                Err(Failed::Refused(refusal)) if means_not_a_member(&refusal) => {
+                Err(Failed::Refused(refusal)) if refusal.means_not_a_member() => {
                     let click = "Open the link below, choose the server, and allow all permissions that the bot requests.";
                     self.note(Line::problem("servers", format!("the bot is not in the server {server}")).click(click));
                 }
@@ -227,9 +227,4 @@ fn examine(
 /// Whether people can write there, or in its posts.
 fn can_hold_messages(kind: ChannelType) -> bool {
     CHANNEL_TYPES.contains(&kind) && !kind.is_thread()
-}
-
-/// Whether a refusal means that the bot is not in the server.
-fn means_not_a_member(refusal: &Refusal) -> bool {
-    matches!(refusal.code, code::UNKNOWN_GUILD | code::MISSING_ACCESS)
 }

@@ -148,7 +148,7 @@ impl CommandHandler {
     }
 }
 
-fn unanswered(failed: Failed) -> Answer {
+pub(super) fn unanswered(failed: Failed) -> Answer {
     tracing::warn!(error = %failed, "the permissions in a voice channel could not be requested");
     Answer::Failed(
         "Discord does not tell the permissions in that voice channel at the moment. Please try again in a minute.".to_owned(),

@@ -16,6 +16,9 @@ const LONGEST_QUOTE: usize = 300;
 pub(super) const BUSY: &str = "Too many commands at once. Please try again in a few seconds.";
 /// For a command that is newer or older than this server.
 pub(super) const UNKNOWN: &str = "This command has changed in the meantime. Restart Discord (Ctrl+R) or wait a little, then try again. `/tertulia help` lists the commands.";
+/// The link follows.
+pub(super) const NOT_A_MEMBER: &str =
+    "The bot itself is not in this server, only its commands are. Somebody who may manage the server can invite it: ";
 /// The companion was not determined in time.
 pub(super) const NOT_SAID: &str = "Your message could not be passed on: this takes too long. Please try again.";
 pub(super) const BROKEN: &str = "Something went wrong here, and it is not your fault. Please try again; if it happens again, tell the operator of the bot to look at its log.";

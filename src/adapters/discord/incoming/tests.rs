@@ -227,7 +227,7 @@ fn the_sender_depends_only_on_ids() {
             Sender::Other(author) => Some(author.clone()),
             Sender::System => None,
         };
-        let quoted = quoted_from.map(|from| Quoted { from, text: "hi".into() });
+        let quoted = quoted_from.map(|from| Quoted::new(from, "hi"));
         let answer = accepted(&answering(Some(origin)));
         assert_eq!(answer.reply_to, Some(ReplyTo::Foreign { id: "3".into(), by: answered(expected), quoted }), "{name}");
     }
@@ -321,7 +321,7 @@ pub fn message(content: &str) -> Message {
 }
 
 fn forwarding(content: &str, forwarded: Forwarded) -> Message {
-    let message_reference = Some(Reference { kind: Some(MessageReferenceType::Forward), message_id: None });
+    let message_reference = Some(Reference { kind: Some(MessageReferenceType::Forward), message_id: None, channel_id: None });
     Message { message_reference, message_snapshots: vec![Snapshot { message: forwarded }], ..message(content) }
 }
 
@@ -331,7 +331,7 @@ fn author_of(id: &str, name: &str, role: Role) -> Author {
 
 fn answering(replied: Option<Message>) -> Message {
     let referenced_message = replied.map(Box::new);
-    let message_reference = Some(Reference { kind: None, message_id: Some(id(3)) });
+    let message_reference = Some(Reference { kind: None, message_id: Some(id(3)), channel_id: None });
     Message { kind: MessageType::Reply, message_reference, referenced_message, ..message("hi") }
 }
 

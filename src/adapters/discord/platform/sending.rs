@@ -16,6 +16,7 @@ use super::super::rest::{Failed, Request};
 use super::super::snowflake::{self, Snowflake};
 use super::super::webhooks::Webhook;
 use super::Discord;
+use crate::domain::id::GuildId;
 use crate::ports::chat_platform::{NotSent, Part};
 
 /// Attempts with a new webhook, after the old one was deleted, before the statement waits.
@@ -26,6 +27,8 @@ const DIRECT_TRIES: u32 = 3;
 const DIRECT_PAUSE: Duration = Duration::from_secs(1);
 /// After this time it must be looked for before it is sent again: Discord may have forgotten its nonce.
 const NONCE_HOLDS: Duration = Duration::from_secs(60);
+/// Why a message cannot be edited: only the webhook that posted it may.
+const OTHER_WEBHOOK: &str = "the message is gone, or was posted by a webhook that was deleted since; delete it in Discord";
 /// The field of the picture (Discord's documentation, "Webhook Resource", "Execute Webhook").
 const PICTURE: &str = "avatar_url";
 
@@ -89,7 +92,7 @@ impl Discord {
     /// Deletes a statement from another channel, to which somebody moved the webhook.
     async fn delete_posted(&self, target: WebhookTarget, webhook: &Webhook, posted: Posted) {
         self.webhooks.remove(target.root, webhook.id).await;
-        let deleted = self.rest.send(&Request::delete_message(webhook, posted.id)).await;
+        let deleted = self.rest.send(&Request::change_webhook_message(webhook, None, posted.id, None)).await;
         let (channel, found) = (target.root, posted.channel_id);
         match deleted {
             Ok(_) => {
@@ -141,6 +144,39 @@ impl Discord {
         Err(unknown.map_or_else(|| NotSent::Refused("it was never sent".to_owned()), |failed| not_sent(failed, Need::Send)))
     }
 
+    /// Edits a message that was posted by [`Discord::post`], or deletes it.
+    pub(super) async fn change_posted(
+        &self,
+        guild: &GuildId,
+        channel: Snowflake,
+        message: Snowflake,
+        text: Option<&str>,
+    ) -> Result<(), NotSent> {
+        let nothing = || NotSent::Refused("nothing in the text is visible".to_owned());
+        let edited = text.map(|text| self.rendered_part(channel, text).ok_or_else(nothing)).transpose()?;
+        let edited = edited.map(|rendered| self.body(&rendered));
+        let by_bot = Request::change_message(channel, message, edited.clone());
+        if Snowflake::of_direct_guild(guild).is_some() {
+            return changed(self.rest.send(&by_bot).await, edited.is_none());
+        }
+        let application = self.bot().await.map_err(failed_before_posting)?.application;
+        let target = self.webhook_target(channel).await.map_err(failed_before_posting)?;
+        let webhook = self.webhooks.get(&self.rest, application, target.root).await.map_err(failed_before_posting)?;
+        if let Some(webhook) = webhook {
+            let request = Request::change_webhook_message(&webhook, target.thread, message, edited.clone());
+            match self.rest.send(&request).await {
+                Err(Failed::Refused(refusal)) if refusal.code == code::UNKNOWN_MESSAGE => {}
+                answer => return changed(answer, edited.is_none()),
+            }
+        }
+        // An earlier webhook may have posted it. Then the bot can only delete it, if it may manage messages.
+        let deleted = if edited.is_none() { Some(self.rest.send(&by_bot).await) } else { None };
+        match deleted.map(|answer| changed(answer, true)) {
+            None | Some(Err(NotSent::Refused(_) | NotSent::Unpostable(_))) => Err(NotSent::Refused(OTHER_WEBHOOK.to_owned())),
+            Some(answer) => answer,
+        }
+    }
+
     /// The fields that every message has: its content, and whom it may mention.
     fn body(&self, rendered: &outgoing::Part) -> Value {
         let allowed_mentions = json!({ "parse": [], "users": rendered.mentions, "replied_user": false });
@@ -149,6 +185,15 @@ impl Discord {
             body["flags"] = json!(MessageFlags::SUPPRESS_EMBEDS);
         }
         body
+    }
+}
+
+/// What an edit or a deletion came to. A message that is gone is deleted.
+fn changed<T>(answer: Result<T, Failed>, deletes: bool) -> Result<(), NotSent> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(Failed::Refused(refusal)) if deletes && refusal.code == code::UNKNOWN_MESSAGE => Ok(()),
+        Err(failed) => Err(not_sent(failed, Need::Send)),
     }
 }
 

@@ -95,11 +95,30 @@ impl Request {
         Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path).with_webhook_token().with_body(body)
     }
 
-    /// Deletes a message that a webhook posted outside of threads.
-    pub fn delete_message(webhook: &Webhook, message: Snowflake) -> Self {
-        let path = format!("/webhooks/{}/{}/messages/{message}", webhook.id, webhook.token.expose_secret());
-        let name = "DELETE /webhooks/{webhook}/{token}/messages/{message}";
-        Self::new(Method::DELETE, name, webhook.id, path).with_webhook_token()
+    /// Edits a message that a webhook posted, or deletes it.
+    pub fn change_webhook_message(
+        webhook: &Webhook,
+        thread: Option<Snowflake>,
+        message: Snowflake,
+        edited: Option<Value>,
+    ) -> Self {
+        let thread = thread.map(|thread| format!("?thread_id={thread}")).unwrap_or_default();
+        let path = format!("/webhooks/{}/{}/messages/{message}{thread}", webhook.id, webhook.token.expose_secret());
+        let (method, name) = match &edited {
+            Some(_) => (Method::PATCH, "PATCH /webhooks/{webhook}/{token}/messages/{message}"),
+            None => (Method::DELETE, "DELETE /webhooks/{webhook}/{token}/messages/{message}"),
+        };
+        Self { body: edited, ..Self::new(method, name, webhook.id, path).with_webhook_token() }
+    }
+
+    /// Edits a message that the bot posted, or deletes it.
+    pub fn change_message(channel: Snowflake, message: Snowflake, edited: Option<Value>) -> Self {
+        let path = format!("/channels/{channel}/messages/{message}");
+        let (method, name) = match &edited {
+            Some(_) => (Method::PATCH, "PATCH /channels/{channel}/messages/{message}"),
+            None => (Method::DELETE, "DELETE /channels/{channel}/messages/{message}"),
+        };
+        Self { body: edited, ..Self::new(method, name, channel, path) }
     }
 
     /// Reads a message that a webhook posted, with its content. Discord may withhold the content from the bot's own token.
@@ -197,7 +216,7 @@ mod tests {
 
         for request in [
             Request::execute(&webhook, None, Value::Null),
-            Request::delete_message(&webhook, id),
+            Request::change_webhook_message(&webhook, None, id, None),
             Request::webhook_message(&webhook, None, id),
         ] {
             assert_eq!((request.with_bot_token, request.route.account), (false, Account::Address), "{request:?}");

@@ -169,6 +169,8 @@ pub struct Reference {
     pub kind: Option<MessageReferenceType>,
     #[serde(default, deserialize_with = "maybe")]
     pub message_id: Option<Snowflake>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub channel_id: Option<Snowflake>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -230,6 +232,13 @@ impl Message {
     pub fn forward(&self) -> Option<&Forwarded> {
         self.message_reference.as_ref().filter(|reference| reference.kind == Some(MessageReferenceType::Forward))?;
         self.message_snapshots.first().map(|snapshot| &snapshot.message)
+    }
+
+    /// Where the message is that it forwards: channel and message.
+    pub fn forwarded_from(&self) -> Option<(Snowflake, Snowflake)> {
+        self.forward()?;
+        let reference = self.message_reference.as_ref()?;
+        reference.channel_id.zip(reference.message_id)
     }
 
     /// The message that it answers: without it if it was deleted, or Discord did not look it up.

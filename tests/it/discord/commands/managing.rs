@@ -6,7 +6,7 @@ use tertulia::ports::backend::Refused;
 use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::backend::room_service::RoomService as _;
 
-use super::super::counterpart::{Kind, Permissions};
+use super::super::counterpart::{Does, Kind, On, Permissions};
 use super::super::home::snowflake;
 use super::{Scene, at, companion, me, sub, switch};
 
@@ -229,4 +229,17 @@ async fn refusals_by_the_backend_are_explained_in_plain_words() {
     assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
     scene.backend.probe().panics = false;
     assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("is here now"));
+}
+
+#[tokio::test]
+async fn where_only_the_commands_are_a_member_finds_the_link_that_invites_the_bot() {
+    let scene = Scene::new().await;
+    let unknown = json!({ "code": 50001, "message": "Missing Access" });
+    scene.discord.spoil(On::route("guild"), Does::Says(403, unknown));
+
+    for options in [sub("status", json!([])), sub("join", json!([companion("aria")])), sub("why", json!([]))] {
+        let answer = scene.final_answer(scene.kim, scene.general, options).await;
+        assert!(answer.contains("not in this server") && answer.contains("/oauth2/authorize?client_id="), "{answer}");
+    }
+    assert!(scene.final_answer(scene.kim, scene.general, sub("help", json!([]))).await.starts_with("**Companions**"));
 }

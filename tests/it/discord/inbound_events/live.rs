@@ -45,6 +45,26 @@ async fn messages_edits_and_deletions_reach_the_core() {
 }
 
 #[tokio::test]
+async fn what_somebody_wrote_who_opted_out_is_not_read_when_others_forward_it() {
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let [bob, cleo] = ["Bob", "Cleo"].map(|name| discord.member(guild, name));
+    let hidden = discord.channel(guild, "hidden");
+    let _process = Process::start(&discord, &core).await;
+    let (bobs, cleos) = (discord.say(bob, general, "a secret"), discord.say(cleo, general, "no secret"));
+    let unreadable = discord.say(cleo, hidden, "who knows");
+    discord.deny(hidden, discord.bot_role(guild), Permissions::VIEW_CHANNEL);
+    core.opt_out(bob);
+
+    discord.forward(ana, general, bobs, general);
+    discord.forward(ana, general, cleos, general);
+    discord.forward(ana, hidden, unreadable, general);
+
+    core.until("the messages", |core| core.texts(general).len() == 5).await;
+    let expected = ["Ana: [a forwarded message]", "Ana: [forwarded]\n> no secret", "Ana: [a forwarded message]"];
+    assert_eq!(core.texts(general)[2..], expected);
+}
+
+#[tokio::test]
 async fn messages_in_threads_posts_and_direct_messages_have_their_guild_and_parent() {
     let (Home { discord, guild, general, ana, .. }, core) = home().await;
     let forum = discord.channel_of(guild, Kind::Forum, "plans");

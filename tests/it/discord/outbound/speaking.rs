@@ -255,3 +255,35 @@ async fn many_concurrent_statements_stay_within_the_limits() {
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     assert_eq!((discord.posts().len(), discord.look(|state| state.journal.limits_exceeded())), (24, 0));
 }
+
+#[tokio::test]
+async fn a_posted_statement_is_edited_and_deleted_in_channels_threads_and_direct_messages() {
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
+    let thread = discord.thread(general, "aside", ana);
+    let (private, _) = discord.direct(ana, "hello");
+
+    for posted in [part(general, "one"), part(thread, "one"), direct(private, "one")] {
+        let id = say(&client, &posted).await;
+        let change = async |text| client.change(&posted.guild, &posted.channel, &id.to_string(), text).await;
+        change(Some("@everyone, two")).await.expect("it is edited");
+        let content = || discord.posts().into_iter().find(|post| post.message == id).map(|post| post.content);
+        assert!(content().is_some_and(|content| content.contains("two") && !content.contains("@everyone")), "{:?}", content());
+        assert!(matches!(change(Some("\u{200b}")).await, Err(NotSent::Refused(_))));
+        change(None).await.expect("it is deleted");
+        change(None).await.expect("it is gone already");
+        assert_eq!(content(), None);
+    }
+
+    let earlier = part(general, "by a webhook that is deleted");
+    let id = say(&client, &earlier).await;
+    discord
+        .look(|state| state.world.webhooks.keys().copied().collect::<Vec<_>>())
+        .into_iter()
+        .for_each(|webhook| discord.remove_webhook(webhook));
+    client.webhooks_changed(snowflake(general));
+    let change = async |text| client.change(&earlier.guild, &earlier.channel, &id.to_string(), text).await;
+    for text in [Some("two"), None] {
+        let Err(NotSent::Refused(why)) = change(text).await else { panic!("it is changed: {text:?}") };
+        assert!(why.contains("delete it in Discord"), "{why}");
+    }
+}

@@ -68,7 +68,7 @@ async fn an_answer_reports_the_author_of_the_answered_message() {
         inbound_message(json!({ "type": 19, "message_reference": { "message_id": "40" }, "referenced_message": null })).await;
 
     let mira = Author { id: "".into(), name: "Mira".into(), role: Role::Companion };
-    let quoted = Some(Quoted { from: mira, text: "before".into() });
+    let quoted = Some(Quoted::new(mira, "before"));
     assert_eq!(ours, ReplyTo::Foreign { id: "40".into(), by: Some(Answered::Ours(Some("Mira".into()))), quoted });
     assert!(matches!(others, ReplyTo::Foreign { by: Some(Answered::Other(bob, Role::Person)), .. } if &*bob == "discord:301"));
     assert_eq!(by(gone), ReplyTo::Foreign { id: "40".into(), by: None, quoted: None });

@@ -1,6 +1,6 @@
 //! A test harness: an intake between a fake core and events that a test sends.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub use super::super::super::snowflake::id;
 use super::super::{Dependencies, Intake, SharedIntake};
 use crate::adapters::system::SystemClock;
 use crate::domain::event::Gap;
-use crate::domain::id::{ChannelId, GuildId, Seq};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::ports::chat_platform::Serves;
 use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached};
@@ -148,6 +148,10 @@ impl InboundEvents for Core {
         is_direct
             || with_members.contains(&channel_ref.channel)
             || channel_ref.parent.as_ref().is_some_and(|parent| with_members.contains(parent))
+    }
+
+    fn opted_out(&self, _: &ChannelRef) -> HashSet<PersonId> {
+        self.ignored.lock().iter().map(|person| PersonId::from(person.as_str())).collect()
     }
 
     async fn reached(&self, _: &ChannelRef) -> Result<Option<Reached>, InboundError> {

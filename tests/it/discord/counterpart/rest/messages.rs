@@ -50,6 +50,33 @@ impl State {
         ok(find_message(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
     }
 
+    /// An author edits its own messages alone.
+    pub fn edit_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = (call.id("channel"), call.id("message"));
+        if find_message(&self.world, channel, message)?.author != Author::User(self.world.bot()) {
+            return Err(Refusal::new(403, 50005, "Cannot edit a message authored by another user"));
+        }
+        self.edit_by(call, Sender::Bot, channel, message)?;
+        self.message(call)
+    }
+
+    pub fn edit_by(&mut self, call: &Call, sender: Sender, channel: Id, message: Id) -> Result<(), Refusal> {
+        let draft = Draft::read(&call.body, FLAGS)?;
+        let mentions = draft.mentions(&self.world, self.world.guild_of(channel), sender);
+        self.edit(channel, message, |edited| (edited.content, edited.mentions) = (draft.content, mentions));
+        Ok(())
+    }
+
+    /// Those of others need the permission to manage messages.
+    pub fn delete_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = (call.id("channel"), call.id("message"));
+        if find_message(&self.world, channel, message)?.author != Author::User(self.world.bot()) {
+            self.world.permitted(channel, Permissions::MANAGE_MESSAGES)?;
+        }
+        self.delete(channel, &[message], false);
+        done()
+    }
+
     pub fn create_message(&mut self, call: &Call) -> Reply {
         let channel = call.id("channel");
         self.check_sendable(channel)?;

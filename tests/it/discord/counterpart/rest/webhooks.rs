@@ -117,6 +117,12 @@ impl State {
         ok(find_message(&self.world, channel, message)?.json(&self.world, Content::All))
     }
 
+    pub fn edit_webhook_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = self.sent_by_token(call)?;
+        self.edit_by(call, Sender::Webhook, channel, message)?;
+        self.webhook_message(call)
+    }
+
     pub fn delete_webhook_message(&mut self, call: &Call) -> Reply {
         let (channel, message) = self.sent_by_token(call)?;
         self.delete(channel, &[message], false);

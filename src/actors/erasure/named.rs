@@ -1,0 +1,63 @@
+//! Removes what messages say about somebody besides their authors: who cut a statement off, and the beginning of the message that one replies to.
+
+use std::collections::BTreeSet;
+
+use crate::actors::erasure::deletion::{RewriteError, append_deletion, redact_traces, traces_of};
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::event::Event;
+use crate::domain::id::Seq;
+use crate::domain::message::Quoted;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::Reader;
+
+/// Removes the copies of the platform's message `id`, which replies to it keep because it is not on record. After an edit, `now` is its text: copies that
+/// still begin like it stay.
+pub async fn forget_quotations(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    id: &str,
+    now: Option<&str>,
+) -> Result<(), RewriteError> {
+    let reader = Reader::new(&*context.store);
+    if reader.quotations(channel_key, id).await?.is_empty() {
+        return Ok(());
+    }
+    let _lock = context.rewrite_locks.lock(channel_key).await;
+    let mut outdated = BTreeSet::new();
+    for seq in reader.quotations(channel_key, id).await? {
+        if let Some(recorded) = reader.event(channel_key, seq).await?
+            && let Event::Said { message, .. } = &recorded.event
+            && let Some(quoted) = &message.quoted
+            && now.is_none_or(|now| Quoted::new(quoted.from.clone(), now).text != quoted.text)
+        {
+            outdated.insert(seq);
+        }
+    }
+    forget_named(context, channel_key, outdated).await
+}
+
+/// Removes from messages whom they name besides their authors, and from the record the reasons of decisions about those that quote somebody. Some of the
+/// messages may have been deleted before. The caller holds the rewrite lock.
+pub async fn forget_named(context: &ActorContext, channel_key: &ChannelKey, messages: BTreeSet<Seq>) -> Result<(), RewriteError> {
+    let reader = Reader::new(&*context.store);
+    let (mut unnamed, mut quoting) = (Vec::new(), BTreeSet::new());
+    for seq in messages {
+        let Some(mut recorded) = reader.event(channel_key, seq).await? else { continue };
+        if let Event::Said { message, .. } = &mut recorded.event
+            && message.named().is_some()
+        {
+            quoting.extend(message.quoted.is_some().then_some(seq));
+            message.forget_named();
+            unnamed.push(recorded);
+        }
+    }
+    if unnamed.is_empty() {
+        return Ok(());
+    }
+    let numbers = unnamed.iter().map(|recorded| recorded.seq).collect();
+    append_deletion(context, channel_key, &BTreeSet::new(), numbers).await?;
+    let traces = traces_of(&reader, channel_key, &quoting).await?.redacted;
+    unnamed.extend(traces.into_iter().filter(|recorded| matches!(recorded.event, Event::Decided(_))));
+    unnamed.sort_by_key(|recorded| recorded.seq);
+    redact_traces(context, channel_key, unnamed, Vec::new()).await
+}
