@@ -231,7 +231,7 @@ impl Traces {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         // A long silence was not triggered by the message before it.
-        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence);
+        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger.needs_a_message());
         let open = self.open(at);
         open.start_call();
         if open.round.is_none() {

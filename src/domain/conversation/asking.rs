@@ -125,7 +125,7 @@ impl Step<'_, '_> {
         loop {
             let gate = &self.state.gates[companion];
             // Events are acknowledged without a question.
-            let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
+            let waiting = gate.waiting.filter(|waiting| !waiting.trigger.acknowledges_events())?;
             let may_ask = !self.state.is_busy() || self.state.is_asked_at_once(companion, gate, waiting);
             if !may_ask || !self.is_ready(companion, gate) || self.awaits_last_statement() {
                 return None;
