@@ -18,7 +18,7 @@ use tertulia::domain::message::{Message, Modality};
 use tertulia::domain::model_role::ModelRole;
 use tertulia::domain::prompt::{self, Asked, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput};
 use tertulia::domain::question_context::{Line, Purpose, QuestionContext};
-use tertulia::domain::statement::clean_statement;
+use tertulia::domain::raw_answer::{self, Speakers};
 use tertulia::domain::trigger::Trigger;
 use tertulia::domain::vote::together::{self, Voter};
 use tertulia::domain::window::Entry;
@@ -266,7 +266,7 @@ impl Responder for Rehearsed<'_> {
         match (question, text) {
             (Question::Statement { companion, .. }, text) => {
                 let name = self.cast.get(companion).map_or("", |companion| &*companion.name);
-                let words = text.map(|text| clean_statement(&text, name).unwrap_or_default());
+                let words = text.map(|text| raw_answer::statement(&text, Speakers::new(name, [])).words.unwrap_or_default());
                 Answer { outcome: words, delay: STATEMENT }
             }
             (_, outcome) => Answer { outcome, delay: DECISION },
