@@ -174,8 +174,7 @@ impl<'a> Rehearsed<'a> {
         let worded = prompt::votes(&voters.collect::<Vec<_>>(), &scene, &self.settings.prompt);
         let of = asked.iter().map(|(_, companion, input)| {
             let purpose = Purpose::Vote { trigger: input.trigger };
-            let context =
-                QuestionContext { purpose, chattiness: companion.chattiness.clone(), newest: Line::newest_of(shown(input)) };
+            let context = QuestionContext { purpose, newest: Line::newest_of(shown(input)) };
             (Voter { id: companion.id.clone(), name: companion.name.clone() }, context)
         });
         let of: Vec<_> = of.collect();
@@ -318,6 +317,5 @@ fn request<'a>(
         },
         ..Request::new(role, "home".into(), u32::MAX)
     };
-    let chattiness = companion.map_or_else(|| "".into(), |companion| companion.chattiness.clone());
-    request.asking(worded).with(QuestionContext { purpose, chattiness, newest: Line::newest_of(newest) })
+    request.asking(worded).with(QuestionContext { purpose, newest: Line::newest_of(newest) })
 }

@@ -40,7 +40,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
             messages: Message::prompt(fields[0].to_owned(), all.clone().into_owned()),
             ..Request::new(ModelRole::Side, "home".into(), 100)
         };
-        let context = QuestionContext { purpose: purpose.clone(), chattiness: fields[0].into(), newest: lines.clone() };
+        let context = QuestionContext { purpose: purpose.clone(), newest: lines.clone() };
         let request = request.with(context);
         let model = Rehearsal::new(&models::Rehearsal { seed: 7, pace: 0.0 });
 
