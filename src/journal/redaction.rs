@@ -40,7 +40,39 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             }
         }
         Event::RepetitionJudged { call: Some(call), .. } => call.answer = empty,
-        _ => {}
+        Event::Deleted { .. }
+        | Event::Joined { .. }
+        | Event::Left { .. }
+        | Event::Paused { .. }
+        | Event::Cleared
+        | Event::CaughtUp { .. }
+        | Event::JitterDrawn { .. }
+        | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::VoiceQuiet { .. }
+        | Event::EventsDeferred { .. }
+        | Event::EventsReleased
+        | Event::BackOffEnded { .. }
+        | Event::DeadlinesExtended { .. }
+        | Event::AddressRefused { .. }
+        | Event::Filtered(_)
+        | Event::RoundOpened(_)
+        | Event::Evaluated(_)
+        | Event::Unanswered { .. }
+        | Event::StageChanged { .. }
+        | Event::RoundClosed(_)
+        | Event::RepetitionAsked { .. }
+        | Event::ReplyExtended { .. }
+        | Event::SentencePlayed { .. }
+        | Event::Replanning { .. }
+        | Event::Replanned { .. }
+        | Event::Cancelled { .. }
+        | Event::FloorExpired { .. }
+        | Event::FloorTaken { .. }
+        | Event::HeldSelected { .. }
+        | Event::RepetitionJudged { .. }
+        | Event::ReplyOwed { .. }
+        | Event::ReplyFailed { .. } => {}
     }
     redacted
 }
