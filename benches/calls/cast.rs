@@ -77,7 +77,6 @@ pub struct Rehearsed<'a> {
     model: Rehearsal,
     cast: &'a BTreeMap<CompanionId, Companion>,
     settings: &'a Settings,
-    asks_everyone: bool,
     /// Whether one call asks all that are asked together in a round, and the parts of its answer that were not taken yet.
     asks_together: bool,
     parts: BTreeMap<Ticket, Result<String, String>>,
@@ -89,16 +88,11 @@ pub struct Rehearsed<'a> {
 
 impl<'a> Rehearsed<'a> {
     /// Plays these companions.
-    pub fn new(
-        cast: &'a BTreeMap<CompanionId, Companion>,
-        settings: &'a Settings,
-        asks_everyone: bool,
-        asks_together: bool,
-    ) -> Self {
+    pub fn new(cast: &'a BTreeMap<CompanionId, Companion>, settings: &'a Settings, asks_together: bool) -> Self {
         let at_once = tertulia::settings::models::Rehearsal { pace: 0.0, ..settings.models.rehearsal.clone() };
         let model = Rehearsal::new(&at_once);
         let (parts, side, main) = (BTreeMap::new(), Calls::default(), Calls::default());
-        Self { model, cast, settings, asks_everyone, asks_together, parts, side, main }
+        Self { model, cast, settings, asks_together, parts, side, main }
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, String> {
@@ -270,10 +264,6 @@ impl Responder for Rehearsed<'_> {
             }
             (_, outcome) => Answer { outcome, delay: DECISION },
         }
-    }
-
-    fn asks_everyone(&self) -> bool {
-        self.asks_everyone
     }
 }
 

@@ -188,9 +188,6 @@ impl Step<'_, '_> {
                 asked.push((companion, waiting));
             }
         }
-        if self.world.rules.asks_everyone && !asked.is_empty() {
-            self.add_listeners(&mut asked, left_out.as_ref());
-        }
         if !asked.is_empty() && !self.state.is_busy() {
             let is_retry = asked.iter().any(|(companion, _)| self.state.gates[companion].back_off.is_some());
             asked.extend(self.retry_addresses(is_retry));
