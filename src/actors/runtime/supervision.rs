@@ -26,4 +26,4 @@ macro_rules! reports_children {
         }
     };
 }
-pub(in crate::actors) use reports_children;
+pub(crate) use reports_children;
