@@ -41,12 +41,12 @@ impl Bids {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events change no bid")]
     pub fn apply(&mut self, recorded: &Recorded) -> Vec<Change> {
         match &recorded.event {
-            Event::Said { message, reply: None, .. } => {
-                if message.from.role == Role::Bot && !message.address.companions.is_empty() {
-                    self.of_bots.insert(recorded.seq);
-                    if self.of_bots.len() > MOST_OF_BOTS {
-                        self.of_bots.pop_first();
-                    }
+            Event::Said { message, reply: None, .. }
+                if message.from.role == Role::Bot && !message.address.companions.is_empty() =>
+            {
+                self.of_bots.insert(recorded.seq);
+                if self.of_bots.len() > MOST_OF_BOTS {
+                    self.of_bots.pop_first();
                 }
             }
             Event::Said { message, reply: Some(ticket), .. } => {
