@@ -18,7 +18,7 @@ use tertulia::domain::message::{Message, Modality};
 use tertulia::domain::model_role::ModelRole;
 use tertulia::domain::prompt::{self, Asked, Character, Other, Prompt, PromptInput, Said, Scene, StatementInput};
 use tertulia::domain::question_context::{Line, Purpose, QuestionContext};
-use tertulia::domain::statement::clean_statement;
+use tertulia::domain::raw_answer::{self, Speakers};
 use tertulia::domain::trigger::Trigger;
 use tertulia::domain::vote::together::{self, Voter};
 use tertulia::domain::window::Entry;
@@ -77,7 +77,6 @@ pub struct Rehearsed<'a> {
     model: Rehearsal,
     cast: &'a BTreeMap<CompanionId, Companion>,
     settings: &'a Settings,
-    asks_everyone: bool,
     /// Whether one call asks all that are asked together in a round, and the parts of its answer that were not taken yet.
     asks_together: bool,
     parts: BTreeMap<Ticket, Result<String, String>>,
@@ -89,16 +88,11 @@ pub struct Rehearsed<'a> {
 
 impl<'a> Rehearsed<'a> {
     /// Plays these companions.
-    pub fn new(
-        cast: &'a BTreeMap<CompanionId, Companion>,
-        settings: &'a Settings,
-        asks_everyone: bool,
-        asks_together: bool,
-    ) -> Self {
+    pub fn new(cast: &'a BTreeMap<CompanionId, Companion>, settings: &'a Settings, asks_together: bool) -> Self {
         let at_once = tertulia::settings::models::Rehearsal { pace: 0.0, ..settings.models.rehearsal.clone() };
         let model = Rehearsal::new(&at_once);
         let (parts, side, main) = (BTreeMap::new(), Calls::default(), Calls::default());
-        Self { model, cast, settings, asks_everyone, asks_together, parts, side, main }
+        Self { model, cast, settings, asks_together, parts, side, main }
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, String> {
@@ -174,8 +168,7 @@ impl<'a> Rehearsed<'a> {
         let worded = prompt::votes(&voters.collect::<Vec<_>>(), &scene, &self.settings.prompt);
         let of = asked.iter().map(|(_, companion, input)| {
             let purpose = Purpose::Vote { trigger: input.trigger };
-            let context =
-                QuestionContext { purpose, chattiness: companion.chattiness.clone(), newest: Line::newest_of(shown(input)) };
+            let context = QuestionContext { purpose, newest: Line::newest_of(shown(input)) };
             (Voter { id: companion.id.clone(), name: companion.name.clone() }, context)
         });
         let of: Vec<_> = of.collect();
@@ -266,15 +259,11 @@ impl Responder for Rehearsed<'_> {
         match (question, text) {
             (Question::Statement { companion, .. }, text) => {
                 let name = self.cast.get(companion).map_or("", |companion| &*companion.name);
-                let words = text.map(|text| clean_statement(&text, name).unwrap_or_default());
+                let words = text.map(|text| raw_answer::statement(&text, Speakers::new(name, [])).words.unwrap_or_default());
                 Answer { outcome: words, delay: STATEMENT }
             }
             (_, outcome) => Answer { outcome, delay: DECISION },
         }
-    }
-
-    fn asks_everyone(&self) -> bool {
-        self.asks_everyone
     }
 }
 
@@ -318,6 +307,5 @@ fn request<'a>(
         },
         ..Request::new(role, "home".into(), u32::MAX)
     };
-    let chattiness = companion.map_or_else(|| "".into(), |companion| companion.chattiness.clone());
-    request.asking(worded).with(QuestionContext { purpose, chattiness, newest: Line::newest_of(newest) })
+    request.asking(worded).with(QuestionContext { purpose, newest: Line::newest_of(newest) })
 }

@@ -24,8 +24,6 @@ const EXAMPLES: usize = 3;
 /// Which companions are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// In every round all companions are asked (as in aikyo, docs/design/turn-taking.md T-3), also about messages for others.
-    Seeds,
     /// Companions with a reason of their own to speak are asked.
     WithoutSkipping,
     /// The same, except about messages for others.
@@ -39,13 +37,12 @@ enum Way {
 }
 
 impl Way {
-    const ALL: [Self; 6] = [Self::Seeds, Self::WithoutSkipping, Self::Ours, Self::Together, Self::Skip, Self::SkipTogether];
+    const ALL: [Self; 5] = [Self::WithoutSkipping, Self::Ours, Self::Together, Self::Skip, Self::SkipTogether];
     /// The place of [`Self::Ours`], whose statements the other ways are compared with.
-    const DEFAULT: usize = 2;
+    const DEFAULT: usize = 1;
 
     const fn name(self) -> &'static str {
         match self {
-            Self::Seeds => "everyone present, in every round",
             Self::WithoutSkipping => "who has a reason of its own",
             Self::Ours => "the same, but not about talk for others (default)",
             Self::Together => "the same, in one call for a round",
@@ -96,7 +93,7 @@ fn measure(chats: impl Fn(usize) -> anyhow::Result<Vec<Script>>) -> anyhow::Resu
         for (way, bill) in Way::ALL.into_iter().zip(&bills) {
             print_row(size, way, bill, &bills);
         }
-        for (from, to) in [(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)] {
+        for (from, to) in [(0, 1), (1, 2), (1, 3), (3, 4)] {
             differences += &compare(size, (Way::ALL[from], &bills[from]), (Way::ALL[to], &bills[to]));
         }
     }
@@ -109,7 +106,7 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
     for (place, chat) in chats.iter().enumerate() {
         let mut script = chat.clone();
         let gate = &mut script.settings.gate;
-        gate.skip_when_other_addressed = !matches!(way, Way::Seeds | Way::WithoutSkipping);
+        gate.skip_when_other_addressed = way != Way::WithoutSkipping;
         if matches!(way, Way::Skip | Way::SkipTogether) {
             gate.pre_gate = PreGate::Skip;
         }
@@ -118,8 +115,8 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
         gate.addresses_per_minute = u32::MAX;
         gate.guild_statements_per_day = u32::MAX;
         script.companions = cast(size, &script.settings)?;
-        let (asks_everyone, asks_together) = (way == Way::Seeds, matches!(way, Way::Together | Way::SkipTogether));
-        let mut responder = Rehearsed::new(&script.companions, &script.settings, asks_everyone, asks_together);
+        let asks_together = matches!(way, Way::Together | Way::SkipTogether);
+        let mut responder = Rehearsed::new(&script.companions, &script.settings, asks_together);
         let happenings = run_with(&script, &mut responder)?;
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;
         bill.side += responder.side;
@@ -167,9 +164,9 @@ fn print_row(size: usize, way: Way, bill: &Bill, bills: &[Bill]) {
     let per_hundred = |count: u64| count as f64 * 100.0 / bill.people as f64;
     let thousands = |tokens: u64| format!("{:.0} k", per_hundred(tokens) / 1_000.0);
     let (side, main) = (bill.side.usage.total(), bill.main.usage.total());
-    let (seeds, default) = (&bills[0], &bills[Way::DEFAULT]);
+    let (first, default) = (&bills[0], &bills[Way::DEFAULT]);
     let kept = default.said.keys().filter(|statement| bill.said.contains_key(statement)).count();
-    let all_of_seeds = seeds.side.usage.total() + seeds.main.usage.total();
+    let all_of_first = first.side.usage.total() + first.main.usage.total();
     println!(
         "| {size} | {} | {:.0} | {:.0} | {} | {} | {:.0} % | {:.0} % |",
         way.name(),
@@ -177,7 +174,7 @@ fn print_row(size: usize, way: Way, bill: &Bill, bills: &[Bill]) {
         per_hundred(bill.main.count),
         thousands(side),
         thousands(main),
-        (side + main) as f64 * 100.0 / all_of_seeds as f64,
+        (side + main) as f64 * 100.0 / all_of_first as f64,
         kept as f64 * 100.0 / default.said.len() as f64
     );
 }

@@ -136,13 +136,6 @@ impl EventView {
                 vec![("segment", with(object, json!({ "confidence": confidence })))]
             }
             Event::VoiceQuiet { companions } => vec![("voice_quiet", json!({ "companions": companions }))],
-            Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. } => Vec::new(),
             Event::Filtered(finding) => {
                 let of = |event, seq: &Seq| {
                     let object = json!({ "message": seq, "asked": finding.asked, "model": finding.model });
@@ -253,7 +246,7 @@ impl EventView {
             Event::ReplyFailed { companion, ticket, trigger, error } => {
                 vec![("failed", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error }))]
             }
-            Event::JitterDrawn { .. } | Event::Summarised { .. } => Vec::new(),
+            _ => Vec::new(),
         })
     }
 

@@ -281,9 +281,6 @@ pub struct Rules<'a> {
     pub words: &'a WordLists,
     /// `companion_defaults.voice_lull_timeout`: how long a voice lull is while no companion is present.
     pub voice_lull_timeout: Duration,
-    /// In every round, every companion with unsettled messages is asked, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
-    /// turns this on. It exists to measure what it would cost.
-    pub asks_everyone: bool,
 }
 
 /// The conversation of one channel.

@@ -450,6 +450,26 @@ impl Segment {
     }
 }
 
+/// What an event is about. Code that reads some kinds of events need not name the others; a new kind is given its group here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Inbound: what is said, and what becomes of it.
+    Words,
+    /// Inbound: who is in the channel or its call, and takes part.
+    Members,
+    /// Something is due, or is refused, that may lead to a turn.
+    Occasion,
+    /// What belongs to no turn.
+    Upkeep,
+    /// A question to a companion, and what comes of it.
+    Question,
+    Round,
+    /// Closing stages and repetition.
+    Closing,
+    /// A statement that is owed, until it is posted or given up.
+    Reply,
+}
+
 /// The content of an event that opens a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundOpened {
@@ -632,36 +652,33 @@ impl Event {
 
     /// Whether this is an inbound event: accepted first, then handled in the order of its number.
     pub const fn is_inbound(&self) -> bool {
+        matches!(self.group(), Group::Words | Group::Members)
+    }
+
+    pub const fn group(&self) -> Group {
         match self {
-            Self::Said { .. }
-            | Self::Edited { .. }
-            | Self::Deleted { .. }
-            | Self::Joined { .. }
+            Self::Said { .. } | Self::Edited { .. } | Self::Deleted { .. } | Self::Segment(_) => Group::Words,
+            Self::Joined { .. }
             | Self::Left { .. }
             | Self::Paused { .. }
             | Self::Cleared
             | Self::CaughtUp { .. }
             | Self::VoiceJoined { .. }
-            | Self::VoiceLeft { .. }
-            | Self::Segment(_) => true,
+            | Self::VoiceLeft { .. } => Group::Members,
             Self::JitterDrawn { .. }
             | Self::LullFired { .. }
             | Self::SilenceFired { .. }
             | Self::VoiceQuiet { .. }
-            | Self::EventsDeferred { .. }
             | Self::EventsReleased
             | Self::BackOffEnded { .. }
-            | Self::DeadlinesExtended { .. }
-            | Self::AddressRefused { .. }
-            | Self::RoundOpened(_)
-            | Self::Evaluated(_)
-            | Self::Decided(_)
-            | Self::Unanswered { .. }
-            | Self::StageChanged { .. }
-            | Self::RoundClosed(_)
-            | Self::RepetitionAsked { .. }
-            | Self::RepetitionJudged { .. }
-            | Self::ReplyOwed { .. }
+            | Self::AddressRefused { .. } => Group::Occasion,
+            Self::EventsDeferred { .. } | Self::DeadlinesExtended { .. } | Self::Filtered(_) | Self::Summarised { .. } => {
+                Group::Upkeep
+            }
+            Self::Evaluated(_) | Self::Decided(_) | Self::Unanswered { .. } => Group::Question,
+            Self::RoundOpened(_) | Self::RoundClosed(_) | Self::HeldSelected { .. } => Group::Round,
+            Self::StageChanged { .. } | Self::RepetitionAsked { .. } | Self::RepetitionJudged { .. } => Group::Closing,
+            Self::ReplyOwed { .. }
             | Self::ReplyExtended { .. }
             | Self::SentenceStarting { .. }
             | Self::SentencePlayed { .. }
@@ -671,10 +688,7 @@ impl Event {
             | Self::Cancelled { .. }
             | Self::FloorExpired { .. }
             | Self::FloorTaken { .. }
-            | Self::HeldSelected { .. }
-            | Self::ReplyFailed { .. }
-            | Self::Filtered(_)
-            | Self::Summarised { .. } => false,
+            | Self::ReplyFailed { .. } => Group::Reply,
         }
     }
 }

@@ -244,7 +244,7 @@ impl Gate {
 
     /// Whether an event waits to be acknowledged.
     pub fn owes_acknowledgement(&self) -> bool {
-        self.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Event)
+        self.waiting.is_some_and(|waiting| waiting.trigger.acknowledges_events())
     }
 
     /// Whether a back-off runs. It runs until its end is on record.
@@ -267,14 +267,14 @@ impl Gate {
         self.cursor = self.cursor.max(upto);
         self.cancelled.retain(|seq| *seq > self.cursor);
         // A long silence is about no unsettled message.
-        self.waiting = self.waiting.filter(|waiting| waiting.trigger == Trigger::Silence || waiting.message > self.cursor);
+        self.waiting = self.waiting.filter(|waiting| !waiting.trigger.needs_a_message() || waiting.message > self.cursor);
     }
 
     /// Drops the waiting trigger if it does not pass its check any more. `newest` is the newest unsettled message. Without one, all were deleted, and
     /// there is nothing to ask about.
     pub(super) fn recheck(&mut self, newest: Option<Seq>) {
         let passes = |waiting: &Waiting| {
-            waiting.trigger == Trigger::Silence
+            !waiting.trigger.needs_a_message()
                 || newest.is_some()
                     && waiting.message > self.cursor
                     && match waiting.check {
@@ -312,7 +312,7 @@ impl Gate {
             self.next_interjection_at = Some(next);
         }
         // A silence is considered once.
-        let keeps = |wish: &Wish| wish.message > self.cursor && wish.trigger != Trigger::Silence;
+        let keeps = |wish: &Wish| wish.message > self.cursor && wish.trigger.needs_a_message();
         let Some(wish) = self.wish.take().filter(keeps) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
         let outvoted = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
@@ -336,7 +336,7 @@ impl Gate {
     /// Handles an unanswered question. It waits for a pause and is then asked again, together with triggers that fired in the meantime, unless its
     /// message has settled or was deleted.
     pub(super) fn retry(&mut self, unanswered: Evaluation, is_message_present: bool, pause: Duration, now: Moment) {
-        if is_message_present && unanswered.message > self.cursor && unanswered.trigger != Trigger::Silence {
+        if is_message_present && unanswered.message > self.cursor && unanswered.trigger.needs_a_message() {
             let retry =
                 Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
             let newer = self.waiting.take();

@@ -15,9 +15,6 @@ use super::vote::together::Voter;
 pub struct QuestionContext {
     /// The kind of answer that is requested.
     pub purpose: Purpose,
-    /// The chattiness of the companion whose question it is, verbatim; empty for several companions, a summary, a brief and a
-    /// judgement.
-    pub chattiness: Arc<str>,
     /// The newest messages, oldest first. The question is about the last one.
     pub newest: Vec<Line>,
 }

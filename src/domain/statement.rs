@@ -1,12 +1,7 @@
-//! Extracts a statement from the answer of a model.
+//! Extracts the brief of a persona from the answer of a model.
 
-use super::raw_answer::{self, Speakers};
+use super::raw_answer;
 use super::text::is_blank;
-
-/// The words of a statement, in a room where nobody else is known. `None`: the answer holds none.
-pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
-    raw_answer::statement(text, Speakers::new(companion_name, [])).words.ok()
-}
 
 /// The brief of a persona, without the model's thoughts, with at most this number of bytes. `None`: nothing visible is left.
 pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
@@ -27,11 +22,6 @@ pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_companion_without_a_name_loses_no_words() {
-        assert_eq!(clean_statement(": hello", "").as_deref(), Some(": hello"));
-    }
 
     #[test]
     fn a_brief_has_no_thoughts_and_is_bounded() {

@@ -58,6 +58,16 @@ impl Trigger {
         matches!(self, Self::DirectAddress | Self::Event)
     }
 
+    /// Whether it counts only while there is an unsettled message that it is about. A long silence is about none, and is considered once.
+    pub const fn needs_a_message(self) -> bool {
+        !matches!(self, Self::Silence)
+    }
+
+    /// Whether it leads to a statement without a question, and is not lost with the companion that was to make it.
+    pub const fn acknowledges_events(self) -> bool {
+        matches!(self, Self::Event)
+    }
+
     /// Whether a statement with this trigger is unsolicited (docs/design/speaking.md S-3).
     pub const fn is_unsolicited(self) -> bool {
         matches!(self, Self::Interjection)

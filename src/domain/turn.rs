@@ -22,7 +22,6 @@ use super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
 use super::settlement::Owed;
-use super::trigger::Trigger;
 
 /// The turns in progress of one channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -291,7 +290,7 @@ impl Turns {
     /// Whether a companion was selected to acknowledge events and has not begun to speak.
     pub(in crate::domain) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
         let candidate = self.selected.as_ref().map(|turn| &turn.candidate);
-        candidate.is_some_and(|candidate| candidate.trigger == Trigger::Event && candidate.companion == *companion)
+        candidate.is_some_and(|candidate| candidate.trigger.acknowledges_events() && candidate.companion == *companion)
     }
 }
 

@@ -47,9 +47,8 @@ pub fn key(request: &Request, identity: &Identity, sampling: &str) -> String {
         add(&schema.to_string());
     }
     // `rehearsal` answers by it.
-    if let Some(QuestionContext { purpose, chattiness, .. }) = request.extensions.get::<QuestionContext>() {
+    if let Some(QuestionContext { purpose, .. }) = request.extensions.get::<QuestionContext>() {
         add(&format!("{purpose:?}"));
-        add(chattiness);
     }
     let digest = hash.finish();
     digest.as_ref().iter().take(16).fold(String::new(), |mut hex, byte| {

@@ -8,7 +8,6 @@ use super::rules::{is_bounded, is_plain_line, text, texts};
 use crate::domain::answer::{self, Verdict, Words};
 use crate::domain::raw_answer::{self, Reader, Speakers, Trimmed};
 use crate::domain::repetition;
-use crate::domain::statement::clean_statement;
 use crate::domain::text::one_line;
 use crate::domain::vote::together::{self, Voter};
 use crate::domain::vote::{self, MOST_IMPORTANCE, MOST_MOOD, Stance, State};
@@ -162,7 +161,7 @@ pub(super) fn statement(bytes: &[u8]) {
     let given = text(bytes);
 
     for name in ["Aria", "", "Mira Vale", "İ*", &given.chars().take(5).collect::<String>()] {
-        let Some(words) = clean_statement(&given, name) else { continue };
+        let Ok(words) = raw_answer::statement(&given, Speakers::new(name, [])).words else { continue };
         assert!(!words.trim().is_empty() && words.trim() == words, "{words:?}");
         assert!(is_bounded(&words, LONGEST_STATEMENT));
         assert!(words.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')), "{words:?}");

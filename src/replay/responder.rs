@@ -44,11 +44,6 @@ impl Question<'_> {
 pub trait Responder {
     /// Answers a question. `conversation` is the state after the step that asked it.
     fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer;
-
-    /// Whether every companion is asked in every round, listeners too: see [`Rules::asks_everyone`](crate::domain::conversation::Rules).
-    fn asks_everyone(&self) -> bool {
-        false
-    }
 }
 
 /// Answers from the lists of a script.
@@ -101,25 +96,15 @@ fn next(answers: &Answers, cursors: &mut BTreeMap<Option<CompanionId>, Cursor>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{ReplayEventKind, run_with};
+    use crate::replay::run_with;
 
     #[test]
     fn a_run_asks_its_responder() {
-        let mut responder = Silent { asks_everyone: false, asked: Vec::new() };
+        let mut responder = Silent { asked: Vec::new() };
 
         run_with(&talk(), &mut responder).unwrap();
 
         assert_eq!(responder.asked, ["aria"]);
-    }
-
-    #[test]
-    fn listeners_are_asked_too_if_everyone_is_asked() {
-        let mut responder = Silent { asks_everyone: true, asked: Vec::new() };
-
-        let events = run_with(&talk(), &mut responder).unwrap();
-
-        assert_eq!(responder.asked, ["aria", "bruno"]);
-        assert_eq!(events.iter().filter(|event| matches!(event.kind, ReplayEventKind::Round { .. })).count(), 1);
     }
 
     fn talk() -> Script {
@@ -135,7 +120,6 @@ mod tests {
 
     /// Answers every question with NO.
     struct Silent {
-        asks_everyone: bool,
         asked: Vec<String>,
     }
 
@@ -143,10 +127,6 @@ mod tests {
         fn answer(&mut self, question: Question<'_>, _: &Conversation) -> Answer {
             self.asked.extend(question.companion().map(ToString::to_string));
             Answer { outcome: Ok("NO".to_owned()), delay: Duration::ZERO }
-        }
-
-        fn asks_everyone(&self) -> bool {
-            self.asks_everyone
         }
     }
 }

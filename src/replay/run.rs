@@ -462,7 +462,7 @@ impl<'a> Run<'a> {
         let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
         let mut world = World {
             channel: &ChannelId::from(channel),
-            rules: Rules { asks_everyone: self.responder.asks_everyone(), ..Rules::from(&self.script.settings) },
+            rules: Rules::from(&self.script.settings),
             policies: &self.policies,
             jitter: &mut jitter,
             roll: &mut || self.rolls.take_once(&self.script.rolls).copied(),

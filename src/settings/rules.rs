@@ -31,7 +31,6 @@ impl<'a> From<&'a Settings> for Rules<'a> {
             answer_timeout: settings.models.main.timeout(),
             words: settings.speech.word_lists(None),
             voice_lull_timeout: settings.companion_defaults.voice_lull(),
-            asks_everyone: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_postgres::Config;
-use tokio_postgres::config::ChannelBinding;
+use tokio_postgres::config::{ChannelBinding, SslMode};
 
 use super::duration::interval;
 use super::secret::{bare_secret, first_line, secret};
@@ -155,8 +155,7 @@ pub fn database(url: &str) -> Result<Vec<Config>, String> {
         "has more than one @; one in the password is written %40, and other special characters are percent-encoded, too";
     const FILES: &str = "names certificates (sslrootcert, sslcert or sslkey), which is not supported; leave them out: the server's certificate is \
                          always checked, with the authorities of this machine or of the PEM file in SSL_CERT_FILE";
-    const BINDING: &str =
-        "has channel_binding=require, which is not supported; leave it out: the server's certificate is always checked";
+    const BINDING: &str = "has channel_binding=require, which needs TLS: add sslmode=require, or leave it out";
     const HOSTS: &str =
         "does not name each host once, before the path, such as postgresql://tertulia:PASSWORD@db1,db2:5433/tertulia";
     if !["postgresql://", "postgres://"].iter().any(|scheme| url.starts_with(scheme)) {
@@ -186,7 +185,9 @@ pub fn database(url: &str) -> Result<Vec<Config>, String> {
         hosts.split(',').map(|host| parse(&format!("{user}{host}{name}")).map_err(refused)).collect::<Result<_, _>>()?;
     match () {
         () if config.get_hosts().is_empty() => Err(NO_URL.into()),
-        () if config.get_channel_binding() == ChannelBinding::Require => Err(BINDING.into()),
+        () if config.get_channel_binding() == ChannelBinding::Require && config.get_ssl_mode() != SslMode::Require => {
+            Err(BINDING.into())
+        }
         () if each.iter().any(|host| host.get_hosts().len() != 1 || host.get_hostaddrs().len() > 1) => Err(HOSTS.into()),
         () => Ok(each),
     }
@@ -198,7 +199,7 @@ fn day(moment: Moment) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use tokio_postgres::config::{Host, SslMode};
+    use tokio_postgres::config::Host;
 
     use super::*;
 
@@ -298,11 +299,11 @@ mod tests {
         let with = |options: &str| database(&format!("postgresql://me:hidden@db.example.org/t?{options}"));
 
         for mode in ["require", "verify-ca", "verify-full"] {
-            assert_eq!(with(&format!("sslmode={mode}&connect_timeout=10")).unwrap()[0].get_ssl_mode(), SslMode::Require);
+            assert_eq!(with(&format!("sslmode={mode}&channel_binding=require")).unwrap()[0].get_ssl_mode(), SslMode::Require);
         }
         assert!(with("sslmode=verify-full&sslrootcert=ca.pem").unwrap_err().contains("SSL_CERT_FILE"));
         for (options, named) in [
-            ("sslmode=require&channel_binding=require", "channel_binding"),
+            ("channel_binding=require", "add sslmode=require"),
             ("schema=public", "unknown option `schema`"),
             ("sslmode=allow", "invalid value for option `sslmode`"),
         ] {

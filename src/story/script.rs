@@ -127,6 +127,7 @@ impl Answer {
 }
 
 impl Script<'_> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others follow from these, or make no difference")]
     pub(super) fn take(&mut self, recorded: &Recorded) {
         let at = recorded.at.since(self.began).as_secs_f64();
         match &recorded.event {
@@ -244,26 +245,7 @@ impl Script<'_> {
                     self.first_words.insert(*ticket, recorded.at);
                 }
             }
-            // What follows from the others, or makes no difference to it.
-            Event::LullFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::SilenceFired { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::Filtered(_)
-            | Event::RoundOpened(_)
-            | Event::StageChanged { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
-            | Event::Replanning { .. }
-            | Event::Cancelled { .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. }
-            | Event::HeldSelected { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
     }
 

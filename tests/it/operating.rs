@@ -60,6 +60,32 @@ fn every_test_and_file_named_in_the_security_and_promises_pages_exists() {
 }
 
 #[test]
+fn every_function_of_the_walkthrough_is_in_its_file() {
+    let mut sources = BTreeMap::new();
+    collect_sources(&root().join("src"), &mut sources);
+    let page = read("docs/walkthrough.md");
+    let (mut files, mut functions) = (Vec::new(), 0);
+
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<_> = row.split('|').collect();
+        let [_, _, named, called, _] = cells[..] else { continue };
+        if !named.contains("the same") {
+            files = code_spans(named).map(|(code, _)| code.to_owned()).collect();
+        }
+        for (code, _) in code_spans(called) {
+            functions += 1;
+            let name = code.split('(').next().unwrap_or(code).rsplit("::").next().unwrap_or(code);
+            let is_there = |(path, source): (&String, &String)| {
+                files.iter().any(|file| path.contains(&**file)) && source.contains(&format!("fn {name}"))
+            };
+            assert!(sources.iter().any(is_there), "{code} is not in {files:?}");
+        }
+    }
+
+    assert!(functions > 30, "{functions}");
+}
+
+#[test]
 fn every_link_in_a_document_leads_to_an_existing_file_and_heading() {
     let (mut broken, mut links) = (Vec::new(), 0);
     for page in pages() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 
 use super::call::SharedCall;
@@ -25,6 +25,7 @@ use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
+use crate::actors::runtime::supervision::reports_children;
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::call::playback::{FRAME, Next, SPOKEN_FRAME};
@@ -124,22 +125,13 @@ impl Actor for VoiceCall {
             CallMessage::Disconnected => state.disconnected(),
             CallMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.handle_report(report);
+                state.handle_report(report)?;
             }
         }
         Ok(())
     }
 
-    async fn handle_supervisor_evt(
-        &self,
-        _: ActorRef<CallMessage>,
-        event: SupervisionEvent,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        let report = state.children.observe(event);
-        state.handle_report(report);
-        Ok(())
-    }
+    reports_children!(CallMessage);
 }
 
 impl State {
@@ -265,7 +257,7 @@ impl State {
     }
 
     /// An actor that dies too often is left alone. The others of the call go on.
-    fn handle_report(&mut self, report: Option<Report<CallChild>>) {
+    fn handle_report(&mut self, report: Option<Report<CallChild>>) -> Result<(), ActorProcessingErr> {
         match report {
             Some(Report::Restarting { child, ending, after }) => {
                 // No name of a person leaves the store in spans.
@@ -286,6 +278,7 @@ impl State {
             }
             None | Some(Report::Started { .. }) => {}
         }
+        Ok(())
     }
 }
 

@@ -118,5 +118,5 @@ fn summary_request(messages: &[Said], previous: Option<&str>, channel_key: &Chan
     let prompt = prompt::summary(previous, messages, templates.zone_of(&channel_key.guild), templates);
     let newest = Line::newest_of(messages.iter().map(|said| &*said.message));
     let request = Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens);
-    request.asking(prompt).with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
+    request.asking(prompt).with(QuestionContext { purpose: Purpose::Summary, newest })
 }

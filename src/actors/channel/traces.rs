@@ -13,7 +13,6 @@ use std::time::Duration;
 use super::channel_context::ChannelContext;
 use crate::actors::messages::models::{CallFacts as PoolFacts, Outcome};
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Outvoted, Recorded, RoundClosed};
@@ -110,15 +109,11 @@ impl Traces {
             }
             Event::RoundClosed(closed) => self.round_closed(closed, at, records),
             Event::StageChanged { companion, from, to, cause } => {
-                // What a posted statement causes belongs to the turn that it ended. Events of older stores do not name it.
-                let follows = |posted: &Turn| match turn {
-                    Some(turn) => turn == posted.id,
-                    None => matches!(cause, Cause::MaxTurns | Cause::Repetition),
-                };
-                let under = match self.posted.as_ref().filter(|(posted, _)| follows(posted)) {
-                    Some((posted, _)) => Some(posted.trace),
-                    None => turn.map(|turn| self.open(at.in_turn(turn)).turn.trace),
-                };
+                // What a posted statement causes belongs to the turn that it ended.
+                let under = turn.map(|turn| match &self.posted {
+                    Some((posted, _)) if posted.id == turn => posted.trace,
+                    _ => self.open(at).turn.trace,
+                });
                 let (companion, from, to, cause) = (companion.clone(), *from, *to, *cause);
                 records.push(TraceRecord::Closing(ClosingFacts { under, companion, from, to, cause, at: now }));
             }
@@ -231,7 +226,7 @@ impl Traces {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         // A long silence was not triggered by the message before it.
-        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence);
+        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger.needs_a_message());
         let open = self.open(at);
         open.start_call();
         if open.round.is_none() {
@@ -314,9 +309,7 @@ impl Traces {
 
     fn round_closed(&mut self, closed: &RoundClosed, at: At<'_>, records: &mut Vec<TraceRecord>) {
         let now = at.now;
-        // Events of older stores do not name their turn.
-        let turn = at.turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
-        let open = self.open(At { turn, ..at });
+        let open = self.open(at);
         let Round { since, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
         let is_held = |vote: &Vote| vote.0.companions.iter().any(|companion| closed.held.contains(companion));
         let votes = open.votes.extract_if(.., |vote| !is_held(vote));

@@ -96,7 +96,7 @@ async fn ask(context: &ActorContext, companion: &Settings, guild: GuildId, tell:
         companion: Some(asker(companion)),
         ..Request::new(ModelRole::Side, guild, templates.max_side_answer_tokens)
     };
-    let context_of_question = QuestionContext { purpose: Purpose::Brief, chattiness: "".into(), newest: Vec::new() };
+    let context_of_question = QuestionContext { purpose: Purpose::Brief, newest: Vec::new() };
     let asked = Arc::new(LazyRequest::from(request.asking(prompt).with(context_of_question)));
     let outcome = context.pool.answer(asked.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
     let text = outcome.result.as_ref().ok().and_then(|answer| clean_brief(&answer.text(), MAX_BRIEF_BYTES));

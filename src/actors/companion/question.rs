@@ -88,19 +88,15 @@ pub fn request(
 ) -> Request {
     input.is_repetitive &= settings.repetition;
     let prompt = prompt::vote(character(settings, brief), scene, &input, words);
-    let context = question_context(&input, settings);
+    let context = question_context(&input);
     let base_request = base_request(settings, guild, words);
     Request { format: vote_format(scene.is_call, words), shown: Some(input.shown()), ..base_request.asking(prompt) }.with(context)
 }
 
 /// The context of the question to one companion.
-pub(super) fn question_context(input: &PromptInput, settings: &Settings) -> QuestionContext {
+pub(super) fn question_context(input: &PromptInput) -> QuestionContext {
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
-    QuestionContext {
-        purpose: Purpose::Vote { trigger: input.trigger },
-        chattiness: settings.chattiness.clone(),
-        newest: Line::newest_of(shown),
-    }
+    QuestionContext { purpose: Purpose::Vote { trigger: input.trigger }, newest: Line::newest_of(shown) }
 }
 
 /// A question without its prompt.

@@ -311,7 +311,6 @@ pub(super) fn statement_request(
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
     base_request(settings, guild, templates).asking(prompt).with(earlier).with(QuestionContext {
         purpose: Purpose::Statement { trigger: input.trigger, closing: input.stage, tries },
-        chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(shown),
     })
 }

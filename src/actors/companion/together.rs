@@ -71,10 +71,9 @@ fn request(
     let shown = shown.reduce(|(first, last), (other_first, other_last)| (first.min(other_first), last.max(other_last)));
     let of = asked.iter().map(|(settings, input)| {
         let voter = Voter { id: settings.id.clone(), name: settings.name.clone() };
-        (voter, question_context(input, settings))
+        (voter, question_context(input))
     });
-    let question_context =
-        QuestionContext { purpose: Purpose::Votes { of: of.collect() }, chattiness: "".into(), newest: Vec::new() };
+    let question_context = QuestionContext { purpose: Purpose::Votes { of: of.collect() }, newest: Vec::new() };
     let format = votes_format(ids.iter().map(|id| id.as_str()), is_call, words);
     Request { format, shown, ..base_request.asking(prompt) }.with(question_context)
 }

@@ -495,38 +495,11 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 // A summary covers all messages before it, and the content of the previous summary.
                 Event::Summarised { upto, .. } => upto >= first,
                 Event::RepetitionJudged { call, .. } => call.as_ref().is_some_and(|call| call.showed(gone)),
-                Event::Deleted { .. }
-                | Event::Joined { .. }
-                | Event::Left { .. }
-                | Event::Paused { .. }
-                | Event::Cleared
-                | Event::CaughtUp { .. }
-                | Event::JitterDrawn { .. }
-                | Event::LullFired { .. }
-                | Event::SilenceFired { .. }
-                | Event::VoiceQuiet { .. }
-                | Event::EventsDeferred { .. }
-                | Event::EventsReleased
-                | Event::BackOffEnded { .. }
-                | Event::DeadlinesExtended { .. }
-                | Event::AddressRefused { .. }
-                | Event::Filtered(_)
-                | Event::RoundOpened(_)
-                | Event::Unanswered { .. }
-                | Event::StageChanged { .. }
-                | Event::RoundClosed(_)
-                | Event::RepetitionAsked { .. }
-                | Event::SentencePlayed { .. }
-                | Event::Replanning { .. }
-                | Event::Cancelled { .. }
-                | Event::FloorExpired { .. }
-                | Event::FloorTaken { .. }
-                | Event::HeldSelected { .. }
-                | Event::ReplyFailed { .. } => false,
                 Event::ReplyOwed { .. } | Event::Replanned { .. } | Event::ReplyExtended { .. } => {
                     follow_replies(&recorded.event, gone, &mut about_gone);
                     false
                 }
+                _ => false,
             };
             let without = redact(&recorded);
             if is_trace && without != recorded {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef};
 
 use crate::actors::calls::voice_call::{self, VoiceCall};
 use crate::actors::channel::{self, Channel, GuildBudgets};
@@ -24,6 +24,7 @@ use crate::actors::runtime::pending;
 use crate::actors::runtime::quarantine::{self};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
+use crate::actors::runtime::supervision::reports_children;
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
@@ -126,15 +127,7 @@ impl Actor for Guild {
         Ok(())
     }
 
-    async fn handle_supervisor_evt(
-        &self,
-        _: ActorRef<GuildMessage>,
-        event: SupervisionEvent,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        let report = state.children.observe(event);
-        state.handle_report(report)
-    }
+    reports_children!(GuildMessage);
 }
 
 impl State {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef};
 
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::{GuildsMessage, OutOfService, Suspended};
@@ -15,6 +15,7 @@ use crate::actors::runtime::guild::{self, Guild};
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::actors::runtime::supervision::child::{ChildSpec, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
+use crate::actors::runtime::supervision::reports_children;
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::telemetry::instruments::NONE;
@@ -98,22 +99,13 @@ impl Actor for Guilds {
             }
             GuildsMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.handle_report(report);
+                state.handle_report(report)?;
             }
         }
         Ok(())
     }
 
-    async fn handle_supervisor_evt(
-        &self,
-        _: ActorRef<GuildsMessage>,
-        event: SupervisionEvent,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        let report = state.children.observe(event);
-        state.handle_report(report);
-        Ok(())
-    }
+    reports_children!(GuildsMessage);
 }
 
 impl State {
@@ -152,7 +144,7 @@ impl State {
         self.suspended.retain(|_, entry| entry.guild != *guild);
     }
 
-    fn handle_report(&mut self, report: Option<Report<GuildId>>) {
+    fn handle_report(&mut self, report: Option<Report<GuildId>>) -> Result<(), ActorProcessingErr> {
         match report {
             None => {}
             // The last message of its predecessor may have arrived after the predecessor's end.
@@ -164,6 +156,7 @@ impl State {
             Some(Report::Ended { child, ending }) => self.rule(&child, &ending.to_string()),
             Some(Report::Escalate { child, escalation }) => self.rule(&child, &escalation.to_string()),
         }
+        Ok(())
     }
 
     fn rule(&mut self, guild: &GuildId, reason: &str) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 
 use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
@@ -21,6 +21,7 @@ use crate::actors::runtime::shard::{self, Connection};
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
+use crate::actors::runtime::supervision::reports_children;
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 
@@ -101,15 +102,7 @@ impl Actor for Connections {
         Ok(())
     }
 
-    async fn handle_supervisor_evt(
-        &self,
-        _: ActorRef<PlatformsMessage>,
-        event: SupervisionEvent,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        let report = state.children.observe(event);
-        state.handle_report(report)
-    }
+    reports_children!(PlatformsMessage);
 }
 
 impl State {

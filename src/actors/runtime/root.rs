@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::supervision::Upkeep;
@@ -17,6 +17,7 @@ use crate::actors::runtime::pending;
 use crate::actors::runtime::platforms::Connections;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
+use crate::actors::runtime::supervision::reports_children;
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::switchboard::{Switchboard, deliver};
 use crate::actors::writer::{self, Deliver, Writer};
@@ -112,15 +113,7 @@ impl Actor for Root {
         Ok(())
     }
 
-    async fn handle_supervisor_evt(
-        &self,
-        _: ActorRef<RootMessage>,
-        event: SupervisionEvent,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
-        let report = state.children.observe(event);
-        state.handle_report(report)
-    }
+    reports_children!(RootMessage);
 }
 
 impl State {

@@ -8,8 +8,6 @@ mod kind;
 mod memory;
 mod phrases;
 mod situation;
-mod temper;
-mod topic;
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -22,7 +20,6 @@ use tokio::time::sleep;
 
 use self::dice::Dice;
 use self::situation::Situation;
-use self::temper::Temper;
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::repetition;
 use crate::domain::vote::together::Voter;
@@ -78,13 +75,12 @@ impl LanguageModel for Rehearsal {
         };
         let mut dice = Dice::of(self.seed, request, context);
         let situation = Situation::of(request, context);
-        let temper = Temper::of(context);
         let (text, secs) = match &context.purpose {
-            &Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
+            &Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, &mut dice), DECISION_SECS),
             Purpose::Votes { of } => (votes(self.seed, request, of), DECISION_SECS),
             &Purpose::Statement { tries, .. } => {
                 let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
-                (remembered.unwrap_or_else(|| phrases::statement(&situation, temper, tries, &mut dice)), STATEMENT_SECS)
+                (remembered.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)), STATEMENT_SECS)
             }
             Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
@@ -106,7 +102,7 @@ fn votes(seed: u64, request: &Request, of: &[(Voter, QuestionContext)]) -> Strin
         let Purpose::Vote { trigger } = context.purpose else { return None };
         let request = Request { companion: Some(Asker { id: id.clone(), name: name.clone() }), ..request.clone() };
         let mut dice = Dice::of(seed, &request, context);
-        let vote = ballot::vote(trigger, &Situation::of(&request, context), Temper::of(context), &mut dice);
+        let vote = ballot::vote(trigger, &Situation::of(&request, context), &mut dice);
         // A text can always be serialised.
         Some(format!("{}:{vote}", serde_json::to_string(id).unwrap_or_default()))
     });

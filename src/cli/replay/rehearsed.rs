@@ -36,8 +36,7 @@ impl<'a> Rehearsed<'a> {
         let companion = companion.and_then(|id| self.script.companions.get(id));
         let asker = companion.map(|companion| Asker { id: companion.id.clone(), name: companion.name.clone() });
         let request = Request { companion: asker, ..Request::new(role, "replay".into(), u32::MAX) };
-        let chattiness = companion.map_or_else(|| "".into(), |companion| companion.chattiness.clone());
-        let request = request.with(QuestionContext { purpose, chattiness, newest });
+        let request = request.with(QuestionContext { purpose, newest });
         let answer = self.model.ask(&request, None).now_or_never();
         let outcome = match answer {
             Some(Ok(answer)) => Ok(answer.text().into_owned()),

@@ -188,9 +188,6 @@ impl Step<'_, '_> {
                 asked.push((companion, waiting));
             }
         }
-        if self.world.rules.asks_everyone && !asked.is_empty() {
-            self.add_listeners(&mut asked, left_out.as_ref());
-        }
         if !asked.is_empty() && !self.state.is_busy() {
             let is_retry = asked.iter().any(|(companion, _)| self.state.gates[companion].back_off.is_some());
             asked.extend(self.retry_addresses(is_retry));
@@ -421,7 +418,7 @@ impl Step<'_, '_> {
         };
         self.record(owed);
         // A long silence is about no message.
-        let is_empty = |floor: &OwedReply| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
+        let is_empty = |floor: &OwedReply| floor.messages.is_empty() && floor.trigger.needs_a_message();
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
         // The budget of the others was checked with their votes.
         let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.position.clock).is_some();

@@ -76,7 +76,7 @@ impl Conversation {
         if gate.external {
             return Err(NotAgain::External);
         }
-        if newest.messages.is_empty() && newest.trigger != Trigger::Silence {
+        if newest.messages.is_empty() && newest.trigger.needs_a_message() {
             return Err(NotAgain::NothingToAnswer);
         }
         Ok(())

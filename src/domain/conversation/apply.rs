@@ -150,7 +150,7 @@ impl Conversation {
             } => {
                 let tries = again.map_or(0, |_| self.uncount_replaced(companion));
                 self.position.tickets = self.position.tickets.max(*ticket);
-                if *trigger == Trigger::Silence {
+                if !trigger.needs_a_message() {
                     self.gates.apply_started();
                 }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());

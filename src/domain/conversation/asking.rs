@@ -2,7 +2,7 @@
 //! (docs/design/gate.md G-16).
 
 use super::super::event::Evaluated;
-use super::super::gate::{Check, Waiting};
+use super::super::gate::Waiting;
 use super::super::message::{Message, Role};
 use super::super::policy::gate::PreGate;
 use super::super::relevance::{Estimate, Heard};
@@ -125,7 +125,7 @@ impl Step<'_, '_> {
         loop {
             let gate = &self.state.gates[companion];
             // Events are acknowledged without a question.
-            let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
+            let waiting = gate.waiting.filter(|waiting| !waiting.trigger.acknowledges_events())?;
             let may_ask = !self.state.is_busy() || self.state.is_asked_at_once(companion, gate, waiting);
             if !may_ask || !self.is_ready(companion, gate) || self.awaits_last_statement() {
                 return None;
@@ -205,26 +205,6 @@ impl Step<'_, '_> {
         let best = features.max_by(|one, other| one.logit().total_cmp(&other.logit()))?;
         let (logit, threshold) = (best.logit(), rules.pre_gate_threshold as f32);
         (logit < threshold).then(|| Estimate { logit, threshold, features: best.named() })
-    }
-
-    /// Adds every other companion that takes part in the round and has unsettled messages, as if after a lull.
-    pub(super) fn add_listeners(&self, asked: &mut Vec<(CompanionId, Waiting)>, left_out: Option<&CompanionId>) {
-        for (companion, gate) in self.state.gates.iter() {
-            let takes_part =
-                left_out != Some(companion) && !gate.owes_acknowledgement() && asked.iter().all(|(other, _)| other != companion);
-            let newest = self.state.window.newest(companion, gate.cursor).map(|entry| entry.seq);
-            let is_asked = |_: &Seq| {
-                takes_part
-                    && self.is_ready(companion, gate)
-                    && !self.lacks_initiative(companion)
-                    && self.is_irrelevant(companion).is_none()
-            };
-            if let Some(message) = newest.filter(is_asked) {
-                let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };
-                asked.push((companion.clone(), waiting));
-            }
-        }
-        asked.sort_by(|(one, _), (other, _)| one.cmp(other));
     }
 
     /// Asks the companions whose triggers fired together: in a round, or without one if a companion is alone.

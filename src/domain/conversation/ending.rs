@@ -14,7 +14,7 @@ impl Conversation {
         // A long silence is about no message, whatever was said before it.
         let asked = gate.evaluation.map(|evaluation| (evaluation.trigger, evaluation.message));
         let about = asked.or(gate.wish.as_ref().map(|wish| (wish.trigger, wish.message)));
-        let about = about.filter(|(trigger, _)| *trigger != Trigger::Silence).map(|(_, message)| message);
+        let about = about.filter(|(trigger, _)| trigger.needs_a_message()).map(|(_, message)| message);
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
     }
 
@@ -93,12 +93,12 @@ impl Conversation {
         }
         let is_asked_by_person = self.is_asked_by_person(companion);
         let newest_call = self.buffer(companion).rfind(|entry| is_call(&entry.message, companion)).map(|entry| entry.seq);
-        if lost_turn.as_ref().is_some_and(|turn| turn.candidate.trigger == Trigger::Event) {
+        if lost_turn.as_ref().is_some_and(|turn| turn.candidate.trigger.acknowledges_events()) {
             self.restore_event(companion);
         }
         let Some(gate) = self.gates.get_mut(companion) else { return };
         // Nobody declines a silence that was about to be considered: it has no messages.
-        gate.waiting.take_if(|waiting| waiting.trigger == Trigger::Silence);
+        gate.waiting.take_if(|waiting| !waiting.trigger.needs_a_message());
         gate.silence_at = None;
         cancel_lull(companion, gate, notes);
         if let Some(message) = newest_call.filter(|_| lost_turn.is_some()) {

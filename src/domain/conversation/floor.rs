@@ -56,7 +56,7 @@ impl Conversation {
         turns.held.retain(|companion, _| {
             let Some(gate) = gates.get_mut(companion) else { return false };
             let cursor = gate.cursor;
-            gate.wish.take_if(|wish| wish.message <= cursor || wish.trigger == Trigger::Silence);
+            gate.wish.take_if(|wish| wish.message <= cursor || !wish.trigger.needs_a_message());
             gate.wish.is_some()
         });
     }

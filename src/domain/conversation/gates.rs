@@ -9,7 +9,6 @@ use super::super::closing::Stage;
 use super::super::gate::{Evaluation, Gate};
 use super::super::id::{CompanionId, Ticket};
 use super::super::message::Message;
-use super::super::trigger::Trigger;
 use super::super::voice::interruption::Words;
 use super::ending::is_call;
 
@@ -93,7 +92,7 @@ impl Gates {
         for gate in self.values_mut() {
             gate.may_start = false;
             gate.silence_at = None;
-            gate.waiting.take_if(|waiting| waiting.trigger == Trigger::Silence);
+            gate.waiting.take_if(|waiting| !waiting.trigger.needs_a_message());
         }
     }
 

@@ -211,7 +211,7 @@ impl Conversation {
         let (is_farewell, is_unjudged, forced) =
             floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
         // A statement for an event is not judged. One that answers a person is no part of a loop: what was said before does not count any more.
-        let is_unjudged = is_unjudged || floor.as_ref().is_some_and(|floor| floor.trigger == Trigger::Event);
+        let is_unjudged = is_unjudged || floor.as_ref().is_some_and(|floor| floor.trigger.acknowledges_events());
         if floor.as_ref().is_some_and(|floor| self.window.answers_person(floor.trigger, &floor.messages)) {
             self.restart_repetition();
             self.closing.tally.is_asked_for = true;
@@ -316,7 +316,7 @@ impl Conversation {
                 gate.wish = None;
                 gate.silence_at = None;
                 // Events that it had to acknowledge are declined visibly.
-                gate.waiting = gate.waiting.filter(|waiting| waiting.trigger == Trigger::Event);
+                gate.waiting = gate.waiting.filter(|waiting| waiting.trigger.acknowledges_events());
                 gate.back_off = None;
             }
         }
@@ -324,7 +324,7 @@ impl Conversation {
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
         self.submit_listening_for(silenced.iter());
         let lost_turn = self.turns.selected.take_if(|turn| silenced.contains(&turn.candidate.companion));
-        if let Some(turn) = lost_turn.filter(|turn| turn.candidate.trigger == Trigger::Event) {
+        if let Some(turn) = lost_turn.filter(|turn| turn.candidate.trigger.acknowledges_events()) {
             self.restore_event(&turn.candidate.companion);
         }
     }

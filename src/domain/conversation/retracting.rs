@@ -76,7 +76,7 @@ impl Step<'_, '_> {
         let before = self.state.buffer(companion).filter(|entry| entry.seq < seq);
         let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
         let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
-        if trigger == Trigger::Silence || !is_considered || message.address.is_elsewhere(companion) {
+        if !trigger.needs_a_message() || !is_considered || message.address.is_elsewhere(companion) {
             return None;
         }
         let upto = if others.is_empty() { seq } else { Seq::NONE };

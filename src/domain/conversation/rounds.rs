@@ -60,7 +60,7 @@ impl Conversation {
         let others = outvoted.iter().filter_map(|other| self.candidate(&other.companion)).collect();
         for other in outvoted {
             if let Some(gate) = self.gates.get_mut(&other.companion) {
-                let is_deleted = |wish: &Wish| wish.trigger != Trigger::Silence && self.window.get(wish.message).is_none();
+                let is_deleted = |wish: &Wish| wish.trigger.needs_a_message() && self.window.get(wish.message).is_none();
                 // The other unsettled messages wait for a lull.
                 gate.wish.take_if(|wish| is_deleted(wish));
                 gate.outvoted(other.next_interjection_at);

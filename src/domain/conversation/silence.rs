@@ -10,7 +10,7 @@ impl Conversation {
         let now = self.position.clock;
         for (companion, gate) in self.gates.iter_mut() {
             gate.may_start |= is_human;
-            gate.waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Silence);
+            gate.waiting = gate.waiting.filter(|waiting| waiting.trigger.needs_a_message());
             let may_start = gate.may_start && !gate.is_silent();
             let policy = world.policies.get(companion).filter(|_| may_start);
             gate.silence_at = policy.and_then(|policy| policy.starts_after).map(|silence| now + silence);

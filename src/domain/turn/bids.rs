@@ -38,14 +38,15 @@ impl Bids {
     }
 
     /// Applies the next event. Returns what it changes, in order.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events change no bid")]
     pub fn apply(&mut self, recorded: &Recorded) -> Vec<Change> {
         match &recorded.event {
-            Event::Said { message, reply: None, .. } => {
-                if message.from.role == Role::Bot && !message.address.companions.is_empty() {
-                    self.of_bots.insert(recorded.seq);
-                    if self.of_bots.len() > MOST_OF_BOTS {
-                        self.of_bots.pop_first();
-                    }
+            Event::Said { message, reply: None, .. }
+                if message.from.role == Role::Bot && !message.address.companions.is_empty() =>
+            {
+                self.of_bots.insert(recorded.seq);
+                if self.of_bots.len() > MOST_OF_BOTS {
+                    self.of_bots.pop_first();
                 }
             }
             Event::Said { message, reply: Some(ticket), .. } => {
@@ -73,7 +74,7 @@ impl Bids {
                 // One that owes a statement is not asked. If it is, the record does not say how that ended.
                 self.end(Ending::AskedAnew, |bid| bid.companion == evaluated.companion);
                 self.open.push(Bid {
-                    message: Some(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence),
+                    message: Some(evaluated.message).filter(|_| evaluated.trigger.needs_a_message()),
                     messages: evaluated.messages.clone(),
                     upto: evaluated.upto,
                     question: Some(evaluated.ticket),
@@ -116,33 +117,11 @@ impl Bids {
                 self.end_reply(recorded, companion, *ticket, Ending::Cancelled);
             }
             Event::ReplyFailed { companion, ticket, .. } => self.end_reply(recorded, companion, *ticket, Ending::Failed),
-            Event::Edited { .. }
-            | Event::Joined { .. }
-            | Event::Paused { .. }
-            | Event::CaughtUp { .. }
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::Segment(_)
-            | Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::SilenceFired { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::Filtered(_)
-            | Event::RoundOpened(_)
-            | Event::StageChanged { .. }
-            | Event::RepetitionAsked { .. }
-            | Event::RepetitionJudged { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
         self.end(Ending::Settled, |bid| {
             bid.phase == Phase::Held
-                && (bid.trigger == Trigger::Silence || bid.message.is_some_and(|message| message <= bid.settled))
+                && (!bid.trigger.needs_a_message() || bid.message.is_some_and(|message| message <= bid.settled))
         });
         std::mem::take(&mut self.changes)
     }

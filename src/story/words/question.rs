@@ -23,7 +23,7 @@ pub(crate) fn question_line(who: &Subject, asked: &Recorded, evaluated: &Evaluat
         let earlier = before.iter().rev().find(|recorded| recorded.seq == seq);
         earlier.map_or(Duration::ZERO, |earlier| asked.at.since(earlier.at))
     };
-    let quiet = since(if evaluated.trigger == Trigger::Silence { evaluated.message } else { evaluated.upto });
+    let quiet = since(if !evaluated.trigger.needs_a_message() { evaluated.message } else { evaluated.upto });
     let is_spoken = |(message, _): (&Message, _)| message.modality == Modality::Voice && message.lull_endpoint;
     let key = match evaluated.trigger {
         Trigger::DirectAddress => addressed(who, message, before),

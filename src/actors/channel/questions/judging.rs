@@ -42,7 +42,7 @@ pub(super) fn ask(ticket: Ticket, deadline: Instant, conversation: &Conversation
             let _at_work = at_work(Address::Channel(id));
             let prompt = prompt::judgement(&statements, &context.pool.fitting(&context.settings.prompt, &base_request, 1));
             let newest = Line::newest_of(statements.iter().map(|message| &**message));
-            let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
+            let context = QuestionContext { purpose: Purpose::Judgement, newest };
             let shown = numbers.first().copied().zip(numbers.last().copied());
             Some(Request { shown, ..base_request.asking(prompt) }.with(context))
         }

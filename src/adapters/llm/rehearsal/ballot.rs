@@ -6,7 +6,6 @@ use super::dice::Dice;
 use super::kind::Kind;
 use super::phrases::fill;
 use super::situation::Situation;
-use super::temper::Temper;
 use crate::domain::closing::Stage;
 use crate::domain::decision::Decision;
 use crate::domain::trigger::Trigger;
@@ -21,12 +20,12 @@ struct Ballot {
     closing: Stage,
 }
 
-pub(super) fn vote(trigger: Trigger, situation: &Situation, temper: Temper, dice: &mut Dice) -> String {
-    let speaks = dice.fraction() < inclination(trigger, situation, temper);
+pub(super) fn vote(trigger: Trigger, situation: &Situation, dice: &mut Dice) -> String {
+    let speaks = dice.fraction() < inclination(trigger, situation);
     let ballot = Ballot {
         reason: fill(dice.pick(reasons(trigger, situation, speaks)), situation),
         decision: if speaks { Decision::Yes } else { Decision::No },
-        importance: if speaks { importance(trigger, situation, temper, dice) } else { tenths(dice.between((0.0, 2.5))) },
+        importance: if speaks { importance(trigger, situation, dice) } else { tenths(dice.between((0.0, 2.5))) },
         selected: trigger == Trigger::DirectAddress || situation.names_me,
         // Only who hears a goodbye thinks of the end.
         closing: if situation.is_over && trigger != Trigger::DirectAddress { Stage::Closing } else { Stage::None },
@@ -36,10 +35,8 @@ pub(super) fn vote(trigger: Trigger, situation: &Situation, temper: Temper, dice
 }
 
 /// The probability of a YES, roughly 0 to 1.
-fn inclination(trigger: Trigger, situation: &Situation, temper: Temper) -> f64 {
-    let appetite = temper.appetite();
+fn inclination(trigger: Trigger, situation: &Situation) -> f64 {
     let named = if situation.names_me { 0.3 } else { 0.0 };
-    let shared = if situation.shared.is_some() { 0.3 } else { 0.0 };
     let kind = match situation.kind {
         Kind::Thanks | Kind::Goodbye => -0.1,
         Kind::Remark => 0.0,
@@ -52,30 +49,29 @@ fn inclination(trigger: Trigger, situation: &Situation, temper: Temper) -> f64 {
         (Trigger::DirectAddress | Trigger::Event, _) => 1.0,
         // One goodbye is enough.
         _ if situation.is_over => 0.0,
-        (Trigger::Turn, 0) => 0.5 + appetite * 0.5 + named,
-        (Trigger::Interjection, 0) => appetite + named + shared + kind,
-        // A message to the whole room seldom stays unanswered: lively companions speak first, and others can follow.
-        (Trigger::Lull, 0) if situation.is_for_all => (appetite * 1.7 + shared).min(0.98),
+        (Trigger::Turn, 0) => 0.75 + named,
+        (Trigger::Interjection, 0) => 0.5 + named + kind,
+        // A message to the whole room seldom stays unanswered.
+        (Trigger::Lull, 0) if situation.is_for_all => 0.85,
         // A new user should see a NO as reliably as a YES.
-        (Trigger::Lull, 0) if situation.is_brief => named + shared,
-        (Trigger::Lull, 0) => appetite * 0.9 + named + shared,
-        (Trigger::Silence, 0) => appetite * 0.6,
-        (_, 1) => 0.45 + appetite * 0.95 + named,
-        (_, 2) => 0.15 + appetite * 0.35,
-        (_, 3) => 0.05 + appetite * 0.15,
+        (Trigger::Lull, 0) if situation.is_brief => named,
+        (Trigger::Lull, 0) => 0.45 + named,
+        (Trigger::Silence, 0) => 0.3,
+        (_, 1) => 0.92 + named,
+        (_, 2) => 0.32,
+        (_, 3) => 0.12,
         // Two companions that always answer each other would never end.
         _ => 0.0,
     }
 }
 
 /// The importance of speaking, 0 to 10.
-fn importance(trigger: Trigger, situation: &Situation, temper: Temper, dice: &mut Dice) -> f64 {
+fn importance(trigger: Trigger, situation: &Situation, dice: &mut Dice) -> f64 {
     let least = match situation.kind {
         _ if trigger == Trigger::DirectAddress => 8.0,
         _ if situation.names_me => 7.5,
-        _ if situation.shared.is_some() => 6.0,
         kind if kind.asks() || kind == Kind::Trouble => 5.0,
-        _ => 2.0 + 3.0 * temper.appetite(),
+        _ => 3.5,
     };
     let tired = if trigger == Trigger::Turn { 0.7 * situation.streak as f64 } else { 0.0 };
     tenths((least + dice.between((0.0, 2.0)) - tired).clamp(0.0, 10.0))
@@ -93,7 +89,6 @@ fn reasons(trigger: Trigger, situation: &Situation, speaks: bool) -> &'static [&
             None => &["I was spoken to, so I answer."],
         },
         (true, ..) if situation.names_me => &["{name} mentioned me; I should not stay silent.", "I heard my name."],
-        (true, ..) if situation.shared.is_some() => &["They said \"{shared}\", and that is close to me."],
         (true, Trigger::Turn, _) => &["I want to add something to what {name} said.", "I can add something to what {name} said."],
         (true, _, Kind::Trouble) => &["{name} has a hard day; a kind word is the least."],
         (true, _, Kind::Help | Kind::Joke | Kind::Request) => &["{name} wants something, and I can try."],

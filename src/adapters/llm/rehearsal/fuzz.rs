@@ -9,7 +9,7 @@ use crate::domain::answer::{Verdict, Words};
 use crate::domain::closing::Stage;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Line;
-use crate::domain::statement::clean_statement;
+use crate::domain::raw_answer::{self, Speakers};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote;
 use crate::fuzzing::{is_bounded, parts, text};
@@ -40,7 +40,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
             messages: Message::prompt(fields[0].to_owned(), all.clone().into_owned()),
             ..Request::new(ModelRole::Side, "home".into(), 100)
         };
-        let context = QuestionContext { purpose: purpose.clone(), chattiness: fields[0].into(), newest: lines.clone() };
+        let context = QuestionContext { purpose: purpose.clone(), newest: lines.clone() };
         let request = request.with(context);
         let model = Rehearsal::new(&models::Rehearsal { seed: 7, pace: 0.0 });
 
@@ -50,7 +50,9 @@ pub(crate) fn prompt(bytes: &[u8]) {
         assert!(is_bounded(&answer, 4_000), "{} bytes of answer", answer.len());
         match purpose {
             Purpose::Vote { .. } => assert_ne!(vote::read(&answer, Words::ENGLISH).verdict, Verdict::Unreadable, "{answer:?}"),
-            Purpose::Statement { .. } => assert!(clean_statement(&answer, "Aria").is_some(), "{answer:?}"),
+            Purpose::Statement { .. } => {
+                assert!(raw_answer::statement(&answer, Speakers::new("Aria", [])).words.is_ok(), "{answer:?}")
+            }
             Purpose::Votes { .. } | Purpose::Summary | Purpose::Brief | Purpose::Judgement => {}
         }
     }

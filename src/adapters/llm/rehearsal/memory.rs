@@ -2,9 +2,8 @@
 
 use frostem::Algorithm;
 
-use super::kind::{Kind, listed};
+use super::kind::{Kind, listed, words};
 use super::situation::{Situation, printable};
-use super::topic::is_telling;
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::domain::question_context::{Day, Earlier, Line, QuestionContext};
@@ -16,6 +15,14 @@ use crate::ports::language_model::Request;
 /// The longest quotation, in characters.
 const MAX_QUOTED: usize = 200;
 
+/// Words of more than two letters that do not say what a question is about.
+const COMMON: &str = "the your our his her their its this that these which what any some about like love hate prefer play buy two three four \
+    five you she they them who when where why how are was were been does did has have had can could shall should will would may might must and \
+    but than then for from into off out over with without not yes all along again ever never just also too very there here now soon lately \
+    today tonight tomorrow yesterday after before during while because every each more most bit chance couple day days end evening fact kind \
+    last lot morning moment month night number one ones part people person place point reason same side sort thing things time times way week \
+    weekend word words year years remember know tell told said say saying think gave give get got mean meant please anybody anyone somebody";
+
 /// What a person said earlier that the question of a person is about. None: nothing of what the model was given is.
 pub(super) fn remembered(request: &Request, context: &QuestionContext, situation: &Situation) -> Option<String> {
     let question = context.newest.last().filter(|line| line.from.role == Role::Person)?;
@@ -23,14 +30,13 @@ pub(super) fn remembered(request: &Request, context: &QuestionContext, situation
     if situation.kind != Kind::Question {
         return None;
     }
-    let words = Words::new(&[Algorithm::English]);
-    let lower = question.text.to_lowercase();
-    let telling: Vec<&str> = super::kind::words(&lower).into_iter().filter(|word| is_telling(word)).collect();
+    let (forms, lower) = (Words::new(&[Algorithm::English]), question.text.to_lowercase());
     let me = request.companion.as_ref().map(|companion| companion.name.to_lowercase()).unwrap_or_default();
-    let query: Vec<_> = telling.iter().filter(|word| !listed(&me, word)).flat_map(|word| words.of(word)).collect();
+    let is_telling = |word: &&str| word.chars().count() > 2 && !listed(COMMON, word) && !listed(&me, word);
+    let query: Vec<_> = words(&lower).into_iter().filter(is_telling).flat_map(|word| forms.of(word)).collect();
     let is_told = |line: &Line| line.from.role == Role::Person && line.text != question.text && !Kind::of(&line.text).asks();
     let told: Vec<&(Line, Day)> = earlier.iter().filter(|(line, _)| is_told(line)).collect();
-    let (mut corpus, mut reader) = (Corpus::default(), words.reader());
+    let (mut corpus, mut reader) = (Corpus::default(), forms.reader());
     for (at, (line, _)) in told.iter().enumerate() {
         corpus.push(Seq(at as u64), "", &line.text, &mut reader);
     }

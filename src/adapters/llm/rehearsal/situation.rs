@@ -1,7 +1,6 @@
 //! Analyses the newest message and what came before it with simple rules.
 
 use super::kind::{Kind, is_brief, is_for_all, is_goodbye, words};
-use super::topic::{is_telling, topic};
 use crate::domain::message::Role;
 use crate::domain::question_context::{Line, QuestionContext};
 use crate::ports::language_model::Request;
@@ -21,8 +20,6 @@ pub(super) struct Situation {
     pub caller: Option<String>,
     /// It asks or requests something.
     pub asks: bool,
-    /// A telling word of the message that is also in the description of the companion's chattiness.
-    pub shared: Option<String>,
     /// Its author is another companion.
     pub by_companion: bool,
     /// The number of statements by companions since somebody else spoke.
@@ -31,8 +28,6 @@ pub(super) struct Situation {
     pub is_over: bool,
     /// The kind of the last message by somebody who is not a companion.
     pub opening: Kind,
-    /// The topic of that message. Companions stay with what a person brought up.
-    pub word: Option<String>,
     /// The newest messages in lower case, which should not be repeated.
     pub said: Vec<String>,
 }
@@ -43,14 +38,11 @@ impl Situation {
         let newest = context.newest.last();
         let (speaker, text) = newest.map_or(("", ""), |line| (&*line.from.name, &*line.text));
         let lower = text.to_lowercase();
-        let words = words(&lower);
         let me = request.companion.as_ref().map_or(String::new(), |companion| companion.name.to_lowercase());
-        let me = self::words(&me);
-        let chattiness = context.chattiness.to_lowercase();
-        let is_shared = |word: &&&str| word.len() > 3 && is_telling(word) && self::words(&chattiness).contains(*word);
+        let me = words(&me);
 
         let is_mine = |line: &Line| request.companion.as_ref().is_some_and(|companion| *line.from.id == *companion.id.as_str());
-        let names_me = |text: &str| !me.is_empty() && self::words(text).windows(me.len()).any(|some| some == me);
+        let names_me = |text: &str| !me.is_empty() && words(text).windows(me.len()).any(|some| some == me);
         let calls_me = |line: &&Line| !is_mine(line) && names_me(&line.text.to_lowercase());
         let is_statement = |line: &&Line| line.from.role == Role::Companion;
         let run: Vec<&Line> = context.newest.iter().rev().take_while(is_statement).collect();
@@ -65,24 +57,13 @@ impl Situation {
             names_me: names_me(&lower),
             caller: context.newest.iter().rev().find(calls_me).map(|line| printable(&line.from.name)),
             asks: kind.asks() || text.contains(['?', '？']),
-            shared: words.iter().find(is_shared).map(|word| (*word).to_owned()),
             by_companion: newest.is_some_and(|line| is_statement(&line) && !is_mine(line)),
             streak: run.len(),
             is_over: run.iter().any(|line| is_goodbye(&line.text)),
             opening: Kind::of(other),
-            word: topic(other, &names(request, context)),
             said: context.newest.iter().map(|line| line.text.to_lowercase()).collect(),
         }
     }
-}
-
-/// All known names, and those of the companions that ship with the server, word by word.
-fn names(request: &Request, context: &QuestionContext) -> Vec<String> {
-    let authors = context.newest.iter().flat_map(|line| [line.from.name.to_string(), line.from.id.to_string()]);
-    let me = request.companion.iter().flat_map(|companion| [companion.name.to_string(), companion.id.as_str().to_owned()]);
-    let shipped = ["aria bruno cleo".to_owned()];
-    let lower: Vec<String> = authors.chain(me).chain(shipped).map(|name| name.to_lowercase()).collect();
-    lower.iter().flat_map(|name| words(name)).map(str::to_owned).collect()
 }
 
 /// A name from outside, made safe for a sentence: without characters that a parser of answers takes for a thought or an object.

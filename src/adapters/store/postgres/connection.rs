@@ -1,25 +1,23 @@
 //! Connections to the database: TLS, what every session is set to, and warnings.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{FuturesUnordered, poll_fn};
-use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::lookup_host;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::error::{Severity, SqlState};
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::http_client;
 use crate::settings::storage::database;
@@ -50,7 +48,7 @@ const SESSION: &str = "\
 #[derive(Clone)]
 pub(super) struct Database {
     hosts: Vec<Config>,
-    tls: Tls,
+    tls: MakeRustlsConnect,
 }
 
 /// An open connection.
@@ -82,7 +80,13 @@ impl Database {
                 config.keepalives_interval(KEEPALIVE_INTERVAL);
             }
         }
-        Ok(Self { hosts, tls: Tls::new() })
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let tls = tls.map_err(|error| format!("TLS cannot be used: {error}"))?;
+        // A machine without authorities trusts no certificate, and connects without TLS all the same.
+        let trusting = tls.clone().with_platform_verifier();
+        let tls = trusting.unwrap_or_else(|_| tls.with_root_certificates(RootCertStore::empty()));
+        Ok(Self { hosts, tls: MakeRustlsConnect::new(tls.with_no_client_auth()) })
     }
 
     /// Connects, once, to the host that takes writes. One that does not answer holds up no other.
@@ -143,10 +147,10 @@ impl Session {
 }
 
 /// A client, and what must run for it.
-type Connected = (Client, Connection<Socket, Encrypted<Socket>>);
+type Connected = (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>);
 
 /// Connects to one host, at whichever of its addresses answers.
-async fn connect_to(host: &Config, tls: &Tls) -> Result<Connected, Error> {
+async fn connect_to(host: &Config, tls: &MakeRustlsConnect) -> Result<Connected, Error> {
     let port = host.get_ports().first().copied().unwrap_or(5432);
     let addresses = match (host.get_hosts(), host.get_hostaddrs()) {
         ([Host::Tcp(name)], []) => lookup_host((&**name, port)).await.ok(),
@@ -211,86 +215,5 @@ pub(super) fn reason(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => format!("{} ({})", error.message(), error.code().code()),
         None => http_client::cause(error),
-    }
-}
-
-/// TLS as everywhere else in this program: certificates are always checked, with the authorities of this machine.
-#[derive(Clone)]
-struct Tls(Result<Arc<ClientConfig>, rustls::Error>);
-
-impl Tls {
-    fn new() -> Self {
-        let builder =
-            ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider())).with_safe_default_protocol_versions();
-        let config = builder.and_then(|builder| builder.with_platform_verifier());
-        Self(config.map(|builder| Arc::new(builder.with_no_client_auth())))
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
-    type Stream = Encrypted<S>;
-    type TlsConnect = TlsTo;
-    type Error = std::convert::Infallible;
-
-    fn make_tls_connect(&mut self, host: &str) -> Result<TlsTo, Self::Error> {
-        Ok(TlsTo { tls: self.0.clone(), host: host.to_owned() })
-    }
-}
-
-/// TLS to one host.
-struct TlsTo {
-    tls: Result<Arc<ClientConfig>, rustls::Error>,
-    host: String,
-}
-
-type Connecting<S> = Pin<Box<dyn Future<Output = Result<Encrypted<S>, Box<dyn std::error::Error + Send + Sync>>> + Send>>;
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsTo {
-    type Stream = Encrypted<S>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = Connecting<S>;
-
-    fn connect(self, stream: S) -> Self::Future {
-        Box::pin(async move {
-            let connector = tokio_rustls::TlsConnector::from(self.tls?);
-            Ok(Encrypted(connector.connect(ServerName::try_from(self.host)?, stream).await?))
-        })
-    }
-}
-
-/// An encrypted connection. It has no channel binding: the certificate is checked.
-struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
-
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> std::task::Poll<std::io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        bytes: &[u8],
-    ) -> std::task::Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }

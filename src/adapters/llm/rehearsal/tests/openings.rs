@@ -44,10 +44,6 @@ const TO_ALL: [&str; 36] = [
     "what makes a good night train?",
 ];
 
-/// First messages that may stay unanswered, and words of other languages.
-const TO_NOBODY: [&str; 6] =
-    ["ok", "lol", "the lamp fell over", "night trains are running again", "hm", "¿Vamos a comer a la playa?"];
-
 const SEEDS: u64 = 10;
 
 #[tokio::test]
@@ -78,21 +74,6 @@ async fn a_goodbye_is_returned_once() {
 
         assert_eq!(lines[1..].iter().filter(|line| is_goodbye(&line.text)).count(), 1, "{lines:?}");
         assert_eq!(lines.len(), 2, "{lines:?}");
-    }
-}
-
-#[tokio::test]
-async fn no_name_is_used_as_a_topic() {
-    for seed in 0..SEEDS {
-        for opening in TO_ALL.into_iter().chain(TO_NOBODY) {
-            let (lines, _) = exchange(seed, opening).await;
-
-            for line in &lines[1..] {
-                let lower = line.text.to_lowercase();
-                let names_somebody = ["aria", "bruno", "cleo", "ana"].iter().any(|name| lower.contains(&format!("“{name}")));
-                assert!(!names_somebody, "{opening}: {}", line.text);
-            }
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::domain::question_context::{Day, Earlier};
 /// An answer to a question of Bob's, where these people said this on Monday.
 async fn after(earlier: &[(&str, &str)], question: &str) -> String {
     let earlier = earlier.iter().map(|(who, text)| (person(who, text), Day("on Monday".to_owned()))).collect();
-    answer_to(&statement("curious", question).with(Earlier(earlier))).await
+    answer_to(&statement(question).with(Earlier(earlier))).await
 }
 
 #[tokio::test]

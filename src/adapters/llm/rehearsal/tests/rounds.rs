@@ -9,11 +9,7 @@ use crate::domain::vote::{self, Vote};
 /// The longest run of statements that the real rounds allow.
 pub(super) const LOOP_GUARD: usize = 4;
 
-const ROOM: [(&str, &str); 3] = [
-    ("Aria", "Curious and opinionated, but knows when to let others have their moment"),
-    ("Bruno", "Reserved and dry; speaks only when asked, or when a single sentence of his would spare everybody an hour"),
-    ("Cleo", "Playful and easily excited; loves jumping into anything about games, animals, space, food or plans"),
-];
+const ROOM: [&str; 3] = ["Aria", "Bruno", "Cleo"];
 
 const OPENINGS: [&str; 6] = [
     "what do you all think of night trains?",
@@ -24,16 +20,15 @@ const OPENINGS: [&str; 6] = [
     "why does the street bend there?",
 ];
 
-fn question_for(seat: (&str, &str), purpose: Purpose, lines: &[Line]) -> Request {
-    let mut question = request(purpose, seat.1, "");
-    question.companion = Some(Asker { id: seat.0.to_lowercase().into(), name: seat.0.into() });
-    context(&mut question).chattiness = seat.1.into();
-    question.messages = Message::prompt(format!("You are {}.", seat.0), question.user().into_owned());
+fn question_for(seat: &str, purpose: Purpose, lines: &[Line]) -> Request {
+    let mut question = request(purpose, "");
+    question.companion = Some(Asker { id: seat.to_lowercase().into(), name: seat.into() });
+    question.messages = Message::prompt(format!("You are {}.", seat), question.user().into_owned());
     context(&mut question).newest = lines[lines.len().saturating_sub(Line::MOST)..].to_vec();
     question
 }
 
-async fn vote_of(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, lines: &[Line]) -> Vote {
+async fn vote_of(model: &Rehearsal, seat: &str, trigger: Trigger, lines: &[Line]) -> Vote {
     let text = model
         .ask(&question_for(seat, Purpose::Vote { trigger }, lines), None)
         .await
@@ -59,7 +54,7 @@ pub(super) async fn exchange(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>
             let purpose = Purpose::Statement { trigger: Trigger::Lull, closing: vote.closing, tries: 0 };
             let text =
                 model.ask(&question_for(seat, purpose, &lines), None).await.expect("it always answers").text().into_owned();
-            lines.push(companion(seat.0, &text));
+            lines.push(companion(seat, &text));
             let (lines, mut stages) = turns(seed, lines, Some(seat)).await;
             stages.insert(0, vote.closing);
             return (lines, stages);
@@ -68,12 +63,12 @@ pub(super) async fn exchange(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>
     (lines, Vec::new())
 }
 
-async fn turns(seed: u64, mut lines: Vec<Line>, mut speaker: Option<(&str, &str)>) -> (Vec<Line>, Vec<Stage>) {
+async fn turns(seed: u64, mut lines: Vec<Line>, mut speaker: Option<&str>) -> (Vec<Line>, Vec<Stage>) {
     let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
     let mut stages = Vec::new();
     loop {
         let trigger = if speaker.is_some() { Trigger::Turn } else { Trigger::DirectAddress };
-        let mut best: Option<((&str, &str), Vote)> = None;
+        let mut best: Option<(&str, Vote)> = None;
         for seat in ROOM.into_iter().filter(|seat| Some(*seat) != speaker) {
             let vote = vote_of(&model, seat, trigger, &lines).await;
             let rank = |vote: &Vote| (vote.selected, (vote.importance * 10.0) as u64);
@@ -85,7 +80,7 @@ async fn turns(seed: u64, mut lines: Vec<Line>, mut speaker: Option<(&str, &str)
         let Some((seat, vote)) = best else { return (lines, stages) };
         let purpose = Purpose::Statement { trigger, closing: vote.closing, tries: 0 };
         let text = model.ask(&question_for(seat, purpose, &lines), None).await.expect("it always answers").text().into_owned();
-        lines.push(companion(seat.0, &text));
+        lines.push(companion(seat, &text));
         stages.push(vote.closing);
         speaker = Some(seat);
         assert!(lines.len() <= LOOP_GUARD + 1, "{lines:#?}");
@@ -196,7 +191,7 @@ async fn a_judgement_is_the_lexical_score() {
     let lines = [person("Ana", "So true!"), companion("Aria", "So true!"), companion("Cleo", "So true, so true!")];
 
     let text = rehearsal(0.0)
-        .ask(&question_for(("", ""), Purpose::Judgement, &lines), None)
+        .ask(&question_for("", Purpose::Judgement, &lines), None)
         .await
         .expect("it always answers")
         .text()
@@ -222,7 +217,7 @@ async fn several_companions_that_are_asked_together_decide_as_they_do_alone() {
             };
             let of: Vec<_> = alone.iter().map(voter).collect();
             let voters: Vec<_> = of.iter().map(|(voter, _)| voter.clone()).collect();
-            let mut together = request(Purpose::Votes { of }, "", "");
+            let mut together = request(Purpose::Votes { of }, "");
             together.companion = None;
 
             let answer = model.ask(&together, None).await.expect("it always answers").text().into_owned();
