@@ -1,5 +1,6 @@
 //! Why a file is not a card, and what to do.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -7,6 +8,7 @@ use crate::domain::named::named;
 
 named! {
     /// What a file is instead of a card.
+    #[derive(JsonSchema)]
     pub enum NotRead {
         Jpeg = "jpeg",
         WebP = "webp",
@@ -22,7 +24,7 @@ named! {
 }
 
 /// Why a file is not a card. The page words it by `code` and the values.
-#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum NotACard {
     #[error("this file is empty: export the character again")]

@@ -33,7 +33,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Usage(detail) | Self::Store(detail) | Self::Failed(detail)) = self;
+        let (Self::Usage(detail) | Self::Store(detail.to_string()) | Self::Failed(detail)) = self;
         f.write_str(detail)
     }
 }
@@ -66,7 +66,7 @@ impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Invalid { .. } => Self::Usage(refused.to_string()),
-            Refused::Damaged(detail) => Self::Store(detail),
+            Refused::Damaged(detail) => Self::Store(detail.to_string()),
             _ => Self::Failed(refused.to_string()),
         }
     }

@@ -36,7 +36,7 @@ async fn refused(world: &World, statement: Seq) -> String {
     let Err(Refused::Conflict(detail)) = try_again(world, statement).await else { panic!("it is not refused") };
     world.pass(60.0).await;
     assert_eq!(world.history(LOBBY).await, before, "what is refused changes nothing");
-    detail
+    detail.to_string()
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,6 +87,7 @@ fn the_language_is_chosen_by_weight() {
         ("de-AT,de;q=0.9,en;q=0.5", Language::German),
         ("en;q=0.8, de;q=0.9", Language::German),
         ("fr-FR, de;q=0, en;q=0.1", Language::English),
+        ("es-MX,es;q=0.9,en;q=0.8", Language::Spanish),
         ("fr", Language::English),
         ("*", Language::English),
         ("", Language::English),

@@ -31,10 +31,10 @@ async function serveFromDisk(context, url) {
       const name = pathname === '/' ? ((await (await route.fetch()).text()).includes('/page/guest-page.') ? 'guest.html' : 'index.html') : pathname === '/join' ? 'join.html' : pathname.slice('/page/'.length);
       const asked = route.request().headers()['accept-language'] ?? '';
       const chosen = (await context.cookies(url)).find(cookie => cookie.name === 'language')?.value;
-      const language = chosen ?? (asked.startsWith('de') ? 'de' : 'en');
+      const language = chosen ?? ['de', 'es'].find(code => asked.startsWith(code)) ?? 'en';
       const texts = await readFile(join(FOLDER, `../../../texts/${language}.json`), 'utf8');
       const fill = html => html.replace('lang="en"', `lang="${language}"`).replaceAll(/\{([\w.]+)\}/gu, (_, key) => key.split('.').reduce((inner, part) => inner[part], JSON.parse(texts)));
-      const body = name === 'en.json' ? texts : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));
+      const body = name === 'en.json' ? texts : name.startsWith('refusals.') ? JSON.stringify(JSON.parse(texts).refusals) : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));
       await route.fulfill({ status: 200, headers: { 'content-security-policy': headers['content-security-policy'] ?? '', 'content-type': types[name.split('.').at(-1)] }, body });
     },
   );

@@ -202,7 +202,7 @@ mod tests {
             assert!(!text.contains("/var") && !text.contains("discord:") && text.ends_with('.'), "{text}");
         }
         let shared =
-            Refused::Conflict("Aria and Ari share the name \"ari\"; two companions of one guild cannot share a name".into());
+            Refused::conflict("Aria and Ari share the name \"ari\"; two companions of one guild cannot share a name");
         assert!(refusal_text(&shared).contains("cannot share a name"));
     }
 
