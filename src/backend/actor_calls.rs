@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::errors::no_room;
 use super::ActorBackend;
+use super::errors::no_room;
 use crate::actors::messages::writer::Accepted;
 use crate::actors::writer::requests;
 use crate::domain::event::Event;
@@ -14,9 +14,9 @@ use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::Reader;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::Write;
 
 impl ActorBackend {

@@ -66,7 +66,10 @@ impl From<RecordError> for Refused {
 impl From<WriteError> for Refused {
     fn from(lost: WriteError) -> Self {
         match lost {
-            WriteError::Unknown => unavailable(Detail::from("it is not known whether this was stored, try again with the same id").coded("refusals.unknown_outcome", json!({}))),
+            WriteError::Unknown => unavailable(
+                Detail::from("it is not known whether this was stored, try again with the same id")
+                    .coded("refusals.unknown_outcome", json!({})),
+            ),
             WriteError::Unreadable(why) => damaged(why.to_string()),
             WriteError::Unavailable(_) => unavailable(Detail::key("refusals.not_stored")),
             WriteError::Deleted => unavailable(Detail::key("refusals.deleting")),
@@ -78,9 +81,7 @@ impl From<WriteError> for Refused {
 impl From<writer::Refused> for Refused {
     fn from(error: writer::Refused) -> Self {
         match error {
-            writer::Refused::Busy { retry_after } => {
-                Self::TooMany { detail: Detail::key("refusals.busy"), retry_after }
-            }
+            writer::Refused::Busy { retry_after } => Self::TooMany { detail: Detail::key("refusals.busy"), retry_after },
             writer::Refused::WriteError(lost) => lost.into(),
         }
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::watch;
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::ActorBackend;
 use super::errors::invalid;
@@ -25,11 +25,11 @@ use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Range;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::guest_service::{
     Amount, Ends, GuestService, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
 };
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::StoreError;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -49,7 +49,10 @@ impl GuestService for ActorBackend {
             return Err(Refused::conflict(Detail::of("refusals.invite_there", json!({ "room": room, "platform": platform }))));
         }
         if !(1..=MOST_GUESTS).contains(&new.most_guests) {
-            return Err(invalid("most_guests", Detail::of("refusals.range", json!({ "value": new.most_guests, "least": 1, "most": MOST_GUESTS }))));
+            return Err(invalid(
+                "most_guests",
+                Detail::of("refusals.range", json!({ "value": new.most_guests, "least": 1, "most": MOST_GUESTS })),
+            ));
         }
         let now = self.context.clock.now();
         let (secret, id) = (self.secret(), format!("{:016x}", self.context.rng.id() as u64));
@@ -76,7 +79,10 @@ impl GuestService for ActorBackend {
             (view, changed)
         });
         let view = added.await?.ok_or_else(|| {
-            Refused::conflict(Detail::of("refusals.too_many_invitations", json!({ "room": self.name_of(room), "most": MOST_OPEN })))
+            Refused::conflict(Detail::of(
+                "refusals.too_many_invitations",
+                json!({ "room": self.name_of(room), "most": MOST_OPEN }),
+            ))
         })?;
         Ok((view, secret))
     }
@@ -202,10 +208,7 @@ impl GuestService for ActorBackend {
                     UsedUp::Tokens => "refusals.answers_used_up",
                 };
                 let until_midnight = DAY.as_secs() - now.as_micros() / 1_000_000 % DAY.as_secs();
-                Err(Refused::TooMany {
-                    detail: Detail::key(text),
-                    retry_after: Duration::from_secs(until_midnight),
-                })
+                Err(Refused::TooMany { detail: Detail::key(text), retry_after: Duration::from_secs(until_midnight) })
             }
         }
     }

@@ -21,12 +21,12 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::record::encode;
 use crate::journal::redaction::redact;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::keeping::{
     BackedUp, Forget, Forgotten, Quarantine, QuarantinedGuild, Readiness, ReadyModel, ReadyModels, ReadyPart, SuspendedChannel,
 };
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::stamp::Stamp;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::Write;

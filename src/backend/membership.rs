@@ -7,8 +7,8 @@ use super::errors::invalid;
 use crate::actors::membership::changes;
 use crate::domain::id::CompanionId;
 use crate::journal::membership::Membership;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::ChannelRef;
 
 /// How many companions an error message lists when one is unknown.

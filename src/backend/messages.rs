@@ -22,11 +22,11 @@ use crate::domain::message::{Author, Message, Role};
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 
 #[async_trait]
@@ -96,7 +96,10 @@ impl MessageService for ActorBackend {
             return Err(invalid("text", Detail::of("refusals.no_greeting", json!({ "companion": companion }))));
         }
         if membership.is_paused(&companion) {
-            return Err(Refused::conflict(Detail::of("refusals.paused", json!({ "companion": companion, "room": self.name_of(room) }))));
+            return Err(Refused::conflict(Detail::of(
+                "refusals.paused",
+                json!({ "companion": companion, "room": self.name_of(room) }),
+            )));
         }
         // It is read before the history, so that what is said between the two is noticed.
         let last = self.reader().head(&channel_key).await?.last;

@@ -20,10 +20,10 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{DeadLetterRecord, decode, encode};
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::keeping::DeadLetter;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::state::OutOfService;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 

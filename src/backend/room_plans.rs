@@ -9,8 +9,8 @@ use crate::actors::membership::memberships::external_companion;
 use crate::domain::id::CompanionId;
 use crate::domain::lookalike::look_alike;
 use crate::journal::membership::{External, Membership};
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::room::{Invited, MOST_IN_A_ROOM, Override, RoomId, RoomPlan};
+use crate::ports::backend::{Detail, Refused};
 use crate::settings::companion::{Companion, Overrides};
 use crate::settings::console;
 
@@ -71,7 +71,10 @@ impl ActorBackend {
         }
         if plan.companions.len() > MOST_IN_A_ROOM {
             let count = plan.companions.len();
-            return Err(invalid("companions", Detail::of("refusals.too_many_companions", json!({ "count": count, "most": MOST_IN_A_ROOM }))));
+            return Err(invalid(
+                "companions",
+                Detail::of("refusals.too_many_companions", json!({ "count": count, "most": MOST_IN_A_ROOM })),
+            ));
         }
         Ok(())
     }

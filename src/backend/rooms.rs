@@ -19,7 +19,6 @@ use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::live::{LiveStream, Watched};
 use crate::ports::backend::room::{
     CompanionView, Companions, Deletion, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan,
@@ -28,6 +27,7 @@ use crate::ports::backend::room::{
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::{Stamp, rfc3339};
 use crate::ports::backend::state::{Episode, FilteredMessage, RepetitionState, RoomState};
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::ChannelRef;
 use crate::settings::companion::Overrides;
 
@@ -92,10 +92,7 @@ impl RoomService for ActorBackend {
         for (id, patch) in patch.companions {
             let companion = CompanionId::from(&*id);
             if !membership.companions.contains(&companion) {
-                return Err(invalid(
-                    format!("companions.{id}"),
-                    self.not_in_room(&companion, room),
-                ));
+                return Err(invalid(format!("companions.{id}"), self.not_in_room(&companion, room)));
             }
             let mut overrides = membership.overrides.remove(&companion).unwrap_or_default();
             let before = Overrides { paused: None, ..overrides.clone() };
@@ -154,7 +151,9 @@ impl RoomService for ActorBackend {
             return Err(Refused::not_found(Detail::of("refusals.room_gone", json!({ "room": room }))));
         };
         match membership.deleted_at {
-            None => return Err(Refused::conflict(Detail::of("refusals.not_being_deleted", json!({ "room": self.name_of(room) })))),
+            None => {
+                return Err(Refused::conflict(Detail::of("refusals.not_being_deleted", json!({ "room": self.name_of(room) }))));
+            }
             Some(at) if at <= self.context.clock.now() => {
                 return Err(Refused::conflict(Detail::of("refusals.too_late", json!({ "room": room }))));
             }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use unicode_normalization::UnicodeNormalization as _;
 use serde_json::json;
+use unicode_normalization::UnicodeNormalization as _;
 
-use super::errors::no_room;
 use super::ActorBackend;
+use super::errors::no_room;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::{GuildId, PersonId};
 use crate::domain::text::{is_invisible, is_joining};
@@ -14,8 +14,8 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::reader::Reader;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 
 /// How many existing ids a message names.
 const MAX_NAMED: usize = 10;

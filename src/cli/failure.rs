@@ -33,7 +33,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Usage(detail) | Self::Store(detail.to_string()) | Self::Failed(detail)) = self;
+        let (Self::Usage(detail) | Self::Store(detail) | Self::Failed(detail)) = self;
         f.write_str(detail)
     }
 }

@@ -15,7 +15,6 @@ use tokio::sync::Semaphore;
 
 use self::fields::{changes, refused, tidied};
 use self::written::Written;
-use serde_json::json;
 use super::model_setup::{MOST_AT_A_TIME, busy, invalid, try_models};
 use super::reload::Reloading;
 use crate::actors::companion::pictures;
@@ -30,8 +29,8 @@ use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::service::Service;
 use crate::journal::key;
 use crate::journal::reader::Reader;
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::companion_setup::{
     CompanionChange, CompanionOptions, CompanionProfile, CompanionSetup, CompanionTrial, DefaultFields, DiscordPicture, Exported,
     Kept, NewCompanion, ProfileRoom, Revision, ServiceVoices,
@@ -42,6 +41,7 @@ use crate::settings::companion::{Companion, check_id};
 use crate::settings::roster::files::CompanionFiles;
 use crate::settings::speech::BUILT_IN;
 use crate::settings::{common_name_note, shared_names, silence_note};
+use serde_json::json;
 
 /// The longest id of a companion, in characters.
 const MAX_ID_CHARS: usize = 32;

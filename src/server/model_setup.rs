@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
-use serde_json::{Value, json};
 
 use super::kept_files::Copies;
 use crate::actors::companion::trial;
@@ -389,9 +389,10 @@ async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
 fn extra_values(table: &str, new: NewValues, in_use: Option<&ExtraValues>) -> Result<ExtraValues, Refused> {
     let kept = |name: &String| in_use.and_then(|values| values.get(name)).cloned();
     let of = |(name, value): (String, Option<SecretString>)| {
-        let value = value.map(ExtraValue::Text).or_else(|| kept(&name)).ok_or_else(|| {
-            invalid(&format!("{table}.{name}"), Detail::key("refusals.needs_value"))
-        })?;
+        let value = value
+            .map(ExtraValue::Text)
+            .or_else(|| kept(&name))
+            .ok_or_else(|| invalid(&format!("{table}.{name}"), Detail::key("refusals.needs_value")))?;
         Ok((name, value))
     };
     new.into_iter().map(of).collect()
@@ -407,7 +408,10 @@ fn shown(values: &ExtraValues, is_public: impl Fn(&str) -> bool) -> BTreeMap<Str
 }
 
 pub(super) fn busy() -> Refused {
-    Refused::TooMany { detail: Detail::of("refusals.too_many_trials", json!({ "most": MOST_AT_A_TIME })), retry_after: RETRY_AFTER }
+    Refused::TooMany {
+        detail: Detail::of("refusals.too_many_trials", json!({ "most": MOST_AT_A_TIME })),
+        retry_after: RETRY_AFTER,
+    }
 }
 
 pub(super) fn invalid(field: &str, detail: impl Into<Detail>) -> Refused {

@@ -81,7 +81,9 @@ impl Joined {
         }
         match recorded {
             Ok(Ok(())) => Ok(Arc::new(line)),
-            Ok(Err(InboundError::Later { after, detail })) => Err(Refused::Unavailable { detail: detail.into(), retry_after: Some(after) }),
+            Ok(Err(InboundError::Later { after, detail })) => {
+                Err(Refused::Unavailable { detail: detail.into(), retry_after: Some(after) })
+            }
             Ok(Err(InboundError::Broken(detail))) => Err(Refused::broken(detail)),
             Err(_) => Err(Refused::broken(Detail::key("refusals.failed"))),
         }

@@ -9,8 +9,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
-use tokio::sync::OwnedSemaphorePermit;
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Problem;
 use super::{Shared, validation};
@@ -79,10 +79,7 @@ impl FromRequest<Shared> for FileBody {
 /// A place for a large body.
 async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
     let place = tokio::time::timeout(LARGE_BODY_WAIT, console.large_bodies.clone().acquire_owned()).await;
-    place
-        .ok()
-        .and_then(Result::ok)
-        .ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
+    place.ok().and_then(Result::ok).ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
 }
 
 /// A missing content type counts as the first of these.
@@ -103,8 +100,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 
 /// Reads a whole body, within a number of bytes and `server.body_timeout_secs`.
 pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<Vec<u8>, Problem> {
-    let detail =
-        |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Detail::of("refusals.body_too_large", json!({ "most": limit })));
+    let detail = |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Detail::of("refusals.body_too_large", json!({ "most": limit })));
     read_or(body, console, limit, detail).await
 }
 

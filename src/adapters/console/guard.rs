@@ -15,9 +15,9 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFER
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
-use serde_json::json;
 
 use super::Shared;
 use super::access::Access;
@@ -180,9 +180,7 @@ async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response:
         Some((places.clone().acquire_owned().await.ok()?, share))
     };
     let take_place = async || timeout(LONG_RESPONSE_WAIT, take()).await.ok()?;
-    let refuse = || {
-        Problem::unavailable(Detail::key("refusals.too_many_answers"), LONG_RESPONSE_WAIT).into_response()
-    };
+    let refuse = || Problem::unavailable(Detail::key("refusals.too_many_answers"), LONG_RESPONSE_WAIT).into_response();
     // Building one takes many times its memory.
     let mut place = None;
     if LONG_ROUTES.contains(&route) {

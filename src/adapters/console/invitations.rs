@@ -19,9 +19,9 @@ use super::guard::Caller;
 use super::problem::Problem;
 use super::validation;
 use super::visitor::{VisitedRoom, Visits};
-use crate::ports::backend::{Detail, Refused};
 use crate::ports::backend::guest_service::{InvitationView, NewInvitation, Preview};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::model_setup::Source;
 
 /// The longest secret that is looked up, in characters. Ours have 64.

@@ -237,9 +237,10 @@ impl Page {
             let file = html(&format!("{page}.html"), language, &[]);
             files.push(File::new(format!("{page}.{}.html", language.code()), file.into_bytes()));
         }
-        files.extend(Language::ALL.map(|language| {
-            File::new(format!("refusals.{}.json", language.code()), language.of_page_later().into_bytes())
-        }));
+        files.extend(
+            Language::ALL
+                .map(|language| File::new(format!("refusals.{}.json", language.code()), language.of_page_later().into_bytes())),
+        );
         Self(files.into_iter().map(|file| (file.name.clone(), file)).collect())
     }
 

@@ -174,8 +174,12 @@ impl From<Refused> for Problem {
         let detail = Detail::from(refused.to_string());
         match refused {
             Refused::Name => Self::invalid("name", detail.coded("refusals.token_name", json!({ "most": MAX_NAME_CHARS }))),
-            Refused::Taken(name) => Self::new(StatusCode::CONFLICT, detail.coded("refusals.token_taken", json!({ "name": name }))),
-            Refused::TooMany => Self::new(StatusCode::CONFLICT, detail.coded("refusals.too_many_tokens", json!({ "most": MOST }))),
+            Refused::Taken(name) => {
+                Self::new(StatusCode::CONFLICT, detail.coded("refusals.token_taken", json!({ "name": name })))
+            }
+            Refused::TooMany => {
+                Self::new(StatusCode::CONFLICT, detail.coded("refusals.too_many_tokens", json!({ "most": MOST })))
+            }
             Refused::Unknown(_) => Self::new(StatusCode::NOT_FOUND, detail),
             Refused::File { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
         }

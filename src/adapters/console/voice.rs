@@ -18,9 +18,9 @@ use futures_util::{SinkExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, timeout};
-use serde_json::json;
 
 use super::Shared;
 use super::body::{QueryParams, RoomPath};

@@ -236,10 +236,9 @@ impl Setup {
             if counts_again { drop(overlay.remove(&of)) } else { drop(overlay.insert(of, None)) }
         };
         self.check(&turn, &id, without).await.map_err(|refused| match refused {
-            Refused::Conflict(detail) => Refused::conflict(Detail::of(
-                "refusals.companion_not_deleted",
-                json!({ "companion": id, "problem": &*detail }),
-            )),
+            Refused::Conflict(detail) => {
+                Refused::conflict(Detail::of("refusals.companion_not_deleted", json!({ "companion": id, "problem": &*detail })))
+            }
             other => other,
         })?;
         if counts_again {

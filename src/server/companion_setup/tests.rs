@@ -315,10 +315,8 @@ async fn a_picture_and_a_card_are_kept_and_go_with_their_companion() {
     let exported = world.setup.exported("nova".into()).await.unwrap();
     assert_eq!((exported.card, exported.picture, nova.has_card), (Some(card), Some(png()), true));
     assert_eq!(nova.discord_picture, DiscordPicture::NoPublicUrl);
-    let copy = NewCompanion {
-        copy_of: Some("nova".into()),
-        ..new(CompanionFields { name: "Copy".into(), ..nova.companion.clone() })
-    };
+    let copy =
+        NewCompanion { copy_of: Some("nova".into()), ..new(CompanionFields { name: "Copy".into(), ..nova.companion.clone() }) };
     assert!(world.setup.create(copy).await.unwrap().has_card);
     let change = CompanionChange { revision: nova.revision.clone(), companion: nova.companion, picture: Override::Reset };
     let bare = world.setup.change("nova".into(), change).await.unwrap();
