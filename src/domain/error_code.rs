@@ -19,6 +19,11 @@ impl ErrorCode {
         Self(object)
     }
 
+    /// The key of its text.
+    pub fn key(&self) -> String {
+        format!("{}{}", Self::SECTION, self.0["code"].as_str().unwrap_or_default())
+    }
+
     /// The values with their names.
     pub fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().filter(|(name, _)| *name != "code").map(|(name, value)| (name.as_str(), value))

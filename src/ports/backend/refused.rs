@@ -21,10 +21,12 @@ impl Detail {
     /// The text with this key, in the section of [`ErrorCode`]. A value is named in JSON.
     pub fn of(key: &str, values: Value) -> Self {
         let code = ErrorCode::new(key, values);
-        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let values: Vec<_> = code.values().map(|(name, value)| (name, shown(value))).collect();
-        let values: Vec<_> = values.iter().map(|(name, value)| (*name, value as &dyn Display)).collect();
-        Self { text: Language::English.say(key, &values), code: Some(code) }
+        Self { text: said(&code, Language::English), code: Some(code) }
+    }
+
+    /// The sentence in a language, or in English where it has no code.
+    pub fn said_in(&self, language: Language) -> String {
+        self.code.as_ref().map_or_else(|| self.text.clone(), |code| said(code, language))
     }
 
     /// The text with this key, which has no values.
@@ -36,6 +38,13 @@ impl Detail {
     pub fn coded(self, key: &str, values: Value) -> Self {
         Self { code: Some(ErrorCode::new(key, values)), ..self }
     }
+}
+
+fn said(code: &ErrorCode, language: Language) -> String {
+    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let values: Vec<_> = code.values().map(|(name, value)| (name, shown(value))).collect();
+    let values: Vec<_> = values.iter().map(|(name, value)| (*name, value as &dyn Display)).collect();
+    language.say(&code.key(), &values)
 }
 
 impl<T: Into<String>> From<T> for Detail {
