@@ -117,7 +117,7 @@ impl ActorBackend {
             None => Ok(()),
             Some(problem) => {
                 let message = problem.message.strip_prefix("= ").unwrap_or(&problem.message);
-                Err(invalid(format!("{field}.{}", problem.key), Detail { code: problem.code, ..message.into() }))
+                Err(invalid(format!("{field}.{}", problem.key), Detail::from(message).with(problem.code)))
             }
         }
     }

@@ -434,5 +434,5 @@ fn refused(problem: Problem) -> Refused {
             _ => key,
         },
     };
-    invalid(field, Detail { code: problem.code, ..problem.message.into() })
+    invalid(field, Detail::from(problem.message).with(problem.code))
 }

@@ -43,7 +43,7 @@ pub(super) async fn usage(
     let usage = console.backend()?.records.usage(query).await.map_err(|refused| match refused {
         // The refused field is a query parameter.
         Refused::Invalid { field, detail } => {
-            let detail = Detail { code: detail.code.clone(), ..format!("{field} {detail}").into() };
+            let detail = Detail::from(format!("{field} {detail}")).with(detail.code.clone());
             Problem::query(field, detail)
         }
         refused => refused.into(),

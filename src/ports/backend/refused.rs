@@ -36,7 +36,11 @@ impl Detail {
 
     /// The same with a code, where the text has more in English than programs word.
     pub fn coded(self, key: &str, values: Value) -> Self {
-        Self { code: Some(ErrorCode::new(key, values)), ..self }
+        self.with(Some(ErrorCode::new(key, values)))
+    }
+
+    pub fn with(self, code: Option<ErrorCode>) -> Self {
+        Self { code, ..self }
     }
 }
 

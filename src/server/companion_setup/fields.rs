@@ -65,7 +65,7 @@ pub(super) fn refused(problem: Problem) -> Refused {
         "id" => "name",
         key => key,
     };
-    Refused::invalid(format!("companion.{field}"), Detail { code, ..message.into() })
+    Refused::invalid(format!("companion.{field}"), Detail::from(message).with(code))
 }
 
 #[cfg(test)]

@@ -305,9 +305,9 @@ async fn a_picture_and_a_card_are_kept_and_go_with_their_companion() {
     let world = World::new(&[]).await;
     let card = br#"{"spec": "chara_card_v2", "data": {"name": "Nova", "description": "A poet."}}"#.to_vec();
     let companion = CompanionFields { name: "Nova".into(), ..CompanionFields::default() };
-    let new = NewCompanion { picture: Some(Base64(png())), card: Some(Base64(card.clone())), ..new(companion) };
+    let made = NewCompanion { picture: Some(Base64(png())), card: Some(Base64(card.clone())), ..new(companion) };
 
-    let nova = world.setup.create(new).await.unwrap();
+    let nova = world.setup.create(made).await.unwrap();
 
     let hash = nova.picture.as_deref().unwrap().strip_prefix("/pictures/nova/").unwrap().to_owned();
     assert_eq!(world.setup.picture("nova".into(), hash.clone()).await.unwrap(), png());
