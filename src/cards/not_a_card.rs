@@ -1,6 +1,5 @@
 //! Why a file is not a card, and what to do.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -8,7 +7,6 @@ use crate::domain::named::named;
 
 named! {
     /// What a file is instead of a card.
-    #[derive(JsonSchema)]
     pub enum NotRead {
         Jpeg = "jpeg",
         WebP = "webp",
@@ -24,7 +22,7 @@ named! {
 }
 
 /// Why a file is not a card. The page words it by `code` and the values.
-#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum NotACard {
     #[error("this file is empty: export the character again")]

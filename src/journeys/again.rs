@@ -72,7 +72,7 @@ async fn what_cannot_be_tried_again_is_not_deleted() {
 
     assert!(paused.contains("is paused"), "{paused}");
     for detail in [of_person, not_newest] {
-        assert!(detail.starts_with("only a companion's message after which nobody has said more"), "{detail}");
+        assert!(detail.starts_with("only a companion’s message after which nobody has said more"), "{detail}");
     }
     assert!(matches!(unknown, Err(Refused::NotFound(_))), "{unknown:?}");
 }

@@ -1,5 +1,6 @@
 //! Error responses: `application/problem+json` (RFC 9457) that names the field and says what to do.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -46,15 +47,16 @@ pub(super) struct Body<'a> {
     why: Option<Value>,
 }
 
-/// A code with its values: the codes of texts, and those of files.
-fn why(generator: &mut SchemaGenerator) -> Schema {
-    let texts = json_schema!({
+/// A code with its values.
+fn why(_: &mut SchemaGenerator) -> Schema {
+    // The page has texts for what files are that are no cards, one for each kind.
+    let of_files = ["not_cards.", "not_pictures."].into_iter().flat_map(Language::keys).filter(|code| !code.starts_with("is_"));
+    let codes: BTreeSet<_> = Language::keys(ErrorCode::SECTION).into_iter().chain(of_files).chain(["other"]).collect();
+    json_schema!({
         "type": "object",
         "required": ["code"],
-        "properties": { "code": { "type": "string", "enum": Language::keys(ErrorCode::SECTION) } },
-    });
-    let (card, picture) = (generator.subschema_for::<NotACard>(), generator.subschema_for::<NotAPicture>());
-    json_schema!({ "anyOf": [texts, card, picture] })
+        "properties": { "code": { "type": "string", "enum": codes } },
+    })
 }
 
 impl Problem {

@@ -156,6 +156,6 @@ fn configured(id: &CompanionId, fields: &CompanionFields) -> Result<Companion, R
     };
     Companion::from_file(file, Some(id.as_str()), &samples::defaults().companion_defaults).map_err(|problems| {
         let problem = problems.into_iter().next().expect("why it is refused");
-        Refused::Invalid { field: format!("companion.{}", problem.key), detail: problem.message.into() }
+        Refused::invalid(format!("companion.{}", problem.key), Detail::from(problem.message).with(problem.code))
     })
 }
