@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
+use super::super::backend::Detail;
 use super::super::model_setup::Tried;
 use super::*;
 use crate::domain::samples;
