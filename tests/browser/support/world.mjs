@@ -47,6 +47,8 @@ async function serveFromDisk(context, url) {
 // Serves a page with other texts, and written in another direction. `change` gets the texts of a language.
 export async function withTexts(page, change, dir = 'ltr') {
   if (FOLDER) return void changes.set(page, { change, dir });
+  // A page that does not come from loopback may connect to it with this permission only.
+  await page.context().grantPermissions(['local-network-access']);
   const english = JSON.parse(await readFile(new URL('../../../src/texts/en.json', import.meta.url), 'utf8'));
   const other = change(english);
   const text = (texts, key) => key.split('.').reduce((inner, part) => inner?.[part], texts);
