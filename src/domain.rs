@@ -12,6 +12,7 @@ pub mod closing;
 pub mod common_words;
 pub mod conversation;
 pub mod decision;
+pub mod error_code;
 pub mod event;
 pub mod filter;
 pub mod gate;

@@ -2,7 +2,7 @@
 //!
 //! A text has names in braces for what is filled in (`{who} speaks next`). A text with a number has two forms, `one` and `other`, chosen by `count`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::sync::LazyLock;
 
@@ -10,6 +10,8 @@ use serde_json::Value;
 
 /// The part of a language's file that only the server needs: the sentences of *Why?*.
 const SERVERS_PART: &str = "why";
+/// The part that a page loads when it needs it: the words of refusals.
+const LATER_PART: &str = "refusals";
 
 /// A language that people can choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,16 +20,18 @@ pub enum Language {
     #[default]
     English,
     German,
+    Spanish,
 }
 
 impl Language {
-    pub const ALL: [Self; 2] = [Self::English, Self::German];
+    pub const ALL: [Self; 3] = [Self::English, Self::German, Self::Spanish];
 
     /// The code by which browsers ask for it.
     pub const fn code(self) -> &'static str {
         match self {
             Self::English => "en",
             Self::German => "de",
+            Self::Spanish => "es",
         }
     }
 
@@ -35,6 +39,7 @@ impl Language {
         match self {
             Self::English => include_str!("texts/en.json"),
             Self::German => include_str!("texts/de.json"),
+            Self::Spanish => include_str!("texts/es.json"),
         }
     }
 
@@ -61,9 +66,15 @@ impl Language {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
         if let Some(sections) = texts.as_object_mut() {
-            sections.retain(|section, _| section != SERVERS_PART && is_named(section));
+            sections.retain(|section, _| ![SERVERS_PART, LATER_PART].contains(&section.as_str()) && is_named(section));
         }
         texts.to_string()
+    }
+
+    /// The texts that a page loads when it needs them, as JSON.
+    pub fn of_page_later(self) -> String {
+        let texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
+        texts[LATER_PART].to_string()
     }
 
     /// The text with this key (`why.asked.named`), filled in. A key without a text is shown as it is.
@@ -74,6 +85,11 @@ impl Language {
         let text = TEXTS[&self].get(key).or_else(|| form(if is_one { "one" } else { "other" }));
         let Some(text) = text else { return key.to_owned() };
         filled(text, |name| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone()))
+    }
+
+    /// The names of the texts whose keys begin like this.
+    pub fn keys(section: &str) -> BTreeSet<&'static str> {
+        TEXTS[&Self::English].keys().filter_map(|key| key.strip_prefix(section)).collect()
     }
 
     /// A page of HTML with a text for each key in braces.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::ActorBackend;
+use super::errors::no_room;
 use crate::actors::messages::writer::Accepted;
 use crate::actors::writer::requests;
 use crate::domain::event::Event;
@@ -11,9 +14,9 @@ use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::Reader;
-use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::Write;
 
 impl ActorBackend {
@@ -47,23 +50,22 @@ impl ActorBackend {
             return Ok(());
         }
         let platform = self.platform(room);
-        Err(Refused::Conflict(format!(
-            "room {} is a channel of {platform}; write, edit and delete its messages on {platform}",
-            self.name_of(room)
-        )))
+        let values = json!({ "room": self.name_of(room), "platform": platform });
+        Err(Refused::conflict(Detail::of("refusals.write_there", values)))
     }
 
     pub(super) fn no_room(&self, room: &RoomId) -> Refused {
         match self.context.memberships.deleted_at(&room.channel()) {
-            Some(at) => Refused::NotFound(self.being_deleted(room, at)),
-            None => Refused::NotFound(format!("there is no room {room}: {}", self.how_to_create(room))),
+            Some(at) => Refused::not_found(self.being_deleted(room, at)),
+            None => Refused::not_found(no_room(room.as_str(), &format!(": {}", self.how_to_create(room)))),
         }
     }
 
     /// Says that a room is about to be deleted, and the way out.
-    pub(super) fn being_deleted(&self, room: &RoomId, at: Moment) -> String {
+    pub(super) fn being_deleted(&self, room: &RoomId, at: Moment) -> Detail {
         let (name, at) = (self.name_of(room), rfc3339(at));
-        format!("room {name} is deleted at {at}; until then POST /api/rooms/{room}/undelete brings it back")
+        let detail = format!("room {name} is deleted at {at}; until then POST /api/rooms/{room}/undelete brings it back");
+        Detail::from(detail).coded("refusals.room_being_deleted", json!({ "room": name }))
     }
 
     /// The title of a room, or its id where it has none: the name that people see.

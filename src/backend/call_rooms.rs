@@ -75,7 +75,7 @@ impl PlatformCalls for ActorBackend {
     ) -> Result<(), Refused> {
         let context = &self.context;
         if !self.has_companions(&channel_ref.channel) {
-            return Err(Refused::NotFound("no companion is in the channel".to_owned()));
+            return Err(Refused::not_found("no companion is in the channel".to_owned()));
         }
         let begin = || SharedCall::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
         let ending = usize::from(left.is_some_and(|left| context.calls.get(left).is_some()));

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::membership::changes::MembershipError;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{self, WriteError};
 use crate::journal::reader::ReadError;
 use crate::journal::record::RecordError;
-use crate::ports::backend::Refused;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::InboundError;
 use crate::ports::store::StoreError;
 use crate::ports::store::maintenance::MaintenanceError;
@@ -18,24 +20,29 @@ use crate::ports::store::maintenance::MaintenanceError;
 /// When the caller should retry after a temporary failure.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Refused {
+pub(super) fn invalid(field: impl Into<String>, detail: impl Into<Detail>) -> Refused {
     Refused::Invalid { field: field.into(), detail: detail.into() }
 }
 
-pub(super) fn unavailable(detail: &str) -> Refused {
-    Refused::Unavailable { detail: detail.to_owned(), retry_after: Some(RETRY_AFTER) }
+pub(super) fn unavailable(detail: impl Into<Detail>) -> Refused {
+    Refused::Unavailable { detail: detail.into(), retry_after: Some(RETRY_AFTER) }
+}
+
+/// There is no room of this name; `instead` says what to do with the API.
+pub(super) fn no_room(name: &str, instead: &str) -> Detail {
+    Detail::from(format!("there is no room {name}{instead}")).coded("refusals.no_room", json!({ "room": name }))
 }
 
 /// An internal error. Logs it.
 pub(super) fn broken(detail: &str) -> Refused {
     tracing::error!(detail, "the record cannot be read or copied");
-    Refused::Broken("the record cannot be read; the server's log says more".into())
+    Refused::broken(Detail::key("refusals.record_unreadable"))
 }
 
 /// Stored data cannot be read. Logs it.
 pub(super) fn damaged(detail: String) -> Refused {
     tracing::error!(detail, "the record cannot be read");
-    Refused::Damaged(detail)
+    Refused::Damaged(Detail::from(detail).coded("refusals.data_damaged", json!({})))
 }
 
 impl From<ReadError> for Refused {
@@ -59,10 +66,13 @@ impl From<RecordError> for Refused {
 impl From<WriteError> for Refused {
     fn from(lost: WriteError) -> Self {
         match lost {
-            WriteError::Unknown => unavailable("it is not known whether this was stored, try again with the same id"),
+            WriteError::Unknown => unavailable(
+                Detail::from("it is not known whether this was stored, try again with the same id")
+                    .coded("refusals.unknown_outcome", json!({})),
+            ),
             WriteError::Unreadable(why) => damaged(why.to_string()),
-            WriteError::Unavailable(_) => unavailable("nothing can be stored at the moment, try again"),
-            WriteError::Deleted => unavailable("the room is being deleted, try again"),
+            WriteError::Unavailable(_) => unavailable(Detail::key("refusals.not_stored")),
+            WriteError::Deleted => unavailable(Detail::key("refusals.deleting")),
             WriteError::Unfit(why) => broken(why),
         }
     }
@@ -71,9 +81,7 @@ impl From<WriteError> for Refused {
 impl From<writer::Refused> for Refused {
     fn from(error: writer::Refused) -> Self {
         match error {
-            writer::Refused::Busy { retry_after } => {
-                Self::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
-            }
+            writer::Refused::Busy { retry_after } => Self::TooMany { detail: Detail::key("refusals.busy"), retry_after },
             writer::Refused::WriteError(lost) => lost.into(),
         }
     }
@@ -91,7 +99,9 @@ impl From<RewriteError> for Refused {
 impl From<MembershipError> for Refused {
     fn from(error: MembershipError) -> Self {
         match error {
-            MembershipError::SharedName(_) => Self::Conflict(error.to_string()),
+            MembershipError::SharedName(ref shared) => {
+                Self::conflict(Detail::from(error.to_string()).coded("refusals.shared_name", json!(shared)))
+            }
             MembershipError::Metadata(error) => error.into(),
             MembershipError::Journal(error) => error.into(),
         }
@@ -101,8 +111,8 @@ impl From<MembershipError> for Refused {
 impl From<VoteError> for Refused {
     fn from(error: VoteError) -> Self {
         match error {
-            VoteError::Gone => unavailable(&error.to_string()),
-            _ => Self::Conflict(error.to_string()),
+            VoteError::Gone => unavailable(error.to_string()),
+            _ => Self::conflict(error.to_string()),
         }
     }
 }
@@ -110,7 +120,7 @@ impl From<VoteError> for Refused {
 impl From<MaintenanceError> for Refused {
     fn from(error: MaintenanceError) -> Self {
         match error {
-            MaintenanceError::Exists(detail) | MaintenanceError::Elsewhere(detail) => Self::Conflict(detail),
+            MaintenanceError::Exists(detail) | MaintenanceError::Elsewhere(detail) => Self::conflict(detail),
             MaintenanceError::Target(detail) => invalid("to", detail),
             MaintenanceError::Damaged(detail) => damaged(detail),
             MaintenanceError::Failed(detail) => broken(&detail),

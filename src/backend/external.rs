@@ -22,14 +22,14 @@ impl ActorBackend {
         let (channel_key, membership) = self.room_of(room)?;
         if !self.is_written_here(room) {
             let platform = self.platform(room);
-            return Err(Refused::Conflict(format!(
+            return Err(Refused::conflict(format!(
                 "external companions cannot be in channels of {platform} yet; use {companion} in a room of the console"
             )));
         }
         match (membership.companions.contains(companion), membership.is_external(companion)) {
             (true, true) => Ok(channel_key),
             (true, false) => Err(VoteError::NotExternal { from: companion.clone() }.into()),
-            (false, _) => Err(Refused::Conflict(format!(
+            (false, _) => Err(Refused::conflict(format!(
                 "{companion} is not in room {}; add it by PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} \
                  among its companions",
                 self.name_of(room)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::ActorBackend;
@@ -24,11 +25,11 @@ use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Range;
-use crate::ports::backend::Refused;
 use crate::ports::backend::guest_service::{
     Amount, Ends, GuestService, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
 };
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::StoreError;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -45,10 +46,13 @@ impl GuestService for ActorBackend {
         let (channel_key, _) = self.room_of(room)?;
         if !room.is_of_console() {
             let platform = self.platform(room);
-            return Err(Refused::Conflict(format!("room {room} is a channel of {platform}; invite people to it on {platform}")));
+            return Err(Refused::conflict(Detail::of("refusals.invite_there", json!({ "room": room, "platform": platform }))));
         }
         if !(1..=MOST_GUESTS).contains(&new.most_guests) {
-            return Err(invalid("most_guests", format!("is {}, must be from 1 to {MOST_GUESTS}", new.most_guests)));
+            return Err(invalid(
+                "most_guests",
+                Detail::of("refusals.range", json!({ "value": new.most_guests, "least": 1, "most": MOST_GUESTS })),
+            ));
         }
         let now = self.context.clock.now();
         let (secret, id) = (self.secret(), format!("{:016x}", self.context.rng.id() as u64));
@@ -75,7 +79,10 @@ impl GuestService for ActorBackend {
             (view, changed)
         });
         let view = added.await?.ok_or_else(|| {
-            Refused::Conflict(format!("room {} has {MOST_OPEN} open invitations; revoke one first", self.name_of(room)))
+            Refused::conflict(Detail::of(
+                "refusals.too_many_invitations",
+                json!({ "room": self.name_of(room), "most": MOST_OPEN }),
+            ))
         })?;
         Ok((view, secret))
     }
@@ -102,7 +109,7 @@ impl GuestService for ActorBackend {
         if revoked.await? {
             Ok(())
         } else {
-            Err(Refused::NotFound(format!("room {} has no such invitation", self.name_of(room))))
+            Err(Refused::not_found(Detail::of("refusals.no_such_invitation", json!({ "room": self.name_of(room) }))))
         }
     }
 
@@ -137,7 +144,7 @@ impl GuestService for ActorBackend {
             return Err(not_open());
         }
         if let Some(companion) = self.context.memberships.names(&guild).and_then(|names| names.namesake(&name).cloned()) {
-            return Err(invalid("name", format!("is a name of the companion {companion}, or looks like one; choose another")));
+            return Err(invalid("name", Detail::of("refusals.name_of_companion", json!({ "companion": companion }))));
         }
         if !is_own && self.has_spoken(&guild, &name).await? {
             return Err(taken());
@@ -193,18 +200,15 @@ impl GuestService for ActorBackend {
         });
         match taken.await? {
             Ok(_) => Ok(()),
-            Err(NotTaken::NotHere) => Err(Refused::Conflict("the visit has ended".to_owned())),
+            Err(NotTaken::NotHere) => Err(Refused::conflict(Detail::key("refusals.visit_ended"))),
             Err(NotTaken::UsedUp(used_up)) => {
-                let what = match used_up {
-                    UsedUp::Messages => "messages",
-                    UsedUp::Voice => "minutes in calls",
-                    UsedUp::Tokens => "answers of companions",
+                let text = match used_up {
+                    UsedUp::Messages => "refusals.messages_used_up",
+                    UsedUp::Voice => "refusals.calls_used_up",
+                    UsedUp::Tokens => "refusals.answers_used_up",
                 };
                 let until_midnight = DAY.as_secs() - now.as_micros() / 1_000_000 % DAY.as_secs();
-                Err(Refused::TooMany {
-                    detail: format!("the {what} for guests are used up for today; there are new ones at midnight (UTC)"),
-                    retry_after: Duration::from_secs(until_midnight),
-                })
+                Err(Refused::TooMany { detail: Detail::key(text), retry_after: Duration::from_secs(until_midnight) })
             }
         }
     }
@@ -299,13 +303,13 @@ fn hashes(cookies: &[String]) -> Vec<Arc<str>> {
 }
 
 fn not_open() -> Refused {
-    Refused::NotFound("this invitation does not exist, has ended or was revoked; ask for a new one".to_owned())
+    Refused::not_found(Detail::key("refusals.invitation_gone"))
 }
 
 fn full() -> Refused {
-    Refused::Conflict("as many guests as this invitation is for have come; ask for a new one".to_owned())
+    Refused::conflict(Detail::key("refusals.invitation_full"))
 }
 
 fn taken() -> Refused {
-    invalid("name", "is the name of somebody who is or was here, or looks like it; choose another")
+    invalid("name", Detail::key("refusals.name_taken"))
 }

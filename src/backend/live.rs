@@ -166,7 +166,7 @@ impl Subscription {
                 self.push(&json!({ "event": "closed", "at": self.now(), "channel": room.channel() }));
             }
             Err(Refused::Damaged(detail)) => {
-                self.push(&json!({ "event": "unreadable", "at": self.now(), "channel": room.channel(), "error": detail }));
+                self.push(&json!({ "event": "unreadable", "at": self.now(), "channel": room.channel(), "error": &*detail }));
             }
             Err(refused) => {
                 // The client gets the error when it connects again, if it is still there.

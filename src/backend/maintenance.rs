@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use serde_json::json;
 
 use super::ActorBackend;
 use super::errors::{damaged, invalid, unavailable};
@@ -20,12 +21,12 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::record::encode;
 use crate::journal::redaction::redact;
-use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{
     BackedUp, Forget, Forgotten, Quarantine, QuarantinedGuild, Readiness, ReadyModel, ReadyModels, ReadyPart, SuspendedChannel,
 };
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::stamp::Stamp;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::Write;
@@ -64,10 +65,10 @@ impl MaintenanceService for ActorBackend {
             return Ok(());
         }
         let Some(channel) = entry.strip_prefix(CHANNEL_PREFIX) else {
-            return Err(Refused::NotFound(format!("guild {entry} is not in quarantine")));
+            return Err(Refused::not_found(format!("guild {entry} is not in quarantine")));
         };
         let was_suspended = self.ask_guilds(|reply| GuildsMessage::TryAgain(channel.into(), reply)).await?;
-        if was_suspended { Ok(()) } else { Err(Refused::NotFound(format!("channel {channel} is not suspended"))) }
+        if was_suspended { Ok(()) } else { Err(Refused::not_found(format!("channel {channel} is not suspended"))) }
     }
 
     async fn retry(&self, entry: &str) -> Result<(), Refused> {
@@ -78,7 +79,7 @@ impl MaintenanceService for ActorBackend {
                 let (seq, channel) = (record.seq, &record.channel);
                 let detail =
                     format!("event {seq} of {channel} is not an inbound event, so it cannot be retried; drop it instead");
-                return Err(Refused::Conflict(detail));
+                return Err(Refused::conflict(Detail::from(detail).coded("refusals.not_retried", json!({}))));
             }
             // The id makes the retry idempotent: if this fails halfway and is repeated, the message is accepted only once.
             let retry_id: Arc<str> = retry_id(id.ward, id.no, id.seq).into();
@@ -177,10 +178,11 @@ impl MaintenanceService for ActorBackend {
         }
         let (has_used, unreadable_usage) = self.forget_usage(&guild, &person).await?;
         if let Some((channel_key, detail)) = unreadable {
-            return Err(Refused::Damaged(format!(
+            let detail = format!(
                 "the messages in {channel_key} cannot be deleted, or not completely: {detail}; everything readable in other channels is deleted; \
                  restore a backup or delete the room, and repeat this"
-            )));
+            );
+            return Err(Refused::Damaged(detail.into()));
         }
         if let Some((channel_key, entries)) = illegible {
             let which = if entries == 1 {
@@ -212,7 +214,7 @@ impl MaintenanceService for ActorBackend {
         }
         if is_unknown && !has_used {
             return Err(match self.nobody(&guild, &person).await {
-                Refused::NotFound(detail) if answers => Refused::NotFound(format!("{detail}; {ANSWERS_ALONE}")),
+                Refused::NotFound(detail) if answers => Refused::not_found(format!("{detail}; {ANSWERS_ALONE}")),
                 refused => refused,
             });
         }

@@ -1,12 +1,14 @@
 //! Adds companions to channels of other platforms, and removes them, one at a time.
 
+use serde_json::json;
+
 use super::ActorBackend;
 use super::errors::invalid;
 use crate::actors::membership::changes;
 use crate::domain::id::CompanionId;
 use crate::journal::membership::Membership;
-use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::ChannelRef;
 
 /// How many companions an error message lists when one is unknown.
@@ -24,12 +26,12 @@ impl ActorBackend {
         match self.context.memberships.get(&channel_ref.channel) {
             Some(existing) if existing.guild == channel_ref.guild => Ok((true, existing)),
             Some(existing) => {
-                Err(Refused::Conflict(format!("{} belongs to guild {}, for good", channel_ref.channel, existing.guild)))
+                Err(Refused::conflict(format!("{} belongs to guild {}, for good", channel_ref.channel, existing.guild)))
             }
             None => {
                 let room = RoomId::of(&channel_ref.channel);
                 if let Some((room, at)) = room.zip(self.context.memberships.deleted_at(&channel_ref.channel)) {
-                    return Err(Refused::Conflict(self.being_deleted(&room, at)));
+                    return Err(Refused::conflict(self.being_deleted(&room, at)));
                 }
                 let empty = || Membership {
                     within: channel_ref.parent.clone(),
@@ -44,6 +46,11 @@ impl ActorBackend {
         let cast = self.context.memberships.companions();
         let named: Vec<_> = cast.keys().take(MAX_NAMED).map(CompanionId::as_str).collect();
         let more = if cast.len() > named.len() { " and others" } else { "" };
-        Refused::NotFound(format!("there is no companion {companion}, there are {}{more}", named.join(", ")))
+        let detail = format!("there is no companion {companion}, there are {}{more}", named.join(", "));
+        Refused::not_found(Detail::from(detail).coded("refusals.no_companion", json!({ "id": companion })))
+    }
+
+    pub(super) fn not_in_room(&self, companion: &CompanionId, room: &RoomId) -> Detail {
+        Detail::of("refusals.not_in_room", json!({ "companion": companion, "room": self.name_of(room) }))
     }
 }

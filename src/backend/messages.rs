@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::json;
 
 use super::ActorBackend;
 use super::errors::{broken, invalid};
@@ -22,11 +23,11 @@ use crate::domain::split::split;
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
-use crate::ports::backend::Refused;
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::chat_platform::NotSent;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 
@@ -71,7 +72,7 @@ impl MessageService for ActorBackend {
     async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         if !membership.companions.contains(companion) {
-            return Err(Refused::NotFound(format!("{companion} is not in room {}", self.name_of(room))));
+            return Err(Refused::not_found(self.not_in_room(&companion, room)));
         }
         let companion = companion.clone();
         let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
@@ -85,7 +86,7 @@ impl MessageService for ActorBackend {
         self.check_writable(room)?;
         self.said(room, &channel_key, statement).await?;
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
-        conversation.check_again(statement).map_err(|not_again| Refused::Conflict(not_again.to_string()))?;
+        conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.text())))?;
         deletion::try_again(&self.context, &channel_key, statement).await.map_err(Refused::from)
     }
 
@@ -95,21 +96,21 @@ impl MessageService for ActorBackend {
         let Greeting { companion, text } = greeting;
         let known = self.context.memberships.companion(&channel_key.channel, &companion);
         let known = known.filter(|_| membership.companions.contains(&companion));
-        let known = known.ok_or_else(|| Refused::NotFound(format!("{companion} is not in room {}", self.name_of(room))))?;
+        let known = known.ok_or_else(|| Refused::not_found(self.not_in_room(&companion, room)))?;
         if !known.greetings.contains(&text) {
-            return Err(invalid("text", format!("is not one of the greetings of {companion}; add it to them first")));
+            return Err(invalid("text", Detail::of("refusals.no_greeting", json!({ "companion": companion }))));
         }
         if membership.is_paused(&companion) {
-            return Err(Refused::Conflict(format!("{companion} is paused in room {}; resume it first", self.name_of(room))));
+            return Err(Refused::conflict(Detail::of(
+                "refusals.paused",
+                json!({ "companion": companion, "room": self.name_of(room) }),
+            )));
         }
         // It is read before the history, so that what is said between the two is noticed.
         let last = self.reader().head(&channel_key).await?.last;
         let newest = HistoryQuery { after: None, before: None, limit: 1 };
         if !self.history(room, newest).await?.messages.is_empty() {
-            return Err(Refused::Conflict(format!(
-                "something was said in room {} already; a greeting is a first word",
-                self.name_of(room)
-            )));
+            return Err(Refused::conflict(Detail::of("refusals.not_first", json!({ "room": self.name_of(room) }))));
         }
         // Of two at once, the first one counts.
         let id: Arc<str> = format!("greeting:{last}").into();
@@ -203,7 +204,7 @@ impl ActorBackend {
     }
 
     fn no_message(&self, room: &RoomId, seq: Seq) -> Refused {
-        Refused::NotFound(format!("there is no message {seq} in room {}", self.name_of(room)))
+        Refused::not_found(Detail::of("refusals.no_message", json!({ "number": seq, "room": self.name_of(room) })))
     }
 
     async fn replied_to(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
@@ -212,10 +213,7 @@ impl ActorBackend {
             Some(Event::Said { message, .. }) if !is_redacted(&message) => {
                 Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role, quoted: None })
             }
-            _ => Err(invalid(
-                "reply_to",
-                format!("there is no message {seq} in this room; leave it out, or name an existing message"),
-            )),
+            _ => Err(invalid("reply_to", Detail::of("refusals.no_such_reply", json!({ "number": seq })))),
         }
     }
 }

@@ -20,10 +20,10 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{DeadLetterRecord, decode, encode};
-use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::DeadLetter;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::state::OutOfService;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -102,7 +102,7 @@ impl ActorBackend {
     }
 
     pub(super) async fn entry(&self, entry: &str) -> Result<(EntryId, DeadLetterRecord), Refused> {
-        let missing = || Refused::NotFound(format!("there is no dead letter {entry}"));
+        let missing = || Refused::not_found(format!("there is no dead letter {entry}"));
         let id = EntryId::parse(entry).ok_or_else(missing)?;
         let value = self.context.store.get(id.key()).await?.ok_or_else(missing)?;
         let record: DeadLetterRecord = decode(&id.key(), &value)?;
@@ -133,7 +133,7 @@ impl ActorBackend {
     }
 
     pub(super) async fn ask_guilds<T>(&self, message: impl FnOnce(RpcReplyPort<T>) -> GuildsMessage) -> Result<T, Refused> {
-        let restarted = || unavailable("the guilds are being restarted, try again");
+        let restarted = || unavailable(Detail::key("refusals.restarting"));
         let (sender, answer) = oneshot::channel();
         let guilds = self.context.directory.find(&GuildsKey()).ok_or_else(restarted)?;
         guilds.cast(message(RpcReplyPort::from(sender))).map_err(|_| restarted())?;

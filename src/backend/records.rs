@@ -192,7 +192,7 @@ impl RecordService for ActorBackend {
                 let head = transcript.head(&name, self.context.clock.now());
                 Ok(document(self.context.store.clone(), channel_key.clone(), transcript, head).await?)
             }
-            (_, None) => Err(Refused::NotFound("there is no room to export".into())),
+            (_, None) => Err(Refused::not_found("there is no room to export")),
         }
     }
 
@@ -251,7 +251,7 @@ impl ActorBackend {
         if events.len() > MAX_SCRIPTED {
             let detail =
                 format!("the room has more than {MAX_SCRIPTED} events, which is too much for one script; export it as JSON");
-            return Err(Refused::TooLarge(detail));
+            return Err(Refused::TooLarge(detail.into()));
         }
         Ok(events)
     }

@@ -1,5 +1,7 @@
 //! Checks what a plan or a patch of a room asks for.
 
+use serde_json::json;
+
 use super::ActorBackend;
 use super::errors::invalid;
 use super::suggestions::folded;
@@ -7,15 +9,15 @@ use crate::actors::membership::memberships::external_companion;
 use crate::domain::id::CompanionId;
 use crate::domain::lookalike::look_alike;
 use crate::journal::membership::{External, Membership};
-use crate::ports::backend::Refused;
 use crate::ports::backend::room::{Invited, MOST_IN_A_ROOM, Override, RoomId, RoomPlan};
+use crate::ports::backend::{Detail, Refused};
 use crate::settings::companion::{Companion, Overrides};
 use crate::settings::console;
 
 impl ActorBackend {
     pub(super) fn check_plan(&self, plan: &RoomPlan, existing: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {
         if let Some(existing) = existing.filter(|existing| existing.guild != plan.guild) {
-            return Err(Refused::Conflict(format!(
+            return Err(Refused::conflict(format!(
                 "room {} belongs to guild {}, which cannot change; name that guild, or create another room",
                 self.name_of(room),
                 existing.guild
@@ -41,17 +43,19 @@ impl ActorBackend {
                      a room of the console",
                     self.platform(room)
                 );
-                return Err(Refused::Conflict(format!("{field}: {detail}")));
+                return Err(Refused::conflict(format!("{field}: {detail}")));
             }
             match (invited.external, cast.contains_key(&invited.id)) {
                 (false, true) => {}
                 // The stored room takes precedence over a companion that was configured later.
                 (true, true) if existing.is_some_and(|existing| existing.is_external(&invited.id)) => {}
                 (true, true) => {
-                    return Err(Refused::Conflict(format!(
+                    let detail = format!(
                         "{field}: {id} is one of this server's companions and cannot be external; leave external out, or choose another id",
                         id = invited.id
-                    )));
+                    );
+                    let detail = Detail::from(detail).coded("refusals.not_external", json!({ "id": invited.id }));
+                    return Err(Refused::conflict(detail));
                 }
                 (true, false) => self.check_external(&field, invited)?,
                 (false, false) => {
@@ -61,13 +65,16 @@ impl ActorBackend {
                         "there is no companion {id}, there are {configured}; an external companion is given as {{\"id\": \"{id}\", \"external\": \
                          true}}"
                     );
-                    return Err(invalid(field, detail));
+                    return Err(invalid(field, Detail::from(detail).coded("refusals.no_companion", json!({ "id": id }))));
                 }
             }
         }
         if plan.companions.len() > MOST_IN_A_ROOM {
             let count = plan.companions.len();
-            return Err(invalid("companions", format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")));
+            return Err(invalid(
+                "companions",
+                Detail::of("refusals.too_many_companions", json!({ "count": count, "most": MOST_IN_A_ROOM })),
+            ));
         }
         Ok(())
     }
@@ -81,11 +88,10 @@ impl ActorBackend {
         let mut others = others.filter(|(other, _)| Some(other) != room && self.is_written_here(other));
         let is_equal = |name: &str| folded(name) == folded(title);
         match others.find(|(other, _)| is_equal(&self.name_of(other)) || is_equal(other.as_str())) {
-            Some((other, Some(at))) => Err(Refused::Conflict(self.being_deleted(&other, at))),
-            Some((other, None)) => Err(Refused::Conflict(format!(
-                "there is already a room {}; choose another name, or open that room",
-                self.name_of(&other)
-            ))),
+            Some((other, Some(at))) => Err(Refused::conflict(self.being_deleted(&other, at))),
+            Some((other, None)) => {
+                Err(Refused::conflict(Detail::of("refusals.room_exists", json!({ "room": self.name_of(&other) }))))
+            }
             None => Ok(()),
         }
     }
@@ -110,8 +116,8 @@ impl ActorBackend {
         match problems.into_iter().next() {
             None => Ok(()),
             Some(problem) => {
-                let message = problem.message.strip_prefix("= ").unwrap_or(&problem.message).to_owned();
-                Err(invalid(format!("{field}.{}", problem.key), message))
+                let message = problem.message.strip_prefix("= ").unwrap_or(&problem.message);
+                Err(invalid(format!("{field}.{}", problem.key), Detail::from(message).with(problem.code)))
             }
         }
     }
@@ -122,10 +128,12 @@ impl ActorBackend {
         for ours in self.context.memberships.companions().values() {
             for (name, taken) in external.names().flat_map(|name| ours.names().map(move |taken| (name, taken))) {
                 if external.id != ours.id && look_alike(name, taken) {
-                    return Err(Refused::Conflict(format!(
+                    let detail = format!(
                         "{field}: {name:?}, a name of {}, looks like {taken:?}, a name of this server's companion {}; choose another name",
                         external.id, ours.id
-                    )));
+                    );
+                    let values = json!({ "name": name, "taken": taken, "other": ours.id });
+                    return Err(Refused::conflict(Detail::from(detail).coded("refusals.looks_alike", values)));
                 }
             }
         }

@@ -19,7 +19,6 @@ use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
-use crate::ports::backend::Refused;
 use crate::ports::backend::live::{LiveStream, Watched};
 use crate::ports::backend::room::{
     CompanionView, Companions, Deletion, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan,
@@ -28,6 +27,7 @@ use crate::ports::backend::room::{
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::{Stamp, rfc3339};
 use crate::ports::backend::state::{Episode, FilteredMessage, RepetitionState, RoomState};
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::ChannelRef;
 use crate::settings::companion::Overrides;
 
@@ -73,10 +73,10 @@ impl RoomService for ActorBackend {
         let lock = self.context.memberships.lock().await;
         let (channel_key, mut membership) = self.room_of(room)?;
         if patch.title != Override::Keep && !self.is_written_here(room) {
-            return Err(Refused::Conflict(format!(
-                "title: room {room} is a channel of {platform}; rename it on {platform}",
-                platform = self.platform(room)
-            )));
+            let platform = self.platform(room);
+            let detail = format!("title: room {room} is a channel of {platform}; rename it on {platform}");
+            let values = json!({ "room": self.name_of(room), "platform": platform });
+            return Err(Refused::conflict(Detail::from(detail).coded("refusals.rename_there", values)));
         }
         match &patch.title {
             Override::Set(title) => self.check_title(title, Some(room))?,
@@ -92,10 +92,7 @@ impl RoomService for ActorBackend {
         for (id, patch) in patch.companions {
             let companion = CompanionId::from(&*id);
             if !membership.companions.contains(&companion) {
-                return Err(invalid(
-                    format!("companions.{id}"),
-                    format!("{id} is not in room {}; set its companions with PUT", self.name_of(room)),
-                ));
+                return Err(invalid(format!("companions.{id}"), self.not_in_room(&companion, room)));
             }
             let mut overrides = membership.overrides.remove(&companion).unwrap_or_default();
             let before = Overrides { paused: None, ..overrides.clone() };
@@ -151,14 +148,14 @@ impl RoomService for ActorBackend {
         let channel = room.channel();
         let lock = self.context.memberships.lock().await;
         let Some(membership) = self.context.memberships.recorded(&channel) else {
-            let detail = "if it was deleted more than ten seconds ago, it is gone with its history, and only a backup has it";
-            return Err(Refused::NotFound(format!("there is no room {room}: {detail}")));
+            return Err(Refused::not_found(Detail::of("refusals.room_gone", json!({ "room": room }))));
         };
         match membership.deleted_at {
-            None => return Err(Refused::Conflict(format!("room {} is not being deleted", self.name_of(room)))),
+            None => {
+                return Err(Refused::conflict(Detail::of("refusals.not_being_deleted", json!({ "room": self.name_of(room) }))));
+            }
             Some(at) if at <= self.context.clock.now() => {
-                let detail = "it is being deleted at this moment, and only a backup will have it";
-                return Err(Refused::Conflict(format!("room {room} cannot be brought back any more: {detail}")));
+                return Err(Refused::conflict(Detail::of("refusals.too_late", json!({ "room": room }))));
             }
             Some(_) => {}
         }
@@ -253,7 +250,7 @@ impl RoomService for ActorBackend {
         }
         let is_new = membership.companions.insert(companion.clone());
         if membership.companions.len() > MOST_IN_A_ROOM {
-            return Err(Refused::Conflict(format!(
+            return Err(Refused::conflict(format!(
                 "at most {MOST_IN_A_ROOM} companions can be in a channel; remove another one first"
             )));
         }
@@ -261,7 +258,7 @@ impl RoomService for ActorBackend {
         changes::update_membership(&self.context, &lock, &channel_ref.channel, membership.clone()).await.map_err(|error| match error {
             MembershipError::SharedName(SharedName { name, first, second }) => {
                 let other = if first == *companion { second } else { first };
-                Refused::Conflict(format!(
+                Refused::conflict(format!(
                     "{companion} and {other}, who is in this guild, share the name {name:?}; remove {other} from all its channels here first"
                 ))
             }
@@ -300,17 +297,17 @@ impl ActorBackend {
         let channel = room.channel();
         let existing = self.context.memberships.get(&channel);
         if existing.is_none() && !self.is_written_here(room) {
-            return Err(Refused::Conflict(format!(
+            return Err(Refused::conflict(format!(
                 "{room} is a channel of {} without companions: {}",
                 self.platform(room),
                 self.how_to_create(room)
             )));
         }
         if plan.must_be_new && existing.is_some() {
-            return Err(Refused::Conflict(format!("there is already a room {room}; choose another name, or open that room")));
+            return Err(Refused::conflict(Detail::of("refusals.room_exists", json!({ "room": room }))));
         }
         if let Some(at) = self.context.memberships.deleted_at(&channel) {
-            return Err(Refused::Conflict(self.being_deleted(room, at)));
+            return Err(Refused::conflict(self.being_deleted(room, at)));
         }
         self.check_plan(&plan, existing.as_ref(), room)?;
         let is_new = existing.is_none();

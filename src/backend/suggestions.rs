@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::ActorBackend;
+use super::errors::no_room;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::{GuildId, PersonId};
 use crate::domain::text::{is_invisible, is_joining};
@@ -12,8 +14,8 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::reader::Reader;
-use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 
 /// How many existing ids a message names.
 const MAX_NAMED: usize = 10;
@@ -35,7 +37,7 @@ pub async fn check_guild(context: &ActorContext, guild: &GuildId) -> Result<(), 
         return Ok(());
     }
     let instead = instead(guild.as_str(), &guilds, "GET /api/rooms");
-    Err(Refused::NotFound(format!("there is no guild {guild}: no room belongs to it, and it never used anything; {instead}")))
+    Err(Refused::not_found(format!("there is no guild {guild}: no room belongs to it, and it never used anything; {instead}")))
 }
 
 impl ActorBackend {
@@ -64,7 +66,7 @@ impl ActorBackend {
         match (rooms.next(), rooms.next()) {
             (Some(room), None) => self.room_of(&room).map(|_| room),
             (None, _) => Err(self.unknown_room(name)),
-            (Some(one), Some(other)) => Err(Refused::NotFound(format!(
+            (Some(one), Some(other)) => Err(Refused::not_found(format!(
                 "several rooms have the name {name}; give the id of one, such as {one} or {other}"
             ))),
         }
@@ -74,7 +76,7 @@ impl ActorBackend {
     fn unknown_room(&self, name: &str) -> Refused {
         let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
         let rooms = rooms.filter(|room| self.is_written_here(room)).map(|room| with_id(&self.name_of(&room), &room)).collect();
-        Refused::NotFound(format!("there is no room {name}; {}", instead(name, &rooms, "GET /api/rooms")))
+        Refused::not_found(no_room(name, &format!("; {}", instead(name, &rooms, "GET /api/rooms"))))
     }
 
     /// The error that nothing of a person is on record in a guild, or that there is no such guild.
@@ -85,14 +87,16 @@ impl ActorBackend {
         match self.people_of(guild).await {
             Ok(people) if people.is_empty() => {
                 let id = person.as_str();
-                Refused::NotFound(format!("no message of {id} in {guild} is on record, nor of anybody else there"))
+                let detail = format!("no message of {id} in {guild} is on record, nor of anybody else there");
+                Refused::not_found(Detail::from(detail).coded("refusals.nobody", json!({ "person": id })))
             }
             Ok(people) => {
                 let id = person.as_str();
-                Refused::NotFound(format!(
+                let detail = format!(
                     "no message of {id} in {guild} is on record; {}",
                     instead(id, &people, "`tertulia history export` lists all; ids from Discord look like discord:1234")
-                ))
+                );
+                Refused::not_found(Detail::from(detail).coded("refusals.nobody", json!({ "person": id })))
             }
             Err(refused) => refused,
         }

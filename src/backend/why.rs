@@ -249,11 +249,11 @@ impl<'a> Scene<'a> {
     fn not_here(&self, id: &CompanionId) -> Refused {
         let present: Vec<_> = self.membership.companions.iter().map(CompanionId::as_str).collect();
         let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
-        Refused::NotFound(format!("{id} is not in room {}, and has no history there; present: {present}", self.room_name()))
+        Refused::not_found(format!("{id} is not in room {}, and has no history there; present: {present}", self.room_name()))
     }
 
     fn nothing_decided(&self, seq: Seq) -> Refused {
-        Refused::NotFound(format!(
+        Refused::not_found(format!(
             "nothing was decided in room {} from event {seq} on; GET /api/decisions?room={} lists what was",
             self.room_name(),
             self.room

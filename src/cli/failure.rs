@@ -66,7 +66,7 @@ impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Invalid { .. } => Self::Usage(refused.to_string()),
-            Refused::Damaged(detail) => Self::Store(detail),
+            Refused::Damaged(detail) => Self::Store(detail.to_string()),
             _ => Self::Failed(refused.to_string()),
         }
     }

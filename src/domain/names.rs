@@ -59,7 +59,7 @@ pub struct Names {
 }
 
 /// An error: two companions of one guild share a name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
 #[error(
     "the companions {first} and {second} share the name {name:?}: remove it from one of them, or put them in different guilds"
 )]

@@ -16,6 +16,10 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use super::error_code::ErrorCode;
+
 /// A problem with a parsed value, found by its section's check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
@@ -24,12 +28,19 @@ pub struct Problem {
     pub key: String,
     /// What is wrong and what is allowed, as a predicate of the key. For example `is 0, must be from 1 to 10000`.
     pub message: String,
+    /// What programs word it by, where people meet it outside of settings.
+    pub code: Option<ErrorCode>,
 }
 
 impl Problem {
     /// A problem with the value of this key.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { key: key.into(), message: message.into() }
+        Self { key: key.into(), message: message.into(), code: None }
+    }
+
+    /// The same with its code.
+    pub fn coded(self, key: &str, values: Value) -> Self {
+        Self { code: Some(ErrorCode::new(key, values)), ..self }
     }
 }
 

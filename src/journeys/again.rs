@@ -36,7 +36,7 @@ async fn refused(world: &World, statement: Seq) -> String {
     let Err(Refused::Conflict(detail)) = try_again(world, statement).await else { panic!("it is not refused") };
     world.pass(60.0).await;
     assert_eq!(world.history(LOBBY).await, before, "what is refused changes nothing");
-    detail
+    detail.to_string()
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn what_cannot_be_tried_again_is_not_deleted() {
 
     assert!(paused.contains("is paused"), "{paused}");
     for detail in [of_person, not_newest] {
-        assert!(detail.starts_with("only a companion's message after which nobody has said more"), "{detail}");
+        assert!(detail.starts_with("only a companion’s message after which nobody has said more"), "{detail}");
     }
     assert!(matches!(unknown, Err(Refused::NotFound(_))), "{unknown:?}");
 }

@@ -111,7 +111,7 @@ async fn a_companion_that_cannot_be_admitted_is_refused_with_a_way_out() {
 
     assert!(matches!(unknown, Err(Refused::NotFound(detail)) if detail.contains("there are aria, bruno")));
     assert!(
-        matches!(namesake, Err(Refused::Conflict(detail)) if detail == "twin and aria, who is in this guild, share the name \"ari\"; remove aria from all its channels here first")
+        matches!(namesake, Err(Refused::Conflict(detail)) if &*detail == "twin and aria, who is in this guild, share the name \"ari\"; remove aria from all its channels here first")
     );
     assert!(matches!(console, Err(Refused::Invalid { .. })));
     assert!(matches!(foreign, Err(Refused::Conflict(detail)) if detail.contains("discord:1")));

@@ -13,7 +13,7 @@ use crate::replay::{ReplayEventKind, Script, run};
 
 fn conflict<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> String {
     match outcome {
-        Err(Refused::Conflict(detail)) => detail,
+        Err(Refused::Conflict(detail)) => detail.to_string(),
         other => panic!("{other:?} is no conflict"),
     }
 }

@@ -11,9 +11,9 @@ use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions};
 use crate::ports::backend::keeping::{Forgotten, Person};
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::{InboundError, InboundEvents, InboundMessage, ReplyTo};
 use crate::ports::store::Value;
 use crate::ports::store::key::{ChannelNo, Key};
@@ -342,7 +342,7 @@ async fn a_record_that_cannot_be_decoded_is_reported_with_its_room_and_what_to_d
 
         let history = world.try_history("lobby").await.map(drop);
         let state = world.state("lobby").await;
-        let kept_away = Err(Refused::Damaged(state.kept_away.unwrap().detail.to_string()));
+        let kept_away = Err(Refused::Damaged(Detail::from(state.kept_away.unwrap().detail.to_string())));
         let deleted = world.backend.rooms.delete(&room("lobby")).await.map(drop);
 
         // Messages are shown even without the number of the last event.
@@ -451,7 +451,7 @@ async fn put(world: &World, seq: Seq, value: impl Into<Value>) -> Value {
 fn left(forgotten: Result<Forgotten, Refused>) -> String {
     let Err(Refused::Damaged(detail)) = forgotten else { panic!("no error is reported: {forgotten:?}") };
     assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
-    detail
+    detail.to_string()
 }
 
 /// The number of channels in which Ana is listed.

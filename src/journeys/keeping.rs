@@ -150,7 +150,7 @@ async fn an_unknown_name_is_answered_with_the_existing_ones() {
     let world = World::with_lobby().await;
     let refused = world.backend.records.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
     let nobody = "no message of Zoe in home is on record, nor of anybody else there";
-    assert_eq!(refused, Err(Refused::NotFound(nobody.into())));
+    assert!(matches!(refused, Err(Refused::NotFound(detail)) if &*detail == nobody));
     world.say("lobby", "zebra").await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
     world.rest().await;
@@ -165,7 +165,7 @@ async fn an_unknown_name_is_answered_with_the_existing_ones() {
         let exported = world.backend.records.export_person(Person { guild: guild.into(), id: person.into() }).await.map(drop);
 
         for refused in [forgotten, exported] {
-            assert_eq!(refused, Err(Refused::NotFound(words.into())));
+            assert!(matches!(refused, Err(Refused::NotFound(detail)) if &*detail == words));
         }
     }
     assert_eq!(world.history("lobby").await.len(), 2);

@@ -261,7 +261,7 @@ async fn limits_and_models_of_one_room_are_checked_shown_and_used() {
 
     let Err(Refused::Invalid { field, detail }) = unknown else { panic!("{unknown:?}") };
     assert_eq!(field, "companions.aria.model.main");
-    assert_eq!(detail, "\"smal\" is not a model; the models are: main, side, small");
+    assert_eq!(&*detail, "\"smal\" is not a model; the models are: main, side, small");
     assert!(matches!(never, Err(Refused::Invalid { field, .. }) if field == "companions.aria.max_turns"));
     let aria = serde_json::to_value(&changed.companions[0]).unwrap();
     assert_eq!(

@@ -33,7 +33,7 @@ use self::message_service::MessageService;
 use self::record_service::RecordService;
 use self::room_service::RoomService;
 use super::call_room::CallRooms;
-pub use refused::Refused;
+pub use refused::{Detail, Refused};
 
 /// The core, as the console sees it. Cheap to clone.
 #[derive(Clone)]

@@ -144,6 +144,9 @@ pub struct NewCompanion {
     /// The character card that it is made of, in base64, which is kept for an export. Its picture is used if `picture` is absent.
     #[serde(default)]
     pub card: Option<Base64>,
+    /// The room that it joins. If it cannot, nothing is made.
+    #[serde(default)]
+    pub room: Option<RoomId>,
 }
 
 /// What is to be written about a companion instead of what is.

@@ -29,8 +29,8 @@ use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::service::Service;
 use crate::journal::key;
 use crate::journal::reader::Reader;
-use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::companion_setup::{
     CompanionChange, CompanionOptions, CompanionProfile, CompanionSetup, CompanionTrial, DefaultFields, DiscordPicture, Exported,
     Kept, NewCompanion, ProfileRoom, Revision, ServiceVoices,
@@ -41,6 +41,7 @@ use crate::settings::companion::{Companion, check_id};
 use crate::settings::roster::files::CompanionFiles;
 use crate::settings::speech::BUILT_IN;
 use crate::settings::{common_name_note, shared_names, silence_note};
+use serde_json::json;
 
 /// The longest id of a companion, in characters.
 const MAX_ID_CHARS: usize = 32;
@@ -84,7 +85,7 @@ impl Setup {
 
     async fn existing(&self, id: &CompanionId) -> Result<Written, Refused> {
         // An id from outside is a part of a path.
-        let none = || Refused::NotFound("there is no companion of this id".to_owned());
+        let none = || Refused::not_found(Detail::key("refusals.companion_gone"));
         check_id(id.as_str()).map_err(|_| none())?;
         self.written(id).await?.ok_or_else(none)
     }
@@ -229,7 +230,7 @@ impl CompanionSetup for Setup {
     }
 
     async fn try_out(&self, trial: CompanionTrial) -> Result<Trial, Refused> {
-        let _place = self.trials.try_acquire().map_err(|_| busy("companions are being tried"))?;
+        let _place = self.trials.try_acquire().map_err(|_| busy())?;
         let CompanionTrial { companion, of, message } = trial;
         if message.as_ref().is_some_and(|message| message.chars().count() > MAX_MESSAGE_CHARS) {
             return Err(invalid("message", format!("is too long, at most {MAX_MESSAGE_CHARS} characters are allowed")));
@@ -252,7 +253,7 @@ impl CompanionSetup for Setup {
     }
 
     async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused> {
-        let none = || Refused::NotFound(format!("{id} has no such picture"));
+        let none = || Refused::not_found(format!("{id} has no such picture"));
         self.context.pictures.hash(&id).filter(|found| **found == *hash).ok_or_else(none)?;
         let bytes = Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)?;
         // It may have been replaced meanwhile.
@@ -263,7 +264,7 @@ impl CompanionSetup for Setup {
         let in_force = self.context.memberships.companions().get(&id).cloned();
         let Some(companion) = in_force else {
             self.existing(&id).await?;
-            return Err(Refused::Conflict(format!("{id} is not in force; send SIGHUP, or mend its file")));
+            return Err(Refused::conflict(Detail::of("refusals.not_in_force", json!({ "companion": id }))));
         };
         let written = self.existing(&id).await?.fields()?;
         // A default is not its own.
@@ -281,10 +282,7 @@ async fn uninterrupted<T: Send + 'static>(work: impl Future<Output = Result<T, R
 
 /// Reads files, which may lie on a mount that does not respond.
 async fn reading<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
-    let late = |_| Refused::Unavailable {
-        detail: "the folder of companions does not respond; check the mount that holds it".to_owned(),
-        retry_after: None,
-    };
+    let late = |_| Refused::unavailable(Detail::key("refusals.folder_silent"));
     tokio::time::timeout(READ_TIMEOUT, blocking(work)).await.map_err(late)?
 }
 
@@ -295,7 +293,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 fn failed(error: &tokio::task::JoinError) -> Refused {
     tracing::error!(%error, "a change of companions failed");
-    Refused::Broken("the change of companions failed; the server's log says more".to_owned())
+    Refused::broken(Detail::key("refusals.failed"))
 }
 
 #[cfg(test)]

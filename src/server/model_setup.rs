@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
@@ -22,7 +23,7 @@ use crate::domain::answer::Verdict;
 use crate::domain::priority::Priority;
 use crate::domain::raw_answer::{self, Nothing, Speakers};
 use crate::domain::vote;
-use crate::ports::backend::Refused;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, Request};
 use crate::ports::model_setup::{
@@ -106,7 +107,7 @@ impl Setup {
         let NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side } = new;
         for (field, text) in [("base_url", &base_url), ("main.model", &main.model)] {
             if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
-                return Err(invalid(field, format!("must have 1 to {MAX_TEXT_BYTES} bytes")));
+                return Err(invalid(field, Detail::of("refusals.bytes", json!({ "most": MAX_TEXT_BYTES }))));
             }
         }
         let in_use = self.in_use().await;
@@ -117,17 +118,14 @@ impl Setup {
             Some(key) => Some(key).filter(|key| !key.expose_secret().is_empty()),
             None if spare_key => match self.spare_key().await {
                 Some(key) => Some(key.map_err(refused)?),
-                None => return Err(invalid("spare_key", "is not there: the settings have no key, or it belongs to a base URL")),
+                None => return Err(invalid("spare_key", Detail::key("refusals.no_spare_key"))),
             },
             None if is_same => key_of(&in_use).await.map_err(refused)?,
             None if key_of(&in_use).await.map_err(refused)?.is_none() => None,
             None if in_use.base_url.is_none() => {
-                return Err(invalid(
-                    "api_key",
-                    "is needed: say whether the key of the settings is meant for this server, or that it needs none",
-                ));
+                return Err(invalid("api_key", Detail::key("refusals.which_key")));
             }
-            None => return Err(invalid("api_key", "is needed: the key that is in use belongs to another base URL")),
+            None => return Err(invalid("api_key", Detail::key("refusals.other_key"))),
         };
         Ok(Connection { base_url, api_key, extra_headers, extra_query, main, side })
     }
@@ -162,8 +160,7 @@ impl Setup {
             secrets.into_iter().find_map(|(field, is_set)| is_set.then_some(field))
         });
         if let Some(field) = secret.filter(|_| storage.engine == Engine::Postgres && cluster.secret_file.is_none()) {
-            let detail = "of a connected model cannot be shared with the nodes that stand by: set cluster.secret_file on all of them, or set the model in the settings";
-            return Err(invalid(field, detail));
+            return Err(invalid(field, Detail::key("refusals.secret_not_shared")));
         }
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
@@ -187,9 +184,9 @@ impl Setup {
             Ok(())
         });
         let is_kept: std::io::Result<()> = connecting.await.map_err(std::io::Error::other).flatten();
-        is_kept.map_err(|error| Refused::Unavailable {
-            detail: format!("the connection cannot be kept in {}: {error}", self.data.display()),
-            retry_after: None,
+        is_kept.map_err(|error| {
+            let values = json!({ "path": self.data.display().to_string(), "error": error.to_string() });
+            Refused::unavailable(Detail::of("refusals.connection_not_kept", values))
         })?;
         tracing::info!(main = &*self.context.pool.identity(ModelRole::Main).model, "other models are used from now on");
         self.models().await
@@ -248,7 +245,7 @@ impl ModelSetup for Setup {
     }
 
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
-        let _place = self.lists.try_acquire().map_err(|_| busy("servers are asked for their models"))?;
+        let _place = self.lists.try_acquire().map_err(|_| busy())?;
         let main = ConnectedModel { model: "any".to_owned(), ..ConnectedModel::default() };
         let ModelServer { base_url, api_key, spare_key, extra_headers, extra_query } = server;
         let new = NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side: None };
@@ -259,20 +256,21 @@ impl ModelSetup for Setup {
             .and_then(|authorities| OpenAi::new(&settings.main, &settings.main, &authorities))
             .map_err(refused)?;
         server.names().await.map_err(|no_answer| match no_answer {
-            NoAnswer::KeyRejected { .. } => invalid("api_key", format!("was rejected: {no_answer}")),
-            _ => invalid("base_url", format!("gives no list of models: {no_answer}")),
+            NoAnswer::KeyRejected { .. } => {
+                let detail = Detail::from(format!("was rejected: {no_answer}"));
+                invalid("api_key", detail.coded("refusals.key_rejected", no_models(&no_answer)))
+            }
+            _ => invalid("base_url", Detail::of("refusals.no_models", no_models(&no_answer))),
         })
     }
 
     async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused> {
-        let _place = self.trials.try_acquire().map_err(|_| busy("connections are being tried"))?;
+        let _place = self.trials.try_acquire().map_err(|_| busy())?;
         let settings = self.resolved(connection).await?.applied_to(&self.configured);
         settings.check().map_err(refused)?;
         let companions = self.context.memberships.companions();
         let Some(companion) = companions.values().next() else {
-            return Err(Refused::Conflict(
-                "there is no companion to try the model with; add one to config/companions".to_owned(),
-            ));
+            return Err(Refused::conflict(Detail::key("refusals.nobody_to_try")));
         };
         let tried = Companion { model: ModelChoice::default(), ..companion.clone() };
         try_models(&settings, &self.context.settings, &tried, None, &self.dialects).await.map_err(refused)
@@ -372,6 +370,11 @@ async fn tried(
     }
 }
 
+/// Why there is no list of models: a code as that of a test, and what the server answered.
+fn no_models(no_answer: &NoAnswer) -> Value {
+    json!({ "error": no_answer.code(), "problem": no_answer.to_string() })
+}
+
 /// The key of an endpoint. A file is not read on the runtime's own threads.
 async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
     if endpoint.api_key_file.is_none() {
@@ -379,16 +382,17 @@ async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
     }
     let endpoint = endpoint.clone();
     let reading = tokio::task::spawn_blocking(move || endpoint.key()).await;
-    reading.unwrap_or_else(|error| Err(Problem { key: "api_key_file".to_owned(), message: format!("cannot be read: {error}") }))
+    reading.unwrap_or_else(|error| Err(Problem::new("api_key_file", format!("cannot be read: {error}"))))
 }
 
 /// The values of a request, and those in use that it keeps. `in_use`: those for the same base URL.
 fn extra_values(table: &str, new: NewValues, in_use: Option<&ExtraValues>) -> Result<ExtraValues, Refused> {
     let kept = |name: &String| in_use.and_then(|values| values.get(name)).cloned();
     let of = |(name, value): (String, Option<SecretString>)| {
-        let value = value.map(ExtraValue::Text).or_else(|| kept(&name)).ok_or_else(|| {
-            invalid(&format!("{table}.{name}"), "needs a value: none is in use for this base URL; enter one, or remove the name")
-        })?;
+        let value = value
+            .map(ExtraValue::Text)
+            .or_else(|| kept(&name))
+            .ok_or_else(|| invalid(&format!("{table}.{name}"), Detail::key("refusals.needs_value")))?;
         Ok((name, value))
     };
     new.into_iter().map(of).collect()
@@ -403,12 +407,15 @@ fn shown(values: &ExtraValues, is_public: impl Fn(&str) -> bool) -> BTreeMap<Str
     values.iter().map(of).collect()
 }
 
-pub(super) fn busy(what: &str) -> Refused {
-    Refused::TooMany { detail: format!("{MOST_AT_A_TIME} {what} already; try again in a moment"), retry_after: RETRY_AFTER }
+pub(super) fn busy() -> Refused {
+    Refused::TooMany {
+        detail: Detail::of("refusals.too_many_trials", json!({ "most": MOST_AT_A_TIME })),
+        retry_after: RETRY_AFTER,
+    }
 }
 
-pub(super) fn invalid(field: &str, detail: impl Into<String>) -> Refused {
-    Refused::Invalid { field: field.to_owned(), detail: detail.into() }
+pub(super) fn invalid(field: &str, detail: impl Into<Detail>) -> Refused {
+    Refused::invalid(field, detail)
 }
 
 /// A problem of the settings that a connection leads to, named by the field of the request.
@@ -427,5 +434,5 @@ fn refused(problem: Problem) -> Refused {
             _ => key,
         },
     };
-    invalid(field, problem.message)
+    invalid(field, Detail::from(problem.message).with(problem.code))
 }

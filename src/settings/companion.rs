@@ -6,6 +6,7 @@ use std::sync::Arc;
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{Problem, duration, seconds, within};
 use crate::domain::gate::InterjectionPolicy;
@@ -239,7 +240,8 @@ impl Companion {
             [("aliases", self.aliases.len(), MAX_ALIASES), ("greetings", self.greetings.len(), MAX_GREETINGS)]
         {
             if count > most {
-                found.push(Err(Problem::new(key, format!("has {count} entries, at most {most} are allowed"))));
+                let problem = Problem::new(key, format!("has {count} entries, at most {most} are allowed"));
+                found.push(Err(problem.coded("refusals.too_many_entries", json!({ "entries": count, "most": most }))));
             }
         }
         found.into_iter().filter_map(Result::err).chain(self.voice.problems()).collect()
@@ -351,13 +353,16 @@ fn check_max_turns(most: Option<u32>) -> Result<(), Problem> {
 fn check_name(key: &str, name: &str) -> Result<(), Problem> {
     let shown = || format!("= {:?}", shortened(name));
     if name.trim().is_empty() {
-        return Err(Problem::new(key, "is empty, must have 1 to 64 characters"));
+        return Err(Problem::new(key, "is empty, must have 1 to 64 characters").coded("refusals.blank", json!({})));
     }
     if name.chars().count() > MAX_NAME_CHARS {
-        return Err(Problem::new(key, format!("{} is too long, must have 1 to 64 characters", shown())));
+        let values = json!({ "chars": name.chars().count(), "most": MAX_NAME_CHARS });
+        let message = format!("{} is too long, must have 1 to 64 characters", shown());
+        return Err(Problem::new(key, message).coded("refusals.length", values));
     }
     if name.chars().any(|char| char.is_control() || is_layout(char)) {
-        return Err(Problem::new(key, format!("{} contains a control character; remove it", shown())));
+        let message = format!("{} contains a control character; remove it", shown());
+        return Err(Problem::new(key, message).coded("refusals.layout_character", json!({})));
     }
     if let Some(hidden) = first_hidden(name) {
         let message = format!(
@@ -365,7 +370,8 @@ fn check_name(key: &str, name: &str) -> Result<(), Problem> {
             shown(),
             u32::from(hidden)
         );
-        return Err(Problem::new(key, message));
+        let char = format!("U+{:04X}", u32::from(hidden));
+        return Err(Problem::new(key, message).coded("refusals.hidden_character", json!({ "char": char })));
     }
     Ok(())
 }
@@ -377,7 +383,8 @@ fn is_layout(char: char) -> bool {
 
 fn check_trait(key: &str, text: &str, most: usize) -> Result<(), Problem> {
     if text.len() > most {
-        return Err(Problem::new(key, format!("has {} bytes, at most {most} are allowed", text.len())));
+        let problem = Problem::new(key, format!("has {} bytes, at most {most} are allowed", text.len()));
+        return Err(problem.coded("refusals.too_many_bytes", json!({ "bytes": text.len(), "most": most })));
     }
     Ok(())
 }
@@ -385,7 +392,7 @@ fn check_trait(key: &str, text: &str, most: usize) -> Result<(), Problem> {
 fn check_greeting(index: usize, greeting: &str) -> Result<(), Problem> {
     let key = format!("greetings[{index}]");
     if greeting.trim().is_empty() {
-        return Err(Problem::new(key, "is empty; write something, or remove it"));
+        return Err(Problem::new(key, "is empty; write something, or remove it").coded("refusals.blank", json!({})));
     }
     check_trait(&key, greeting, MAX_GREETING_BYTES)
 }
@@ -398,7 +405,10 @@ pub fn with_plain_lines(text: Arc<str>) -> Arc<str> {
 /// The platform fetches the picture, not this server. So a URL that only this machine can open would show nothing.
 fn check_picture(picture: &str) -> Result<(), Problem> {
     const REMEDY: &str = "give a public URL, such as \"https://example.org/mira.png\", or remove the key";
-    let refused = |what: &str| Err(Problem::new("picture", format!("= {:?} {what}; {REMEDY}", shortened(picture))));
+    let refused = |what: &str| {
+        let problem = Problem::new("picture", format!("= {:?} {what}; {REMEDY}", shortened(picture)));
+        Err(problem.coded("refusals.no_picture_url", json!({})))
+    };
     if picture.len() > MAX_PICTURE_BYTES {
         return refused(&format!("has {} bytes, at most {MAX_PICTURE_BYTES} are allowed", picture.len()));
     }

@@ -68,11 +68,11 @@ impl Connection {
     /// The file cannot be read.
     pub fn read(data: &Path) -> Result<Option<Self>, Problem> {
         let path = path(data);
-        let problem = |error: String| Problem {
-            key: path.display().to_string(),
-            message: format!(
+        let problem = |error: String| {
+            let message = format!(
                 "cannot be read: {error}; delete it to use the models of the settings, and connect the model again on the page"
-            ),
+            );
+            Problem::new(path.display().to_string(), message)
         };
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(error.to_string())),

@@ -130,7 +130,7 @@ impl Loaded {
             .chain(services)
             .chain([authorities, database, folder])
             .filter_map(|(section, problem)| Some((section, problem?)));
-        let found = found.map(|(section, Problem { key, message })| format!("{section}.{key} {message}"));
+        let found = found.map(|(section, Problem { key, message, .. })| format!("{section}.{key} {message}"));
         let problems: Vec<_> = found.map(|message| Located { place: None, line: None, message }).collect();
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
     }

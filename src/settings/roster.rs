@@ -161,7 +161,7 @@ fn shared_note(SharedName { name, first, second }: &SharedName) -> String {
 pub fn checked(file: CompanionFile, id: &CompanionId, settings: &Settings) -> Result<Companion, Vec<Problem>> {
     let Settings { companion_defaults, models, prompt, speech, .. } = settings;
     let choices = invalid_choices(&file, models, speech);
-    let choices = choices.into_iter().map(|mismatch| Problem { key: mismatch.path.to_string(), message: mismatch.told() });
+    let choices = choices.into_iter().map(|mismatch| Problem::new(mismatch.path.to_string(), mismatch.told()));
     let mut problems: Vec<_> = choices.collect();
     match Companion::from_file(file, Some(id.as_str()), companion_defaults) {
         Ok(companion) => {
@@ -407,7 +407,7 @@ fn companion_in(
             if found.is_empty() { Ok(companion) } else { Err(found) }
         })
         .map_err(|found| {
-            problems.extend(found.into_iter().map(|Problem { key, message }| located(&layers, &Mismatch::at(&key, message))));
+            problems.extend(found.into_iter().map(|Problem { key, message, .. }| located(&layers, &Mismatch::at(&key, message))));
         })
         .ok()
 }

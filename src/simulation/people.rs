@@ -236,7 +236,7 @@ impl Life {
         }
         let message = InboundMessage { id: id.map(Into::into), ..InboundMessage::new(author(say), say.text.as_str().into()) };
         let taken = Inbound::new(self.context.clone()).say(&self.channel_key(say.room), message, None).await;
-        let unavailable = |error: writer::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
+        let unavailable = |error: writer::Refused| Refused::unavailable(error.to_string());
         taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)
     }
 

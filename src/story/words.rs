@@ -336,7 +336,7 @@ pub(crate) fn span(span: Duration, language: Language) -> String {
 fn decimal(number: String, language: Language) -> String {
     match language {
         Language::English => number,
-        Language::German => number.replace('.', ","),
+        Language::German | Language::Spanish => number.replace('.', ","),
     }
 }
 

@@ -25,11 +25,8 @@ fn every_language_has_every_text_with_the_same_names_to_fill_in() {
     }
 }
 
-/// Keys in the sources: whole string literals that begin with the name of a section.
-#[test]
-fn every_text_is_used_and_every_used_text_exists() {
-    let texts: Value = serde_json::from_str(Language::English.file()).unwrap();
-    let sections: Vec<_> = texts.as_object().unwrap().keys().cloned().collect();
+/// The text of all files of these kinds.
+fn sources(kinds: &[&str]) -> String {
     let mut sources = String::new();
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
     let mut folders = vec![std::path::PathBuf::from(root)];
@@ -38,11 +35,20 @@ fn every_text_is_used_and_every_used_text_exists() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|kind| ["js", "html", "rs"].iter().any(|known| kind == *known)) {
+            } else if path.extension().is_some_and(|kind| kinds.iter().any(|known| kind == *known)) {
                 sources += &std::fs::read_to_string(&path).unwrap();
             }
         }
     }
+    sources
+}
+
+/// Keys in the sources: whole string literals that begin with the name of a section.
+#[test]
+fn every_text_is_used_and_every_used_text_exists() {
+    let texts: Value = serde_json::from_str(Language::English.file()).unwrap();
+    let sections: Vec<_> = texts.as_object().unwrap().keys().cloned().collect();
+    let sources = sources(&["js", "html", "rs"]);
     let literals: BTreeSet<_> = sources.split(['\'', '"', '`', '{', '}']).collect();
     let english = &TEXTS[&Language::English];
     let known = |key: &str| english.contains_key(key) || english.contains_key(&format!("{key}.other"));
@@ -72,6 +78,29 @@ fn every_text_is_used_and_every_used_text_exists() {
     }
 }
 
+/// In Rust, the key of a refusal stands before its values in `json!`. Values that are named elsewhere are not checked.
+#[test]
+fn every_refusal_has_a_text_whose_names_it_fills_in() {
+    let sources = sources(&["rs"]);
+    let english = &TEXTS[&Language::English];
+    let named: BTreeSet<_> = sources.split("\"refusals.").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let known = Language::keys("refusals.");
+    assert_eq!(known.difference(&named).collect::<Vec<_>>(), [&""; 0], "no refusal has these texts");
+
+    for call in sources.split("\"refusals.").skip(1) {
+        let (code, rest) = call.split_once('"').unwrap();
+        let Some(text) = english.get(&format!("refusals.{code}")) else { continue };
+        let Some(values) =
+            rest.strip_prefix(", json!({").or_else(|| rest.trim_start_matches([',', ' ', '\n']).strip_prefix("json!({"))
+        else {
+            continue;
+        };
+        let values = values.split("})").next().unwrap();
+        let given: BTreeSet<_> = values.split('"').skip(1).step_by(2).collect();
+        assert!(names(text).is_subset(&given), "{code}: {text} is given {given:?}");
+    }
+}
+
 #[test]
 fn a_text_is_filled_in_once() {
     let say = |count: u32| Language::English.say("messages.deleted", &[("count", &count)]);
@@ -87,6 +116,7 @@ fn the_language_is_chosen_by_weight() {
         ("de-AT,de;q=0.9,en;q=0.5", Language::German),
         ("en;q=0.8, de;q=0.9", Language::German),
         ("fr-FR, de;q=0, en;q=0.1", Language::English),
+        ("es-MX,es;q=0.9,en;q=0.8", Language::Spanish),
         ("fr", Language::English),
         ("*", Language::English),
         ("", Language::English),

@@ -61,6 +61,23 @@ test('a companion is made with the keyboard alone, joins the room, and answers',
   await dialog(page).locator('.sentences').waitFor();
 });
 
+test('a name that somebody in the room has is told while one types, and nothing is saved under it', async t => {
+  const page = await lobby(t);
+  const ids = async () => (await it.server.call('GET', '/api/companions')).companions.map(({ id }) => id);
+  const before = await ids();
+  await page.getByRole('button', { name: '+ New companion' }).click();
+  await page.locator('#companion-name').fill('ARIA ');
+  await page.locator('#companion-name-problem', { hasText: '“ARIA” is already a name of Aria' }).waitFor();
+  await button(page, 'Save').click();
+  await page.locator('#companion-name:focus[aria-invalid]').waitFor();
+  await page.locator('#companion-name-problem', { hasText: '“Aria” is already a name of aria' }).waitFor();
+  assert.deepEqual(await ids(), before);
+
+  await page.locator('#companion-name').fill('Arian');
+  await button(page, 'Save').click();
+  await page.locator('.card', { hasText: 'Arian' }).waitFor();
+});
+
 test('without a name nothing is saved, and what is wrong is said at its field', async t => {
   const page = await lobby(t);
   await page.getByRole('button', { name: '+ New companion' }).click();

@@ -5,8 +5,10 @@ import { test } from 'node:test';
 
 import { KINDS, problems } from './support/axe.mjs';
 import { dialog, isLive, it, roomOfFriends, say, visit } from './support/friends.mjs';
-import { untranslated } from './support/german.mjs';
+import { untranslatedIn } from './support/untranslated.mjs';
 import { PHONE } from './support/world.mjs';
+
+const untranslated = untranslatedIn('de');
 
 test('on a phone the page of a guest fits, and its buttons are large enough for a finger', async t => {
   const { ben } = await visit(t, { companions: ['aria', 'bruno', 'cleo'], guest: { viewport: PHONE, hasTouch: true, isMobile: true } });

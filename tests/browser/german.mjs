@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { card, file, png } from './support/cards.mjs';
-import { untranslated } from './support/german.mjs';
+import { untranslatedIn } from './support/untranslated.mjs';
 import { PHONE, texts, world } from './support/world.mjs';
 
+const untranslated = untranslatedIn('de');
 const it = world();
 
 test('a German browser gets the page in German, and in English once that is chosen', async t => {

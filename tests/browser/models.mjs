@@ -218,5 +218,5 @@ test('an address and a key are taken as they are copied, and what is wrong with 
 
   await address.fill('http://127.0.0.1:9/v1');
   await show.click();
-  await page.locator('.result .danger', { hasText: 'is the address right?' }).waitFor();
+  await page.locator('.result .danger', { hasText: 'Check that the AI service runs' }).waitFor();
 });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::json;
 
 use super::call_handle::CallHandle;
 use super::presence;
@@ -13,7 +14,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::call::{Gone, Input};
 use crate::domain::id::PersonId;
 use crate::domain::message::Author;
-use crate::ports::backend::Refused;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::call_room::{Entrance, Line, Listener, PersonAction};
 use crate::ports::inbound_events::InboundError;
 use crate::ports::platform_call::PlatformCall;
@@ -80,9 +81,11 @@ impl Joined {
         }
         match recorded {
             Ok(Ok(())) => Ok(Arc::new(line)),
-            Ok(Err(InboundError::Later { after, detail })) => Err(Refused::Unavailable { detail, retry_after: Some(after) }),
-            Ok(Err(InboundError::Broken(detail))) => Err(Refused::Broken(detail)),
-            Err(_) => Err(Refused::Broken("the entrance into the call failed; see the server's log".to_owned())),
+            Ok(Err(InboundError::Later { after, detail })) => {
+                Err(Refused::Unavailable { detail: detail.into(), retry_after: Some(after) })
+            }
+            Ok(Err(InboundError::Broken(detail))) => Err(Refused::broken(detail)),
+            Err(_) => Err(Refused::broken(Detail::key("refusals.failed"))),
         }
     }
 }
@@ -110,15 +113,15 @@ impl PlatformCall for Joined {
 
 pub fn too_many_people(context: &ActorContext) -> Refused {
     let limit = context.settings.voice.max_people;
-    full(context, "people", format!("{limit} people are in this call, which is the limit; try again, or raise voice.max_people"))
+    full(context, "people", Detail::of("refusals.too_many_people", json!({ "most": limit })))
 }
 
 pub fn too_many_calls(context: &ActorContext) -> Refused {
     let limit = context.settings.voice.max_calls;
-    full(context, "calls", format!("{limit} calls are going on, which is the limit; try again, or raise voice.max_calls"))
+    full(context, "calls", Detail::of("refusals.too_many_calls", json!({ "most": limit })))
 }
 
-fn full(context: &ActorContext, limit: &'static str, detail: String) -> Refused {
+fn full(context: &ActorContext, limit: &'static str, detail: Detail) -> Refused {
     context.recorder.instruments().voice_refusals.add(1, [limit]);
     Refused::TooMany { detail, retry_after: std::time::Duration::from_secs(10) }
 }

@@ -120,7 +120,7 @@ mod tests {
     #[async_trait]
     impl PlatformCall for Nobody {
         async fn enter(&self, _: Author) -> Result<Arc<dyn Line>, Refused> {
-            Err(Refused::Broken(String::new()))
+            Err(Refused::broken(String::new()))
         }
 
         fn attach(&self, _: Arc<dyn Listener>) -> Arc<dyn Line> {

@@ -220,7 +220,15 @@ impl Memberships {
     /// Two companions of the guild would share a name.
     pub fn allows(&self, channel: &ChannelId, membership: &Membership) -> Result<(), SharedName> {
         let register = self.0.register.read();
-        register.members_with(channel, Some(membership), &membership.guild).map(drop)
+        register.members_with(channel, Some(membership), &membership.guild, &register.cast).map(drop)
+    }
+
+    /// Checks whether a membership could be applied if these were the configured companions.
+    ///
+    /// # Errors
+    /// Two companions of the guild would share a name.
+    pub fn allows_with(&self, channel: &ChannelId, membership: &Membership, cast: &CompanionSet) -> Result<(), SharedName> {
+        self.0.register.read().members_with(channel, Some(membership), &membership.guild, cast).map(drop)
     }
 
     /// Stores a channel's membership. It is hidden if the channel is about to be deleted.
@@ -229,7 +237,7 @@ impl Memberships {
     /// Two companions of the guild would share a name; nothing changes then.
     pub fn put(&self, channel: &ChannelId, membership: Membership) -> Result<(), SharedName> {
         let mut register = self.write();
-        let members = register.members_with(channel, Some(&membership), &membership.guild)?;
+        let members = register.members_with(channel, Some(&membership), &membership.guild, &register.cast)?;
         register.replace_members(membership.guild.clone(), members);
         register.remove(channel);
         let channels = if membership.deleted_at.is_some() { &mut register.deleting } else { &mut register.channels };
@@ -243,7 +251,7 @@ impl Memberships {
         let mut register = self.write();
         let guild = register.recorded(channel)?.guild.clone();
         // This cannot fail: fewer companions cannot share a new name.
-        if let Ok(members) = register.members_with(channel, None, &guild) {
+        if let Ok(members) = register.members_with(channel, None, &guild, &register.cast) {
             register.replace_members(guild, members);
         }
         let removed = register.remove(channel);
@@ -404,6 +412,7 @@ impl Register {
         channel: &ChannelId,
         membership: Option<&Membership>,
         guild: &GuildId,
+        cast: &CompanionSet,
     ) -> Result<GuildMembers, SharedName> {
         // Inherited members of a thread are counted in the parent channel.
         let membership = membership.filter(|membership| membership.inherits_from().is_none());
@@ -426,7 +435,7 @@ impl Register {
         }
         members.channels.retain(|_, channels| *channels > 0);
         if !members.channels.keys().eq(&before) || externals_before.unwrap_or_default() != externals {
-            members.names = Some(members.names_in(&self.cast, self.common, &self.name_sets)?);
+            members.names = Some(members.names_in(cast, self.common, &self.name_sets)?);
         }
         Ok(members)
     }

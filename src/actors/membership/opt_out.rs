@@ -75,5 +75,5 @@ fn not_now(error: WriteError) -> Refused {
         WriteError::Unknown => "it is not known whether this was stored, try again".to_owned(),
         error => format!("this cannot be stored at the moment, try again: {error}"),
     };
-    Refused::Unavailable { detail, retry_after: None }
+    Refused::unavailable(detail)
 }

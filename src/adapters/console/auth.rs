@@ -17,6 +17,7 @@ use super::kept_sessions::{KeptSessions, hash};
 use super::limits::{RateLimiter, client_key};
 use super::problem::Problem;
 use super::tokens::{Scope, Token, Tokens};
+use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
@@ -277,9 +278,9 @@ impl Auth {
                 self.trust(address);
                 Ok(())
             }
-            Ok(false) => Err(Problem::new(StatusCode::UNAUTHORIZED, "this is not the admin token")),
+            Ok(false) => Err(Problem::new(StatusCode::UNAUTHORIZED, Detail::key("refusals.not_the_token"))),
             Err(wait) => {
-                let detail = "too many attempts with wrong tokens; wait and try again, or raise server.sign_ins_per_minute";
+                let detail = Detail::key("refusals.too_many_sign_ins");
                 Err(Problem::too_many(detail, wait))
             }
         }

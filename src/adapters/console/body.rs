@@ -9,12 +9,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Problem;
 use super::{Shared, validation};
 use crate::cards::{MAX_CARD_BYTES, NotACard};
 use crate::domain::id::{CompanionId, Seq};
+use crate::ports::backend::Detail;
 use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
 
@@ -77,10 +79,7 @@ impl FromRequest<Shared> for FileBody {
 /// A place for a large body.
 async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
     let place = tokio::time::timeout(LARGE_BODY_WAIT, console.large_bodies.clone().acquire_owned()).await;
-    place
-        .ok()
-        .and_then(Result::ok)
-        .ok_or_else(|| Problem::unavailable("too many large bodies arrive at the same time; try again", LARGE_BODY_WAIT))
+    place.ok().and_then(Result::ok).ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
 }
 
 /// A missing content type counts as the first of these.
@@ -101,8 +100,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 
 /// Reads a whole body, within a number of bytes and `server.body_timeout_secs`.
 pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<Vec<u8>, Problem> {
-    let detail =
-        |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
+    let detail = |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Detail::of("refusals.body_too_large", json!({ "most": limit })));
     read_or(body, console, limit, detail).await
 }
 
@@ -127,7 +125,7 @@ async fn read_or(body: Body, console: &Shared, limit: usize, too_large: impl Fn(
         }
         if seen > limit { Err(too_large(seen)) } else { Ok(read) }
     };
-    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time; send it again");
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, Detail::key("refusals.too_slow"));
     tokio::time::timeout(console.settings.body_timeout(), whole).await.map_err(late)?
 }
 
@@ -286,7 +284,7 @@ mod tests {
     fn an_error_names_the_field_its_value_and_the_expected_type() {
         let detail = |body: &str| {
             let problem = parse::<RoomPatch>(body.as_bytes()).map(drop).unwrap_err();
-            (problem.status().as_u16(), problem.detail().to_owned())
+            (problem.status().as_u16(), problem.detail().to_string())
         };
         let patch = "must be an object of what is to change, such as {\"interjection\": \"quiet\"}";
 
@@ -331,7 +329,7 @@ mod tests {
             form: Option<crate::ports::backend::keeping::ExportForm>,
             limit: Option<u64>,
         }
-        let detail = |query: &str| parse_query::<Fields>(query).map(drop).unwrap_err().detail().to_owned();
+        let detail = |query: &str| parse_query::<Fields>(query).map(drop).unwrap_err().detail().to_string();
 
         assert_eq!(detail("rom=lobby"), "rom is not known; did you mean room?");
         assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay, chat, markdown, html");

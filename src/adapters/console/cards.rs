@@ -80,7 +80,7 @@ pub(super) async fn export(
 fn written(form: CardForm, Exported { companion, picture, card }: &Exported) -> Result<Vec<u8>, Problem> {
     let card = card.as_deref().map(cards::read).transpose();
     let card =
-        card.map_err(|why| Refused::Damaged(format!("the card that {} was made of cannot be read: {why}", companion.id)))?;
+        card.map_err(|why| Refused::Damaged(format!("the card that {} was made of cannot be read: {why}", companion.id).into()))?;
     let original = card.as_ref().map(|card| &card.original);
     match (form, picture) {
         // Writing a value to memory does not fail.
@@ -93,7 +93,7 @@ fn written(form: CardForm, Exported { companion, picture, card }: &Exported) -> 
 }
 
 fn no_png(name: &str, why: &str) -> Problem {
-    Refused::Conflict(format!("{name} {why}, and a PNG of the card needs one: give {name} a PNG as picture, or export as json"))
+    Refused::conflict(format!("{name} {why}, and a PNG of the card needs one: give {name} a PNG as picture, or export as json"))
         .into()
 }
 

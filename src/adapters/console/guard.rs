@@ -15,6 +15,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFER
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 
@@ -24,6 +25,7 @@ use super::auth::Admission;
 use super::limits::Share;
 use super::metrics;
 use super::problem::Problem;
+use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::room::RoomId;
 
@@ -97,17 +99,17 @@ impl Caller {
         if console.backend()?.guests.is_open(visit) {
             return Ok(Some(visit));
         }
-        Err(Problem::new(StatusCode::UNAUTHORIZED, "the visit has ended; ask for a new invitation"))
+        Err(Problem::new(StatusCode::UNAUTHORIZED, Detail::key("refusals.visit_ended")))
     }
 
     /// Who speaks in a room: an operator under any name that no guest has, a guest under the own one.
     pub(super) fn speaker(&self, room: &RoomId, name: Arc<str>, console: &Shared) -> Result<Arc<str>, Problem> {
         match self.in_room(room, console)? {
             Some(visit) if visit.name != name => {
-                Err(Problem::new(StatusCode::FORBIDDEN, format!("you are {} in this room; guests have one name", visit.name)))
+                Err(Problem::new(StatusCode::FORBIDDEN, Detail::of("refusals.one_name", json!({ "name": visit.name }))))
             }
             None if console.backend()?.guests.is_guests_name(room, &name) => {
-                Err(Problem::invalid("from", format!("{name:?} is the name of a guest, or looks like it; choose another")))
+                Err(Problem::invalid("from", Detail::of("refusals.name_of_guest", json!({ "name": name }))))
             }
             _ => Ok(name),
         }
@@ -128,7 +130,7 @@ impl Caller {
 
 /// The same for a room that exists and for one that does not.
 fn not_invited(room: &RoomId) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("you are not invited to a room {room}"))
+    Problem::new(StatusCode::NOT_FOUND, Detail::of("refusals.not_invited", json!({ "room": room })))
 }
 
 /// The layer around all routes.
@@ -178,10 +180,7 @@ async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response:
         Some((places.clone().acquire_owned().await.ok()?, share))
     };
     let take_place = async || timeout(LONG_RESPONSE_WAIT, take()).await.ok()?;
-    let refuse = || {
-        let detail = "too many long responses wait to be read by their clients; read them, request less at once, or try again";
-        Problem::unavailable(detail, LONG_RESPONSE_WAIT).into_response()
-    };
+    let refuse = || Problem::unavailable(Detail::key("refusals.too_many_answers"), LONG_RESPONSE_WAIT).into_response();
     // Building one takes many times its memory.
     let mut place = None;
     if LONG_ROUTES.contains(&route) {
@@ -225,10 +224,8 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
         let limiter = if is_authenticated { &console.requests } else { &console.anonymous_requests };
         limiter.take(address, now).map_err(|wait| {
             let settings = "server.requests_per_second and server.request_burst";
-            refuse(Problem::too_many(
-                format!("too many requests from this address; wait and try again, or raise {settings}"),
-                wait,
-            ))
+            let detail = format!("too many requests from this address; wait and try again, or raise {settings}");
+            refuse(Problem::too_many(Detail::from(detail).coded("refusals.too_many_requests", json!({})), wait))
         })?;
     }
     let mut admission = admitted.map_err(refuse)?;
@@ -264,14 +261,13 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
             return Err(refuse(Problem::new(StatusCode::FORBIDDEN, detail)));
         }
         Admission::Guest(_) if access == Access::Operators => {
-            let detail = "guests may not do this; it takes the admin token";
-            return Err(refuse(Problem::new(StatusCode::FORBIDDEN, detail)));
+            return Err(refuse(Problem::new(StatusCode::FORBIDDEN, Detail::key("refusals.not_for_guests"))));
         }
         _ => {}
     }
     let caller = Caller { address, admission };
     if let Some(visit) = caller.visit_at(path) {
-        let too_many = |wait| refuse(Problem::too_many("guests ask too often; wait and try again", wait));
+        let too_many = |wait| refuse(Problem::too_many(Detail::key("refusals.guests_too_often"), wait));
         console.guest_requests.take(visit, now).map_err(too_many)?;
     }
     request.extensions_mut().insert(caller);

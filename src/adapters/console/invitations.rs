@@ -19,9 +19,9 @@ use super::guard::Caller;
 use super::problem::Problem;
 use super::validation;
 use super::visitor::{VisitedRoom, Visits};
-use crate::ports::backend::Refused;
 use crate::ports::backend::guest_service::{InvitationView, NewInvitation, Preview};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::model_setup::Source;
 
 /// The longest secret that is looked up, in characters. Ours have 64.
@@ -166,7 +166,7 @@ pub(super) async fn join(
     // Who operates may have said nothing yet.
     console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
     if console.presence.has_host(&name) {
-        return Err(Problem::invalid("name", "is the name of somebody who is here, or looks like it; choose another"));
+        return Err(Problem::invalid("name", Detail::key("refusals.name_here")));
     }
     let (visit, cookie) = console.backend()?.guests.join(bounded(&secret)?, name, &cookies).await?;
     let cookie = console.auth.guest_cookie(&visit.invitation, &cookie, COOKIE_KEPT);
@@ -180,7 +180,7 @@ async fn is_demo(console: &Shared) -> Result<bool, Problem> {
 fn bounded(secret: &SecretString) -> Result<&str, Problem> {
     let secret = secret.expose_secret();
     let is_possible = (1..=MAX_SECRET_CHARS).contains(&secret.len());
-    if is_possible { Ok(secret) } else { Err(Problem::invalid("secret", "is what stands behind the # of the link")) }
+    if is_possible { Ok(secret) } else { Err(Problem::invalid("secret", Detail::key("refusals.no_secret"))) }
 }
 
 /// `GET /api/visit`
@@ -199,7 +199,7 @@ pub(super) async fn visit(
         }
     }
     if rooms.is_empty() && !caller.visits().is_empty() {
-        return Err(Problem::unavailable("the room is being deleted, and may come back; try again", UNDELETED_WITHIN));
+        return Err(Problem::unavailable(Detail::key("refusals.deleting"), UNDELETED_WITHIN));
     }
     Ok(Answer(Visits { rooms, demo: is_demo(&console).await? }))
 }

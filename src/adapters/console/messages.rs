@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json as Answer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Shared;
 use super::body::{Json, MemberPath, MessagePath, QueryParams, RoomPath};
@@ -15,6 +16,7 @@ use super::problem::Problem;
 use super::{validation, visitor};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
+use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery};
 use crate::ports::backend::room::RoomId;
@@ -142,7 +144,7 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
     if found.first().is_some_and(is_own) {
         return Ok(());
     }
-    Err(Problem::new(StatusCode::FORBIDDEN, "guests edit and delete their own messages only"))
+    Err(Problem::new(StatusCode::FORBIDDEN, Detail::key("refusals.not_own")))
 }
 
 /// `POST /api/rooms/{room}/messages/{seq}/again`
@@ -214,7 +216,7 @@ pub(super) async fn search(
     QueryParams(params): QueryParams<SearchParams>,
 ) -> Result<Answer<Found>, Problem> {
     if !(1..=200).contains(&params.q.trim().chars().count()) {
-        return Err(Problem::query("q", "q must have 1 to 200 characters"));
+        return Err(Problem::query("q", Detail::of("refusals.search_length", json!({ "most": 200 }))));
     }
     let limit = match params.limit.unwrap_or(20) {
         limit @ 1..=100 => limit,

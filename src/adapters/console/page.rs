@@ -22,6 +22,7 @@ use super::bundle::{self, Kind};
 use super::guard::Caller;
 use super::language::language;
 use super::problem::Problem;
+use crate::ports::backend::Detail;
 use crate::ports::nodes::NodesView;
 use crate::texts::Language;
 
@@ -237,15 +238,20 @@ impl Page {
             let file = html(&format!("{page}.html"), language, &[]);
             files.push(File::new(format!("{page}.{}.html", language.code()), file.into_bytes()));
         }
+        files.extend(
+            Language::ALL
+                .map(|language| File::new(format!("refusals.{}.json", language.code()), language.of_page_later().into_bytes())),
+        );
         Self(files.into_iter().map(|file| (file.name.clone(), file)).collect())
     }
 
     /// The sign-in page with the reason why the last attempt was refused, in place of the comment `<!--refused-->`. The reason must be our own text,
     /// because it is not escaped.
-    pub(super) fn refused_sign_in(&self, reason: &str, headers: &HeaderMap) -> String {
-        let page = self.0.get(&format!("signin.{}.html", language(headers).code()));
+    pub(super) fn refused_sign_in(&self, reason: &Detail, headers: &HeaderMap) -> String {
+        let language = language(headers);
+        let page = self.0.get(&format!("signin.{}.html", language.code()));
         let page = page.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
-        page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
+        page.replace("<!--refused-->", &format!("<p role=\"alert\">{}</p>", reason.said_in(language)))
     }
 
     /// The page of a node that stands by. It leads to the node that runs the channels, if there is one, and loads itself again.
@@ -373,6 +379,8 @@ fn media_type(name: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use axum::http::header::ACCEPT_LANGUAGE;
 
     use super::*;
 
@@ -503,8 +511,9 @@ mod tests {
 
     #[test]
     fn the_sign_in_page_shows_why_an_attempt_was_refused() {
-        let page = Page::new().refused_sign_in("this is not the admin token", &HeaderMap::new());
+        let german = HeaderMap::from_iter([(ACCEPT_LANGUAGE, HeaderValue::from_static("de"))]);
+        let page = Page::new().refused_sign_in(&Detail::key("refusals.not_the_token"), &german);
 
-        assert!(page.contains("<p role=\"alert\">this is not the admin token</p>"));
+        assert!(page.contains("<p role=\"alert\">das ist nicht das Admin-Token</p>"), "{page}");
     }
 }

@@ -1,27 +1,30 @@
 //! Error responses: `application/problem+json` (RFC 9457) that names the field and says what to do.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use crate::cards::NotACard;
 use crate::cards::picture::NotAPicture;
-use crate::ports::backend::{DAMAGED, Refused};
+use crate::domain::error_code::ErrorCode;
+use crate::ports::backend::{DAMAGED, Detail, Refused};
+use crate::texts::Language;
 
 /// Why a request was refused.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
     status: StatusCode,
-    detail: String,
+    detail: Detail,
     field: Option<String>,
-    /// The code of the reason, with its values.
-    why: Option<Value>,
+    /// Why a file cannot be used.
+    file: Option<Value>,
     retry_after: Option<Duration>,
     kind: &'static str,
 }
@@ -38,28 +41,40 @@ pub(super) struct Body<'a> {
     /// Where one field or parameter is wrong: its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
-    /// Why a file cannot be used, for programs that word it themselves: its `code` and values.
+    /// The same for programs that word it themselves, in another language: a `code` and values.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Map<String, Value>>")]
-    why: Option<&'a Value>,
+    #[schemars(schema_with = "why")]
+    why: Option<Value>,
+}
+
+/// A code with its values.
+fn why(_: &mut SchemaGenerator) -> Schema {
+    // The page has texts for what files are that are no cards, one for each kind.
+    let of_files = ["not_cards.", "not_pictures."].into_iter().flat_map(Language::keys).filter(|code| !code.starts_with("is_"));
+    let codes: BTreeSet<_> = Language::keys(ErrorCode::SECTION).into_iter().chain(of_files).chain(["other"]).collect();
+    json_schema!({
+        "type": "object",
+        "required": ["code"],
+        "properties": { "code": { "type": "string", "enum": codes } },
+    })
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), field: None, why: None, retry_after: None, kind: "about:blank" }
+    pub(super) fn new(status: StatusCode, detail: impl Into<Detail>) -> Self {
+        Self { status, detail: detail.into(), field: None, file: None, retry_after: None, kind: "about:blank" }
     }
 
     /// An invalid value in a body or path: 422.
-    pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(super) fn invalid(field: impl Into<String>, detail: impl Into<Detail>) -> Self {
         Self { field: Some(field.into()), ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail) }
     }
 
     /// An invalid or missing query parameter: 400.
-    pub(super) fn query(field: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(super) fn query(field: impl Into<String>, detail: impl Into<Detail>) -> Self {
         Self { field: Some(field.into()), ..Self::new(StatusCode::BAD_REQUEST, detail) }
     }
 
-    fn of_file(is_too_large: bool, detail: String) -> Self {
+    fn of_file(is_too_large: bool, detail: impl Into<Detail>) -> Self {
         Self::new(if is_too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::UNPROCESSABLE_ENTITY }, detail)
     }
 
@@ -68,11 +83,11 @@ impl Problem {
         self
     }
 
-    pub(super) fn too_many(detail: impl Into<String>, retry_after: Duration) -> Self {
+    pub(super) fn too_many(detail: impl Into<Detail>, retry_after: Duration) -> Self {
         Self { retry_after: Some(retry_after), ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
     }
 
-    pub(super) fn unavailable(detail: impl Into<String>, retry_after: Duration) -> Self {
+    pub(super) fn unavailable(detail: impl Into<Detail>, retry_after: Duration) -> Self {
         Self { retry_after: Some(retry_after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
 
@@ -81,7 +96,7 @@ impl Problem {
         self.status
     }
 
-    pub(super) fn detail(&self) -> &str {
+    pub(super) fn detail(&self) -> &Detail {
         &self.detail
     }
 
@@ -93,7 +108,7 @@ impl Problem {
             status: self.status.as_u16(),
             detail: &self.detail,
             field: self.field.as_deref(),
-            why: self.why.as_ref(),
+            why: self.file.clone().or_else(|| self.detail.code.as_ref().map(|code| json!(code))),
         };
         // Serializing strings and a number cannot fail.
         serde_json::to_vec(&body).unwrap_or_default()
@@ -120,14 +135,14 @@ impl From<Refused> for Problem {
 impl From<NotACard> for Problem {
     fn from(why: NotACard) -> Self {
         let is_too_large = matches!(why, NotACard::TooLarge { .. } | NotACard::TextTooLong { .. });
-        Self { why: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
+        Self { file: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
     }
 }
 
 impl From<NotAPicture> for Problem {
     fn from(why: NotAPicture) -> Self {
         let is_too_large = matches!(why, NotAPicture::TooLarge { .. });
-        Self { why: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
+        Self { file: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
     }
 }
 
@@ -135,7 +150,7 @@ impl From<NotAPicture> for Problem {
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed on this request; see its log");
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Detail::key("refusals.failed"));
     spawn_blocking(work).await.map_err(failed)?
 }
 

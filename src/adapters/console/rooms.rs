@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use serde_json::json;
 
 use super::Shared;
 use super::body::{Json, RoomPath};
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::GuildId;
+use crate::ports::backend::Detail;
 use crate::ports::backend::room::{
     Deletion, Invited, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -109,7 +111,7 @@ fn check_members(guild: &GuildId, companions: &mut [Invited]) -> Result<(), Prob
         validation::companion_id(&field, invited.id.as_str())?;
         check_names(&field, invited)?;
         if !seen.insert(invited.id.clone()) {
-            return Err(Problem::invalid(field, format!("{} is listed twice; list it once", invited.id)));
+            return Err(Problem::invalid(field, Detail::of("refusals.twice", json!({ "id": invited.id }))));
         }
     }
     Ok(())
@@ -134,5 +136,5 @@ fn check_count(field: &str, count: usize) -> Result<(), Problem> {
     if count <= MOST_IN_A_ROOM {
         return Ok(());
     }
-    Err(Problem::invalid(field, format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")))
+    Err(Problem::invalid(field, Detail::of("refusals.too_many_companions", json!({ "count": count, "most": MOST_IN_A_ROOM }))))
 }

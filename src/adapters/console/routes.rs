@@ -17,6 +17,7 @@ use super::{
     Shared, cards, companions, external, guard, health, invitations, keeping, live, messages, metrics, models, overview, page,
     records, rooms, tokens, usage, voice,
 };
+use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
 
 pub(super) fn routes(console: Shared) -> Router {
@@ -178,7 +179,7 @@ pub(super) fn api() -> Api {
 /// The response for a handler that panicked. The panic hook has logged the panic itself.
 fn panicked(console: &Shared) -> Response {
     metrics::count_panic(console);
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed on this request; see its log").into_response()
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Detail::key("refusals.failed")).into_response()
 }
 
 async fn not_found(uri: Uri) -> Problem {

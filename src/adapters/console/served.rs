@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::Common;
 use crate::ports::backend::keeping::{Readiness, ReadyPart};
-use crate::ports::backend::{Backend, Refused};
+use crate::ports::backend::{Backend, Detail, Refused};
 use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::model_setup::ModelSetup;
 use crate::ports::nodes::{Nodes, NodesView};
@@ -82,7 +84,8 @@ impl Common {
 }
 
 fn standing_by(nodes: &NodesView) -> Refused {
-    Refused::Unavailable { detail: format!("this node stands by: {}", who_owns(nodes)), retry_after: Some(TAKEN_OVER_AFTER) }
+    let detail = Detail::from(format!("this node stands by: {}", who_owns(nodes))).coded("refusals.stands_by", json!({}));
+    Refused::Unavailable { detail, retry_after: Some(TAKEN_OVER_AFTER) }
 }
 
 /// Who owns the store, in words.
@@ -100,5 +103,6 @@ fn who_owns(nodes: &NodesView) -> String {
 }
 
 fn closed(progress: &str) -> Refused {
-    Refused::Unavailable { detail: format!("the store is {progress}"), retry_after: Some(RETRY_AFTER) }
+    let detail = Detail::from(format!("the store is {progress}")).coded("refusals.store_closed", json!({}));
+    Refused::Unavailable { detail, retry_after: Some(RETRY_AFTER) }
 }

@@ -12,12 +12,14 @@ use axum::http::{Method, StatusCode};
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Shared;
 use super::body::{EntryPath, Json};
 use super::problem::Problem;
 use crate::domain::moment::Moment;
 use crate::domain::named::named;
+use crate::ports::backend::Detail;
 use crate::ports::backend::stamp::Stamp;
 use crate::ports::rng::Rng;
 use crate::settings::private_file;
@@ -169,11 +171,17 @@ fn hash(secret: &str) -> String {
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
-        match &refused {
-            Refused::Name => Self::invalid("name", refused.to_string()),
-            Refused::Taken(_) | Refused::TooMany => Self::new(StatusCode::CONFLICT, refused.to_string()),
-            Refused::Unknown(_) => Self::new(StatusCode::NOT_FOUND, refused.to_string()),
-            Refused::File { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, refused.to_string()),
+        let detail = Detail::from(refused.to_string());
+        match refused {
+            Refused::Name => Self::invalid("name", detail.coded("refusals.token_name", json!({ "most": MAX_NAME_CHARS }))),
+            Refused::Taken(name) => {
+                Self::new(StatusCode::CONFLICT, detail.coded("refusals.token_taken", json!({ "name": name })))
+            }
+            Refused::TooMany => {
+                Self::new(StatusCode::CONFLICT, detail.coded("refusals.too_many_tokens", json!({ "most": MOST })))
+            }
+            Refused::Unknown(_) => Self::new(StatusCode::NOT_FOUND, detail),
+            Refused::File { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
         }
     }
 }

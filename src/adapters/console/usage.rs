@@ -12,7 +12,7 @@ use super::validation;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::backend::usage::{Usage, UsageQuery};
-use crate::ports::backend::{Refused, stamp};
+use crate::ports::backend::{Detail, Refused, stamp};
 
 /// The longest id of a guild, in characters.
 const MAX_GUILD_CHARS: usize = 200;
@@ -43,7 +43,7 @@ pub(super) async fn usage(
     let usage = console.backend()?.records.usage(query).await.map_err(|refused| match refused {
         // The refused field is a query parameter.
         Refused::Invalid { field, detail } => {
-            let detail = format!("{field} {detail}");
+            let detail = Detail::from(format!("{field} {detail}")).with(detail.code.clone());
             Problem::query(field, detail)
         }
         refused => refused.into(),

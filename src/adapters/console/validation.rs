@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::problem::Problem;
 use crate::domain::text::{first, first_hidden, is_blank};
+use crate::ports::backend::Detail;
 use crate::ports::backend::room::{RoomId, is_plain_id};
 
 /// The longest name of a person, in characters.
@@ -17,14 +20,13 @@ pub(super) fn name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
     let text = text.trim();
     let chars = text.chars().count();
     if !(1..=MAX_NAME_CHARS).contains(&chars) {
-        return Err(Problem::invalid(field, format!("has {chars} characters, must have from 1 to {MAX_NAME_CHARS}")));
+        return Err(Problem::invalid(field, Detail::of("refusals.length", json!({ "chars": chars, "most": MAX_NAME_CHARS }))));
     }
     if let Some(char) = text.chars().find(|char| char.is_control() || is_line_break(*char) || is_bidi_control(*char)) {
-        let code = u32::from(char);
-        return Err(Problem::invalid(field, format!("contains U+{code:04X}, a control or text direction character; remove it")));
+        return Err(Problem::invalid(field, Detail::of("refusals.control_character", json!({ "char": code_point(char) }))));
     }
     if is_blank(text) {
-        return Err(Problem::invalid(field, "has no visible characters; give a name that people can see"));
+        return Err(Problem::invalid(field, Detail::key("refusals.invisible_name")));
     }
     Ok(text.into())
 }
@@ -34,8 +36,7 @@ pub(super) fn companion_name(field: &str, text: &str) -> Result<Arc<str>, Proble
     let name = name(field, text)?;
     match first_hidden(&name) {
         Some(hidden) => {
-            let code = u32::from(hidden);
-            Err(Problem::invalid(field, format!("contains U+{code:04X}, which is invisible there; remove it")))
+            Err(Problem::invalid(field, Detail::of("refusals.hidden_character", json!({ "char": code_point(hidden) }))))
         }
         None => Ok(name),
     }
@@ -46,18 +47,14 @@ pub(super) fn companion_name(field: &str, text: &str) -> Result<Arc<str>, Proble
 pub(super) fn text(field: &str, text: &str, max_chars: usize) -> Result<Arc<str>, Problem> {
     let text = if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() };
     if is_blank(&text) {
-        return Err(Problem::invalid(field, "has no visible characters; write something"));
+        return Err(Problem::invalid(field, Detail::key("refusals.invisible_text")));
     }
     let chars = text.chars().count();
     if chars > max_chars {
-        return Err(Problem::invalid(field, format!("has {chars} characters, at most {max_chars} are accepted; split it")));
+        return Err(Problem::invalid(field, Detail::of("refusals.too_long", json!({ "chars": chars, "most": max_chars }))));
     }
     if let Some(char) = text.chars().find(|char| char.is_control() && !matches!(char, '\n' | '\t')) {
-        let code = u32::from(char);
-        return Err(Problem::invalid(
-            field,
-            format!("contains the control character U+{code:04X}; only line ends and tabs are accepted"),
-        ));
+        return Err(Problem::invalid(field, Detail::of("refusals.control_in_text", json!({ "char": code_point(char) }))));
     }
     Ok(text.into())
 }
@@ -104,6 +101,11 @@ pub(super) fn companion_id(field: &str, text: &str) -> Result<(), Problem> {
 fn not_plain(field: &str, text: &str) -> Problem {
     let id = first(text, MAX_NAME_CHARS);
     Problem::invalid(field, format!("{id:?} is not a valid id: it must have 1 to 64 letters A-Z and a-z, digits, _ and -"))
+}
+
+/// As Unicode writes it: `U+202E`.
+fn code_point(char: char) -> String {
+    format!("U+{:04X}", u32::from(char))
 }
 
 fn is_line_break(char: char) -> bool {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
 use super::voice::protocol::{PageMessage, ServerMessage};
 use crate::domain::id::Seq;
+use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::{KnownCompanion, Visit};
 use crate::ports::backend::messages::{History, HistoryMessage};
 use crate::ports::backend::room::{Room, RoomId};
@@ -112,8 +113,7 @@ pub(super) fn own(message: &mut InboundMessage, visit: &Visit) -> Result<(), Pro
     message.id = message.id.as_ref().map(|id| format!("{}{id}", prefix(visit)).into());
     match message.reply_to.as_ref().and_then(ReplyTo::recorded) {
         Some(seq) if seq <= visit.from => {
-            let detail = format!("there is no message {seq} in this room; leave it out, or name an existing message");
-            Err(Problem::invalid("reply_to", detail))
+            Err(Problem::invalid("reply_to", Detail::of("refusals.no_such_reply", json!({ "number": seq }))))
         }
         _ => Ok(()),
     }

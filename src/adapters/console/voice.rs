@@ -18,6 +18,7 @@ use futures_util::{SinkExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, timeout};
 
@@ -30,6 +31,7 @@ use super::validation;
 use super::visitor;
 use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
+use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{self, Entrance, Line, PersonAction};
@@ -106,10 +108,8 @@ pub(super) async fn voice(
         }
     }
     if let Some(companion) = console.backend()?.messages.namesake(&room, &from).await? {
-        return Err(Problem::invalid(
-            "from",
-            format!("{from:?} is a name of the companion {companion}; choose another name to talk"),
-        ));
+        let values = json!({ "name": from, "companion": companion });
+        return Err(Problem::invalid("from", Detail::of("refusals.no_name_to_talk", values)));
     }
     console.backend()?.calls.admits(&room, &from).await?;
     let slot = web_socket::slot(&console, caller.address, visit.as_ref())?;

@@ -15,6 +15,7 @@ use super::limits::{Share, Slot, client_key};
 use super::problem::Problem;
 use crate::adapters::slots::NoSlot;
 use crate::domain::guests::MOST_GUESTS;
+use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::Visit;
 use crate::settings::server::Server;
 
@@ -46,14 +47,14 @@ pub(super) fn most_of_invitation(settings: &Server) -> usize {
 pub(super) fn slot(console: &Shared, address: IpAddr, visit: Option<&Visit>) -> Result<(Slot, Option<Share>), Problem> {
     let wait = console.settings.live_ping();
     let of_guest = |visit| {
-        let detail = "guests of this invitation have too many live views and calls open; close one";
+        let detail = Detail::key("refusals.guests_too_many_views");
         console.slots_for_guests.try_take(visit).ok_or_else(|| Problem::too_many(detail, wait))
     };
     let share = visit.map(of_guest).transpose()?;
     let slot = console.slots.take(client_key(address)).map_err(|full| match full {
-        NoSlot::Full => Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait),
+        NoSlot::Full => Problem::unavailable(Detail::key("refusals.too_many_views"), wait),
         NoSlot::FullForClient => {
-            let detail = "this address has too many live views and calls open; close one, or raise server.max_live_per_address";
+            let detail = Detail::key("refusals.too_many_views_here");
             Problem::too_many(detail, wait)
         }
     })?;

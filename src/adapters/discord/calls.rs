@@ -195,7 +195,7 @@ impl Calls {
     /// No companion is in the channel, or there are as many calls as there may be.
     pub async fn join(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         if !self.0.parts.calls.has_companions(&channel.channel()) {
-            return Err(Refused::NotFound("no companion is in the channel".to_owned()));
+            return Err(Refused::not_found("no companion is in the channel".to_owned()));
         }
         // What failed before says nothing of this attempt.
         self.0.guilds.lock().get_mut(&guild).into_iter().for_each(|entry| entry.trouble = None);

@@ -88,7 +88,7 @@ impl OpenAi {
     /// # Errors
     /// The address, the model or the key cannot be used.
     pub fn new(endpoint: &Endpoint, limits: &Endpoint, authorities: &[Certificate]) -> Result<Self, Problem> {
-        let missing = |key: &str| Problem { key: key.to_owned(), message: "is missing".to_owned() };
+        let missing = |key: &str| Problem::new(key, "is missing");
         let base = parsed_base_url(endpoint.base_url.as_deref().ok_or_else(|| missing("base_url"))?)?;
         let model = endpoint.model.as_deref().ok_or_else(|| missing("model"))?;
         let host = base.host_str().unwrap_or_default();

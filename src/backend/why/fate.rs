@@ -97,7 +97,7 @@ impl Scene<'_> {
             _ => "is not the number or id of a message",
         };
         let room = &self.room;
-        Err(Refused::NotFound(format!(
+        Err(Refused::not_found(format!(
             "in room {}, whose last event is {}, {id:?} {what}; GET /api/rooms/{room}/history lists its messages",
             self.room_name(),
             head.last

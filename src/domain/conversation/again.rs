@@ -37,26 +37,32 @@ impl Replaceable {
     }
 }
 
-/// Why no other statement can take the place of a message. Each message says what to do instead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why no other statement can take the place of a message. Each text says what to do instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAgain {
     /// It is not the newest message of the channel, or no statement.
-    #[error(
-        "only a companion's message after which nobody has said more can be tried again; write what the companion should change"
-    )]
     NotNewest,
     /// All messages that it answers were deleted.
-    #[error("what it answered was deleted; write to the companion instead")]
     NothingToAnswer,
     /// The companion left, is paused, or has ended the conversation.
-    #[error("its companion has left, is paused, or has ended the conversation; resume it, or write to it")]
     Silent,
     /// Another program plays the companion.
-    #[error("another program plays this companion; delete the message, and write to the companion")]
     External,
     /// Somebody is being asked, or makes a statement.
-    #[error("a companion is about to answer; try again in a moment")]
     Busy,
+}
+
+impl NotAgain {
+    /// The key of its text.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::NotNewest => "refusals.not_newest",
+            Self::NothingToAnswer => "refusals.nothing_to_answer",
+            Self::Silent => "refusals.silent",
+            Self::External => "refusals.played_by_program",
+            Self::Busy => "refusals.about_to_answer",
+        }
+    }
 }
 
 impl Conversation {

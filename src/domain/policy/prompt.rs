@@ -165,7 +165,7 @@ impl Prompt {
         ] {
             check_sentence(key, question, "")?;
             if question.trim().is_empty() {
-                return Err(Problem { key: key.into(), message: "is empty, must ask whether to speak".into() });
+                return Err(Problem::new(key, "is empty, must ask whether to speak"));
             }
         }
         check_sentence("unsolicited", &self.unsolicited, "")?;
@@ -192,7 +192,7 @@ impl Prompt {
 
 /// Checks that a sentence is one line of at most 300 characters, with no placeholder except this one.
 fn check_sentence(key: &str, sentence: &str, placeholder: &str) -> Result<(), Problem> {
-    let problem = |message: String| Err(Problem { key: key.to_owned(), message });
+    let problem = |message: String| Err(Problem::new(key, message));
     let length = sentence.chars().count();
     if length > 300 {
         return problem(format!("has {length} characters, must have at most 300"));
@@ -210,7 +210,7 @@ fn check_sentence(key: &str, sentence: &str, placeholder: &str) -> Result<(), Pr
 
 /// 1 to 20 words of letters and digits, none of which stands for the opposite, too.
 fn check_words(key: &str, words: &[Cow<'_, str>], opposite: &[Cow<'_, str>]) -> Result<(), Problem> {
-    let problem = |message: String| Err(Problem { key: key.to_owned(), message });
+    let problem = |message: String| Err(Problem::new(key, message));
     if !(1..=20).contains(&words.len()) {
         return problem(format!("has {} words, must have 1 to 20", words.len()));
     }
@@ -230,7 +230,7 @@ fn check_range(key: &str, value: u64, least: u64, most: u64) -> Result<(), Probl
     if (least..=most).contains(&value) {
         return Ok(());
     }
-    Err(Problem { key: key.to_owned(), message: format!("is {value}, must be from {least} to {most}") })
+    Err(Problem::new(key, format!("is {value}, must be from {least} to {most}")))
 }
 
 #[cfg(test)]

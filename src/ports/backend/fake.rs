@@ -148,8 +148,8 @@ impl FakeRoom {
     /// Checks that a vote or a statement comes from an external companion and names the open round.
     fn check_external(&self, id: &CompanionId, message_id: &str) -> Result<(), Refused> {
         match self.externals.contains_key(id) {
-            false => Err(Refused::Conflict(format!("{id} is not an external companion of this room"))),
-            true if message_id != ROUND => Err(Refused::Conflict(format!("the round is about message {ROUND}"))),
+            false => Err(Refused::conflict(format!("{id} is not an external companion of this room"))),
+            true if message_id != ROUND => Err(Refused::conflict(format!("the round is about message {ROUND}"))),
             true => Ok(()),
         }
     }
@@ -186,7 +186,7 @@ impl FakeRoom {
         self.messages
             .iter_mut()
             .find(|message| message.seq == seq)
-            .ok_or_else(|| Refused::NotFound(format!("there is no message {seq}")))
+            .ok_or_else(|| Refused::not_found(format!("there is no message {seq}")))
     }
 }
 
@@ -255,7 +255,7 @@ impl FakeBackend {
             return Err(Refused::Unavailable { detail: "the store is full".into(), retry_after: Some(Duration::from_secs(7)) });
         }
         assert_ne!(id.as_str(), "boom");
-        let missing = || Refused::NotFound(format!("there is no room {id}, PUT /api/rooms/{id} creates it"));
+        let missing = || Refused::not_found(format!("there is no room {id}, PUT /api/rooms/{id} creates it"));
         self.rooms.lock().get_mut(id).ok_or_else(missing).and_then(act)
     }
 }
@@ -349,7 +349,7 @@ impl GuestService for FakeBackend {
     async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused> {
         let is_known = self.guests.lock().all.revoke(&room.channel(), id, NOON);
         self.guest_changes.send_modify(|edition| *edition += 1);
-        if is_known { Ok(()) } else { Err(Refused::NotFound(format!("there is no invitation {id}"))) }
+        if is_known { Ok(()) } else { Err(Refused::not_found(format!("there is no invitation {id}"))) }
     }
 
     async fn look(&self, secret: &str, _: &[String]) -> Result<Preview, Refused> {
@@ -411,7 +411,7 @@ impl FakeGuests {
 }
 
 fn not_open() -> Refused {
-    Refused::NotFound("this invitation does not exist, has ended or was revoked; ask for a new one".into())
+    Refused::not_found("this invitation does not exist, has ended or was revoked; ask for a new one")
 }
 
 #[async_trait]
@@ -426,7 +426,7 @@ impl RoomService for FakeBackend {
     }
 
     async fn find(&self, name: &str) -> Result<RoomId, Refused> {
-        let missing = || Refused::NotFound(format!("there is no room {name}"));
+        let missing = || Refused::not_found(format!("there is no room {name}"));
         let titled = |room: &&FakeRoom| room.title.as_deref() == Some(name);
         let by_title = self.rooms.lock().iter().find(|(_, room)| titled(room)).map(|(id, _)| id.clone());
         by_title.or_else(|| RoomId::parse(name)).ok_or_else(missing)
@@ -444,7 +444,7 @@ impl RoomService for FakeBackend {
         let is_new = !rooms.contains_key(id);
         let room = rooms.entry(id.clone()).or_insert_with(|| new_room(plan.guild.as_str(), Vec::new()));
         if room.guild != plan.guild {
-            return Err(Refused::Conflict(format!("room {id} belongs to guild {}", room.guild)));
+            return Err(Refused::conflict(format!("room {id} belongs to guild {}", room.guild)));
         }
         room.companions = plan.companions.iter().map(|invited| (invited.id.clone(), (None, None, false))).collect();
         room.externals =
@@ -485,7 +485,7 @@ impl RoomService for FakeBackend {
     }
 
     async fn undelete(&self, id: &RoomId) -> Result<Room, Refused> {
-        self.with_room(id, |_| Err(Refused::Conflict(format!("room {id} is not being deleted"))))
+        self.with_room(id, |_| Err(Refused::conflict(format!("room {id} is not being deleted"))))
     }
 
     async fn clear(&self, id: &RoomId) -> Result<(), Refused> {
@@ -632,8 +632,8 @@ impl MessageService for FakeBackend {
 
     async fn stop_reply(&self, id: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
         self.with_room(id, |room| match room.companions.contains_key(companion) {
-            true => Err(Refused::Conflict(format!("{companion} is not writing here"))),
-            false => Err(Refused::NotFound(format!("{companion} is not in room {id}"))),
+            true => Err(Refused::conflict(format!("{companion} is not writing here"))),
+            false => Err(Refused::not_found(format!("{companion} is not in room {id}"))),
         })
     }
 
@@ -651,8 +651,8 @@ impl MessageService for FakeBackend {
                     ..room.typed(from, greeting.text)
                 }))
             }
-            true => Err(Refused::Conflict(format!("something was said in {id} already"))),
-            false => Err(Refused::NotFound(format!("{} is not in room {id}", greeting.companion))),
+            true => Err(Refused::conflict(format!("something was said in {id} already"))),
+            false => Err(Refused::not_found(format!("{} is not in room {id}", greeting.companion))),
         })
     }
 
@@ -722,7 +722,7 @@ impl RecordService for FakeBackend {
             return Err(Refused::Invalid { field: "from".into(), detail: "must be before to".into() });
         }
         if let Some(guild) = query.guild.filter(|guild| guild.as_str() != "home") {
-            return Err(Refused::NotFound(format!("there is no guild {guild}")));
+            return Err(Refused::not_found(format!("there is no guild {guild}")));
         }
         let calls = Calls {
             calls: 3,
@@ -756,7 +756,7 @@ impl RecordService for FakeBackend {
             self.with_room(room, |_| Ok(()))?;
         }
         if query.room.as_ref().is_some_and(|room| room.as_str() == "torn") {
-            return Ok(stream::iter([Ok("{}".to_owned()), Err(Refused::Broken("damaged".into()))]).boxed());
+            return Ok(stream::iter([Ok("{}".to_owned()), Err(Refused::broken("damaged"))]).boxed());
         }
         let form = if query.form == ExportForm::Replay { "replay" } else { "json" };
         Ok(stream::iter(["{\"n\":1}".to_owned(), format!("{{\"as\":\"{form}\"}}")]).map(Ok).boxed())
@@ -800,12 +800,12 @@ impl MaintenanceService for FakeBackend {
     async fn release(&self, entry: &str) -> Result<(), Refused> {
         match entry {
             "discord:1" | "channel:console:den" => Ok(()),
-            _ => Err(Refused::NotFound(format!("guild {entry} is not in quarantine"))),
+            _ => Err(Refused::not_found(format!("guild {entry} is not in quarantine"))),
         }
     }
 
     async fn retry(&self, entry: &str) -> Result<(), Refused> {
-        if entry == "a1" { Ok(()) } else { Err(Refused::NotFound(format!("there is no dead letter {entry}"))) }
+        if entry == "a1" { Ok(()) } else { Err(Refused::not_found(format!("there is no dead letter {entry}"))) }
     }
 
     async fn drop_entry(&self, entry: &str) -> Result<(), Refused> {

@@ -21,6 +21,13 @@ pub use crate::settings::console::MOST_IN_A_ROOM;
 #[schemars(inline, extend("pattern" = "^([A-Za-z0-9_-]{1,64}:)?[A-Za-z0-9_-]{1,64}$"))]
 pub struct RoomId(Arc<str>);
 
+impl<'de> Deserialize<'de> for RoomId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Arc::<str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| de::Error::custom("is not the id of a room"))
+    }
+}
+
 /// The prefix of the console's own channels.
 const CONSOLE: &str = "console";
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
+use super::super::backend::Detail;
 use super::super::model_setup::Tried;
 use super::*;
 use crate::domain::samples;
@@ -44,7 +45,7 @@ impl Made {
 impl FakeCompanions {
     fn with<T>(&self, id: &CompanionId, read: impl FnOnce(&mut Made) -> Result<T, Refused>) -> Result<T, Refused> {
         let mut made = self.0.lock();
-        read(made.get_mut(id).ok_or_else(|| Refused::NotFound(format!("there is no companion {id}")))?)
+        read(made.get_mut(id).ok_or_else(|| Refused::not_found(format!("there is no companion {id}")))?)
     }
 }
 
@@ -87,7 +88,7 @@ impl CompanionSetup for FakeCompanions {
     async fn change(&self, id: CompanionId, change: CompanionChange) -> Result<CompanionProfile, Refused> {
         self.with(&id, |made| {
             if change.revision != made.revision() {
-                return Err(Refused::Conflict("somebody else has changed it".to_owned()));
+                return Err(Refused::conflict("somebody else has changed it".to_owned()));
             }
             configured(&id, &change.companion)?;
             made.changes += 1;
@@ -104,7 +105,7 @@ impl CompanionSetup for FakeCompanions {
     async fn delete(&self, id: CompanionId, revision: Revision) -> Result<(), Refused> {
         self.with(&id, |made| match revision == made.revision() {
             true => Ok(()),
-            false => Err(Refused::Conflict("somebody else has changed it".to_owned())),
+            false => Err(Refused::conflict("somebody else has changed it".to_owned())),
         })?;
         self.0.lock().remove(&id);
         Ok(())
@@ -126,7 +127,7 @@ impl CompanionSetup for FakeCompanions {
     }
 
     async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused> {
-        let none = || Refused::NotFound(format!("{id} has no such picture"));
+        let none = || Refused::not_found(format!("{id} has no such picture"));
         self.with(&id, |made| made.picture.clone().filter(|_| hash == made.revision().0).ok_or_else(none))
     }
 
@@ -156,6 +157,6 @@ fn configured(id: &CompanionId, fields: &CompanionFields) -> Result<Companion, R
     };
     Companion::from_file(file, Some(id.as_str()), &samples::defaults().companion_defaults).map_err(|problems| {
         let problem = problems.into_iter().next().expect("why it is refused");
-        Refused::Invalid { field: format!("companion.{}", problem.key), detail: problem.message }
+        Refused::invalid(format!("companion.{}", problem.key), Detail::from(problem.message).with(problem.code))
     })
 }

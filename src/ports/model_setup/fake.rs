@@ -46,7 +46,7 @@ impl ModelSetup for FakeModels {
 
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
         match server.api_key.is_some_and(|key| key.expose_secret() == "wrong") {
-            true => Err(Refused::Invalid { field: "api_key".to_owned(), detail: "was rejected (401)".to_owned() }),
+            true => Err(Refused::Invalid { field: "api_key".to_owned(), detail: "was rejected (401)".into() }),
             false => Ok(vec!["large".to_owned(), "small".to_owned()]),
         }
     }

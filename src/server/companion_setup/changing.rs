@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use super::Setup;
 use super::checking::{checked_card, checked_picture};
 use super::fields::{changes, tidied};
@@ -13,7 +15,8 @@ use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{CompanionId, Ward};
 use crate::journal::key;
 use crate::journal::record::{CompanionRecord, encode, encode_bytes};
-use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::companion_setup::{CompanionChange, CompanionFields, CompanionProfile, NewCompanion, Revision};
 use crate::ports::store::Write;
 use crate::ports::store::key::Key;
@@ -39,7 +42,7 @@ struct Draft {
 impl Setup {
     pub(super) async fn create_now(&self, new: NewCompanion) -> Result<CompanionProfile, Refused> {
         let turn = self.reloading.turn().await;
-        let NewCompanion { companion, copy_of, picture, card } = new;
+        let NewCompanion { companion, copy_of, picture, card, room } = new;
         let fields = tidied(companion);
         let source = match copy_of {
             Some(of) => Some(self.existing(&of).await?),
@@ -67,7 +70,7 @@ impl Setup {
         // What a companion of this id had that is no more is not its.
         let [picture, card] = [picture, card].map(|bytes| bytes.map_or(Override::Reset, Override::Set));
         let draft = Draft { whole_text: text.clone(), text, persona: None, picture, card };
-        self.put(&turn, &id, None, draft).await
+        self.put(&turn, &id, None, draft, room).await
     }
 
     pub(super) async fn change_now(&self, id: CompanionId, change: CompanionChange) -> Result<CompanionProfile, Refused> {
@@ -84,15 +87,13 @@ impl Setup {
             (_, new) if *new == now.persona => None,
             ([(path, _)], Some(new)) => Some((path.clone(), format!("{new}\n"))),
             ([(path, _)], None) => {
-                let detail = format!("is in {}; remove that file if the persona of the settings should apply", path.display());
-                return Err(invalid("companion.persona", detail));
+                let path = json!({ "path": path.display().to_string() });
+                return Err(invalid("companion.persona", Detail::of("refusals.persona_in_file", path)));
             }
             (paths, _) => {
                 let paths: Vec<_> = paths.iter().map(|(path, _)| path.display().to_string()).collect();
-                return Err(invalid(
-                    "companion.persona",
-                    format!("is in {}; change it there and send SIGHUP", paths.join(" and ")),
-                ));
+                let paths = json!({ "paths": paths.join(", ") });
+                return Err(invalid("companion.persona", Detail::of("refusals.persona_in_files", paths)));
             }
         };
         if !written.personas().is_empty() {
@@ -104,21 +105,23 @@ impl Setup {
             Override::Reset => Override::Reset,
             Override::Keep => Override::Keep,
         };
-        self.put(&turn, &id, Some(written), Draft { text, persona, whole_text, picture, card: Override::Keep }).await
+        self.put(&turn, &id, Some(written), Draft { text, persona, whole_text, picture, card: Override::Keep }, None).await
     }
 
-    /// Writes a companion and puts it into force.
+    /// Writes a companion, puts it into force, and adds it to a room. If the room does not take it, nothing is written.
     async fn put(
         &self,
         turn: &Turn,
         id: &CompanionId,
         before: Option<Written>,
         draft: Draft,
+        room: Option<RoomId>,
     ) -> Result<CompanionProfile, Refused> {
         let companion = self.draft(id, &draft.whole_text)?;
         // Nobody is added to a guild between the check of its names and their change.
         let lock = self.context.memberships.lock().await;
         self.check_names(&companion)?;
+        let joined = room.map(|room| self.check_room(&companion, &room)).transpose()?;
         let place = before
             .as_ref()
             .and_then(|before| before.found.as_ref())
@@ -134,6 +137,12 @@ impl Setup {
             self.context.pictures.set(id, picture);
         }
         self.put_into_force(turn, &companion).await?;
+        // If this cannot be stored, the profile has no such room.
+        if let Some((channel, membership)) = joined
+            && let Err(error) = update_membership(&self.context, &lock, &channel, membership).await
+        {
+            tracing::warn!(companion = %id, room = %channel, %error, "a new companion is not in its room");
+        }
         drop(lock);
         tracing::info!(companion = %id, kept, "a companion was written");
         let written = self.existing(id).await?;
@@ -167,7 +176,7 @@ impl Setup {
             return Err(error.into());
         }
         self.undo(undo).await;
-        Err(Refused::Unavailable { detail: format!("{why}; nothing was changed"), retry_after: None })
+        Err(Refused::unavailable(Detail::of("refusals.not_written", json!({ "problem": why }))))
     }
 
     /// Moves a companion from the store to its file, if that can be written by now. Returns where it is.
@@ -209,8 +218,8 @@ impl Setup {
         if in_force.is_some_and(|in_force| plain(&in_force) == plain(companion)) {
             return Ok(());
         }
-        let detail = format!("{} was written, and cannot be used yet: {}", companion.id, problems.join("; "));
-        Err(Refused::Unavailable { detail, retry_after: None })
+        let values = json!({ "companion": companion.id, "problems": problems.join("; ") });
+        Err(Refused::unavailable(Detail::of("refusals.not_in_force_yet", values)))
     }
 
     pub(super) async fn delete_now(&self, id: CompanionId, revision: Revision) -> Result<(), Refused> {
@@ -228,7 +237,7 @@ impl Setup {
         };
         self.check(&turn, &id, without).await.map_err(|refused| match refused {
             Refused::Conflict(detail) => {
-                Refused::Conflict(format!("{id} cannot be deleted: {detail}; if that names it, take it out there first"))
+                Refused::conflict(Detail::of("refusals.companion_not_deleted", json!({ "companion": id, "problem": &*detail })))
             }
             other => other,
         })?;
@@ -327,18 +336,13 @@ fn undone(write: &Write, before: Option<&Written>) -> Write {
 }
 
 fn changed_meanwhile() -> Refused {
-    Refused::Conflict(
-        "somebody else has changed this companion meanwhile, and nothing was written; load it again and repeat the change"
-            .to_owned(),
-    )
+    Refused::conflict(Detail::key("refusals.changed_meanwhile"))
 }
 
 fn not_removed(id: &CompanionId, path: &Path, error: &io::Error) -> Refused {
     if !is_unwritable(error) {
-        return Refused::Unavailable { detail: format!("{} cannot be removed: {error}", path.display()), retry_after: None };
+        return Refused::unavailable(format!("{} cannot be removed: {error}", path.display()));
     }
-    let path = path.display();
-    Refused::Conflict(format!(
-        "{id} cannot be removed here, because the server may not write {path} ({error}); remove it there and send SIGHUP, or take {id} out of its rooms"
-    ))
+    let values = json!({ "companion": id, "path": path.display().to_string(), "error": error.to_string() });
+    Refused::conflict(Detail::of("refusals.companion_not_removed", values))
 }

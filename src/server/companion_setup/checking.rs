@@ -1,14 +1,18 @@
 //! Whether a change of companions could be put into force. It is asked before anything is written.
 
+use serde_json::json;
+
 use super::Setup;
 use super::fields::refused;
 use super::written::read;
 use crate::actors::membership::memberships::{CompanionSet, ReloadError};
 use crate::cards;
 use crate::cards::picture;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::names::SharedName;
-use crate::ports::backend::Refused;
+use crate::journal::membership::Membership;
+use crate::ports::backend::room::{MOST_IN_A_ROOM, RoomId};
+use crate::ports::backend::{Detail, Refused};
 use crate::server::model_setup::invalid;
 use crate::server::reload::{Turn, without_models};
 use crate::settings::companion::Companion;
@@ -22,7 +26,7 @@ impl Setup {
         let models = [companion.model.clone()].into_iter().flat_map(|model| [model.main, model.side]);
         match models.into_iter().find(|model| !self.context.pool.has(model)) {
             None => Ok(companion),
-            Some(model) => Err(invalid("companion.model", format!("= {:?} is not a model of this server", model.as_str()))),
+            Some(model) => Err(invalid("companion.model", Detail::of("refusals.no_model", json!({ "model": model })))),
         }
     }
 
@@ -35,43 +39,60 @@ impl Setup {
         change: impl FnOnce(&mut Overlay) + Send,
     ) -> Result<(), Refused> {
         let mut loaded = self.reloading.read(turn, change).await.map_err(|problems| {
-            Refused::Conflict(format!("the settings would have errors, so nothing was changed: {}", problems.join("; ")))
+            Refused::conflict(Detail::of("refusals.settings_errors", json!({ "problems": problems.join("; ") })))
         })?;
         if loaded.left_out.contains(id) {
             let problems: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
-            return Err(Refused::Conflict(format!(
-                "with the settings as they are written now it would have errors, so nothing was changed: {}",
-                problems.join("; ")
-            )));
+            return Err(Refused::conflict(Detail::of("refusals.settings_errors", json!({ "problems": problems.join("; ") }))));
         }
         let companions = self.reloading.with_kept(&mut loaded);
         if let Some(other) = without_models(&self.context, &companions) {
-            return Err(Refused::Conflict(format!(
-                "{} names a model that was not in the settings when the server started; restart the server, then change companions",
-                other.id
-            )));
+            return Err(Refused::conflict(Detail::of("refusals.new_model", json!({ "companion": other.id }))));
         }
-        self.context.memberships.allows_companions(&companions).map_err(|error| Refused::Conflict(error.to_string()))
+        self.context.memberships.allows_companions(&companions).map_err(|error| Refused::conflict(error.to_string()))
     }
 
     /// Checks that nobody in its guilds has a name of this companion.
     pub(super) fn check_names(&self, companion: &Companion) -> Result<(), Refused> {
         let mut companions = CompanionSet::clone(&self.context.memberships.companions());
         companions.insert(companion.id.clone(), companion.clone());
-        let shared = match self.context.memberships.allows_companions(&companions) {
-            Err(ReloadError::SharedName(shared)) if [&shared.first, &shared.second].contains(&&companion.id) => shared,
+        match self.context.memberships.allows_companions(&companions) {
+            Err(ReloadError::SharedName(shared)) if [&shared.first, &shared.second].contains(&&companion.id) => {
+                Err(taken(companion, shared))
+            }
             // What is wrong with others is told with the whole.
-            _ => return Ok(()),
-        };
-        let SharedName { name, first, second } = shared;
-        let other = if first == companion.id { second } else { first };
-        let is_alias = companion.aliases.iter().any(|alias| is_same(alias, &name)) && !is_same(&companion.name, &name);
-        let field = if is_alias { "companion.aliases" } else { "companion.name" };
-        Err(invalid(
-            field,
-            format!("{name:?} is already a name of {other}, who is in a room with it or on the same server; choose another one"),
-        ))
+            _ => Ok(()),
+        }
     }
+
+    /// Checks that a new companion can join a room. Returns the membership with it.
+    pub(super) fn check_room(&self, companion: &Companion, room: &RoomId) -> Result<(ChannelId, Membership), Refused> {
+        let channel = room.channel();
+        let membership = self.context.memberships.get(&channel);
+        let mut membership =
+            membership.ok_or_else(|| Refused::not_found(Detail::of("refusals.no_room", json!({ "room": room }))))?;
+        membership.companions.insert(companion.id.clone());
+        membership.stands_alone = membership.within.is_some();
+        let count = membership.companions.len();
+        if count > MOST_IN_A_ROOM {
+            let values = json!({ "count": count, "most": MOST_IN_A_ROOM });
+            return Err(Refused::conflict(Detail::of("refusals.too_many_companions", values)));
+        }
+        let mut cast = CompanionSet::clone(&self.context.memberships.companions());
+        cast.insert(companion.id.clone(), companion.clone());
+        let allowed = self.context.memberships.allows_with(&channel, &membership, &cast);
+        allowed.map_err(|shared| taken(companion, shared))?;
+        Ok((channel, membership))
+    }
+}
+
+/// A name of the companion that another one has.
+fn taken(companion: &Companion, shared: SharedName) -> Refused {
+    let SharedName { name, first, second } = shared;
+    let other = if first == companion.id { second } else { first };
+    let is_alias = companion.aliases.iter().any(|alias| is_same(alias, &name)) && !is_same(&companion.name, &name);
+    let field = if is_alias { "companion.aliases" } else { "companion.name" };
+    invalid(field, Detail::of("refusals.companion_name_taken", json!({ "name": name, "other": other })))
 }
 
 fn is_same(one: &str, other: &str) -> bool {

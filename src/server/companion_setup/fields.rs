@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
-use crate::ports::backend::Refused;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::companion_setup::CompanionFields;
 use crate::settings::Problem;
 use crate::settings::companion::written::{KeyChange, NewValue};
@@ -58,14 +58,14 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
 
 /// What is wrong with a key, by the field that it was written from.
 pub(super) fn refused(problem: Problem) -> Refused {
-    let Problem { key, message } = problem;
+    let Problem { key, message, code } = problem;
     let field = match key.as_str() {
         "picture" => "picture_url",
         "model.main" | "model.side" => "model",
         "id" => "name",
         key => key,
     };
-    Refused::Invalid { field: format!("companion.{field}"), detail: message }
+    Refused::invalid(format!("companion.{field}"), Detail::from(message).with(code))
 }
 
 #[cfg(test)]

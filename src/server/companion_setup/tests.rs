@@ -13,6 +13,7 @@ use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::memory::MemoryStore;
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::backend::loading::load_rooms;
+use crate::ports::backend::room::RoomId;
 use crate::ports::companion_setup::{Base64, CompanionFields};
 use crate::server::speech;
 use crate::settings::companion::{MAX_PERSONA_BYTES, Override};
@@ -112,7 +113,7 @@ impl World {
 }
 
 fn new(companion: CompanionFields) -> NewCompanion {
-    NewCompanion { companion, copy_of: None, picture: None, card: None }
+    NewCompanion { companion, copy_of: None, picture: None, card: None, room: None }
 }
 
 fn field(refused: Result<CompanionProfile, Refused>) -> String {
@@ -240,6 +241,23 @@ async fn names_that_clash_in_a_guild_are_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
+async fn a_new_companion_joins_its_room_or_is_not_made() {
+    let world = World::new(&[]).await;
+    let joining = |name: &str, room: &str| {
+        let companion = CompanionFields { name: name.into(), ..CompanionFields::default() };
+        NewCompanion { room: RoomId::parse(room), ..new(companion) }
+    };
+
+    assert_eq!(field(world.setup.create(joining("Aria", "lobby")).await), "companion.name");
+    let nowhere = world.setup.create(joining("Nova", "den")).await;
+    assert!(matches!(&nowhere, Err(Refused::NotFound(detail)) if &**detail == "there is no room den"), "{nowhere:?}");
+    assert_eq!((world.names(), world.ids().len()), (vec![], 3));
+    let nova = world.setup.create(joining("Nova", "lobby")).await.unwrap();
+    assert_eq!((nova.id.as_str(), nova.rooms.len()), ("nova", 1));
+    world.assert_that_a_reload_changes_nothing().await;
+}
+
+#[tokio::test]
 async fn values_that_cannot_be_used_are_refused_by_their_fields() {
     let world = World::new(&[]).await;
 
@@ -287,9 +305,9 @@ async fn a_picture_and_a_card_are_kept_and_go_with_their_companion() {
     let world = World::new(&[]).await;
     let card = br#"{"spec": "chara_card_v2", "data": {"name": "Nova", "description": "A poet."}}"#.to_vec();
     let companion = CompanionFields { name: "Nova".into(), ..CompanionFields::default() };
-    let new = NewCompanion { picture: Some(Base64(png())), card: Some(Base64(card.clone())), ..new(companion) };
+    let made = NewCompanion { picture: Some(Base64(png())), card: Some(Base64(card.clone())), ..new(companion) };
 
-    let nova = world.setup.create(new).await.unwrap();
+    let nova = world.setup.create(made).await.unwrap();
 
     let hash = nova.picture.as_deref().unwrap().strip_prefix("/pictures/nova/").unwrap().to_owned();
     assert_eq!(world.setup.picture("nova".into(), hash.clone()).await.unwrap(), png());
@@ -297,12 +315,8 @@ async fn a_picture_and_a_card_are_kept_and_go_with_their_companion() {
     let exported = world.setup.exported("nova".into()).await.unwrap();
     assert_eq!((exported.card, exported.picture, nova.has_card), (Some(card), Some(png()), true));
     assert_eq!(nova.discord_picture, DiscordPicture::NoPublicUrl);
-    let copy = NewCompanion {
-        copy_of: Some("nova".into()),
-        picture: None,
-        card: None,
-        companion: CompanionFields { name: "Copy".into(), ..nova.companion.clone() },
-    };
+    let copy =
+        NewCompanion { copy_of: Some("nova".into()), ..new(CompanionFields { name: "Copy".into(), ..nova.companion.clone() }) };
     assert!(world.setup.create(copy).await.unwrap().has_card);
     let change = CompanionChange { revision: nova.revision.clone(), companion: nova.companion, picture: Override::Reset };
     let bare = world.setup.change("nova".into(), change).await.unwrap();

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::Setup;
 use super::fields::fields_of;
 use crate::actors::companion::pictures::hash;
@@ -9,7 +11,7 @@ use crate::domain::id::CompanionId;
 use crate::journal::key;
 use crate::journal::reader::Reader;
 use crate::journal::record::CompanionRecord;
-use crate::ports::backend::Refused;
+use crate::ports::backend::{Detail, Refused};
 use crate::ports::companion_setup::{CompanionFields, Kept, Revision};
 use crate::settings::companion::CompanionFile;
 use crate::settings::companion::written::{NewValue, edited};
@@ -42,9 +44,8 @@ impl Setup {
         let record = match reader.companions().await?.remove(id) {
             Some(Ok(record)) => Some(record),
             Some(Err(error)) => {
-                return Err(Refused::Damaged(format!(
-                    "the companion {id} in the store cannot be read: {error}; restore a backup"
-                )));
+                let detail = format!("the companion {id} in the store cannot be read: {error}; restore a backup");
+                return Err(Refused::Damaged(Detail::from(detail).coded("refusals.data_damaged", json!({}))));
             }
             None => None,
         };
@@ -138,5 +139,5 @@ pub(super) fn read(text: &str) -> Result<CompanionFile, Refused> {
 }
 
 fn broken(error: &str) -> Refused {
-    Refused::Conflict(format!("its file has errors: {error}; mend them there and send SIGHUP"))
+    Refused::conflict(Detail::of("refusals.file_errors", json!({ "error": error })))
 }

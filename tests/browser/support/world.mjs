@@ -18,6 +18,9 @@ export const PHONE = { width: 360, height: 740 };
 // With this folder the page's files are read from disk instead of the binary, so that the page can be changed without compiling.
 const FOLDER = process.env.TERTULIA_PAGE;
 
+// How a page changes the texts that it is served, by the page.
+const changes = new WeakMap();
+
 async function serveFromDisk(context, url) {
   // A page that does not come from loopback may connect to it with this permission only.
   await context.grantPermissions(['local-network-access']);
@@ -31,11 +34,37 @@ async function serveFromDisk(context, url) {
       const name = pathname === '/' ? ((await (await route.fetch()).text()).includes('/page/guest-page.') ? 'guest.html' : 'index.html') : pathname === '/join' ? 'join.html' : pathname.slice('/page/'.length);
       const asked = route.request().headers()['accept-language'] ?? '';
       const chosen = (await context.cookies(url)).find(cookie => cookie.name === 'language')?.value;
-      const language = chosen ?? (asked.startsWith('de') ? 'de' : 'en');
-      const texts = await readFile(join(FOLDER, `../../../texts/${language}.json`), 'utf8');
-      const fill = html => html.replace('lang="en"', `lang="${language}"`).replaceAll(/\{([\w.]+)\}/gu, (_, key) => key.split('.').reduce((inner, part) => inner[part], JSON.parse(texts)));
-      const body = name === 'en.json' ? texts : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));
+      const language = chosen ?? ['de', 'es'].find(code => asked.startsWith(code)) ?? 'en';
+      const { change = words => words, dir = 'ltr' } = changes.get(route.request().frame().page()) ?? {};
+      const texts = JSON.stringify(change(JSON.parse(await readFile(join(FOLDER, `../../../texts/${language}.json`), 'utf8'))));
+      const fill = html => html.replace('lang="en"', `lang="${language}" dir="${dir}"`).replaceAll(/\{([\w.]+)\}/gu, (_, key) => key.split('.').reduce((inner, part) => inner[part], JSON.parse(texts)));
+      const body = name === 'en.json' ? texts : name.startsWith('refusals.') ? JSON.stringify(JSON.parse(texts).refusals) : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));
       await route.fulfill({ status: 200, headers: { 'content-security-policy': headers['content-security-policy'] ?? '', 'content-type': types[name.split('.').at(-1)] }, body });
+    },
+  );
+}
+
+// Serves a page with other texts, and written in another direction. `change` gets the texts of a language.
+export async function withTexts(page, change, dir = 'ltr') {
+  if (FOLDER) return void changes.set(page, { change, dir });
+  // A page that does not come from loopback may connect to it with this permission only.
+  await page.context().grantPermissions(['local-network-access']);
+  const english = JSON.parse(await readFile(new URL('../../../src/texts/en.json', import.meta.url), 'utf8'));
+  const other = change(english);
+  const text = (texts, key) => key.split('.').reduce((inner, part) => inner?.[part], texts);
+  await page.route(
+    ({ pathname }) => pathname === '/' || /^\/page\/[\w-]+\.en\.js$/u.test(pathname),
+    async route => {
+      const response = await route.fetch();
+      let body = await response.text();
+      if (new URL(route.request().url()).pathname === '/') {
+        const source = await readFile(new URL('../../../src/adapters/console/page/index.html', import.meta.url), 'utf8');
+        for (const [, key] of source.matchAll(/\{([\w.]+)\}/gu)) for (const [before, after] of [['>', '<'], ['"', '"']]) body = body.replaceAll(before + text(english, key) + after, before + text(other, key) + after);
+        body = body.replace('<html lang="en">', `<html lang="en" dir="${dir}">`);
+      } else {
+        body = body.replace(/^modules\["en\.json"\] = .*;$/mu, () => `modules["en.json"] = ${JSON.stringify(other)};`);
+      }
+      await route.fulfill({ response, body });
     },
   );
 }

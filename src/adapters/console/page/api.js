@@ -1,19 +1,27 @@
 // The server's HTTP interface, one function for each request.
 
-import { t } from './texts.js';
+import { has, loadRefusals, t } from './texts.js';
+import { upper } from './words.js';
 
-// The server's detail about these fields starts with a verb, in English, so the field is named here.
-const FIELDS = { text: 'the message', from: 'the name', base_url: 'the address', api_key: 'the API key' };
+// A refusal of these fields starts with a verb.
+const FIELDS = { text: 'message', from: 'name', base_url: 'address', api_key: 'key', 'main.model': 'model' };
 
-// A refusal, in the server's words. Status 0 means that there was no answer.
+function subject(field) {
+  if (Object.hasOwn(FIELDS, field)) return `${t(`fields.${FIELDS[field]}`)} `;
+  return /\bextra_/u.test(field) ? `${field} ` : '';
+}
+
+// A refusal, in the words of its code, or in the server's own in English. Status 0 means that there was no answer.
 export class Problem extends Error {
-  constructor({ title, detail, status, field = '', about = detail, why = null }) {
-    super(detail || title || t('problems.no_reason'));
+  constructor({ title, detail, status, field = '', why = null }) {
+    const { code, ...values } = why ?? {};
+    const about = has(`refusals.${code}`) ? t(`refusals.${code}`, values) : detail;
+    super(about ? upper(subject(field) + about) : title || t('problems.no_reason'));
     this.status = status ?? 0;
     // Where it is, and what is wrong there.
     this.field = field;
     this.about = about;
-    // Why a file is not what it should be: a code, and values.
+    // A code, and values.
     this.why = why;
   }
 
@@ -53,9 +61,8 @@ async function call(method, path, body) {
   }
   // The readiness check answers 503 with a useful body.
   if (!response.ok && path !== '/readyz') {
-    const { field = '', detail } = answer ?? {};
-    const named = Object.hasOwn(FIELDS, field) ? FIELDS[field] : /\bextra_/u.test(field) ? field : '';
-    throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && named ? `${named} ${detail}` : detail, status: response.status, field, about: detail, why: answer?.why });
+    if (answer?.why) await loadRefusals();
+    throw new Problem({ title: response.statusText, ...answer, status: response.status });
   }
   return answer ?? {};
 }
@@ -146,8 +153,9 @@ export const cardUrl = (id, as) => `${companionPath(id)}/card?as=${as}`;
 export async function cardFile(id, as) {
   const response = await fetch(cardUrl(id, as)).catch(() => null);
   if (response?.ok) return response.blob();
-  const { title, detail } = (await response?.json().catch(() => null)) ?? {};
-  throw new Problem({ title, detail: response ? detail : t('problems.unreachable'), status: response?.status });
+  const answer = await response?.json().catch(() => null);
+  if (answer?.why) await loadRefusals();
+  throw new Problem(response ? { ...answer, status: response.status } : { detail: t('problems.unreachable') });
 }
 // A module of the page that is loaded when it is needed.
 export const loaded = module =>

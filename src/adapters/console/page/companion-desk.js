@@ -3,6 +3,7 @@
 import * as api from './api.js';
 import { membersOf } from './companion-picker.js';
 import { once } from './dialogs.js';
+import { folded, namesOf } from './people.js';
 import { CARDS, fileButton } from './pictures.js';
 import { titleOf } from './platforms.js';
 import { t } from './texts.js';
@@ -27,6 +28,13 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     usualLevel,
     titleOf: id => titleOf(rooms().find(one => one.id === id) ?? { id }),
     open: id => once(() => show(id, nameOf(id))).catch(told),
+    // Who else in the room shown, in the rooms of this companion, or in others of their servers, has a name.
+    taken(name, of) {
+      const isConcerned = one => one.id === room()?.id || one.companions?.some(({ id }) => id === of);
+      const guilds = new Set(rooms().filter(isConcerned).map(({ guild }) => guild));
+      const others = rooms().filter(({ guild }) => guilds.has(guild)).flatMap(one => one.companions ?? []);
+      return others.find(other => other.id !== of && namesOf(other).includes(folded(name)));
+    },
     // `picked(profile)` is called instead of adding it to the room shown.
     create: picked => edit({ picked }),
     edit: profile => edit({ profile }),

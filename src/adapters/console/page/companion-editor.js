@@ -32,7 +32,7 @@ function differences(mine, theirs) {
     .map(key => [el('dt', null, t(labels[key], { who: theirs.name })), el('dd', { dir: 'auto' }, plain(theirs[key] === undefined ? '' : (shown[key] ?? String)(theirs[key])) || t('maker.theirs_empty'))]);
 }
 
-// `desk` has `room()`, `join(room, id)`, `importCard(file)` and `saved(profile, isNew)`. `profile` is the companion that is changed, or copied with `isCopy`.
+// `desk` has `room()`, `taken(name, id)`, `importCard(file)` and `saved(profile, isNew)`. `profile` is the companion that is changed, or copied with `isCopy`.
 // `made` is what a card becomes: the fields, the file, and the address of its picture. `picked(profile)` is called with one that was made, which is then in no room.
 export async function companionEditor(desk, { profile = null, isCopy = false, made = null, picked = null }) {
   const options = await api.companionOptions();
@@ -46,7 +46,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   const problem = el('div', { class: 'form-problem', role: 'alert' });
   const pictureNode = el('div', { class: 'picture' });
   const pictureProblem = el('p', { class: 'danger', role: 'alert' });
-  const form = companionForm({ options, fields, elsewhere: changed?.persona_elsewhere, named: drawPicture });
+  const form = companionForm({ options, fields, elsewhere: changed?.persona_elsewhere, named: drawPicture, taken: name => desk.taken(name, changed?.id) });
 
   function drawPicture() {
     pictureNode.replaceChildren(face(form.fields().name, { path: picture }));
@@ -112,12 +112,12 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   // Saving.
   const save = el('button', { class: 'solid' }, t('base.save'));
   async function create() {
-    let answer = await api.createCompanion({ companion: form.fields(), copy_of: isCopy ? profile.id : undefined, picture: bytes, card: made?.card });
+    let answer = await api.createCompanion({ companion: form.fields(), copy_of: isCopy ? profile.id : undefined, picture: bytes, card: made?.card, room: room && joins.checked ? room.id : undefined });
     // From now on, saving again changes it.
     changed = answer;
     // A copy and a card bring theirs.
     if (!picture && answer.picture) changed = answer = await api.changeCompanion(answer.id, { revision: answer.revision, companion: answer.companion, picture: null });
-    if (room && joins.checked) await desk.join(room, answer.id).catch(refusal => desk.tell(t('maker.not_joined', { who: answer.companion.name, problem: refusal.message }), 'problem'));
+    if (room && joins.checked && !answer.rooms.some(({ id }) => id === room.id)) desk.tell(t('maker.not_joined', { who: answer.companion.name }), 'problem');
     return answer;
   }
   const change = () => api.changeCompanion(changed.id, { revision: changed.revision, companion: form.fields(), picture: picture === before ? undefined : (bytes ?? null) });

@@ -1,10 +1,11 @@
 // The fields in which a companion is described: what is in them, what they say, and what is wrong with them.
 
 import { el, plain } from './dom.js';
-import { LOCALE, t } from './texts.js';
+import { LOCALE, loadRefusals, t } from './texts.js';
 import * as words from './words.js';
 
 const KB = 1024;
+const TYPING_MS = 400;
 const MOST_PERSONA = 16 * KB;
 // From here on it is said how much is left.
 const NEARLY = 14 * KB;
@@ -67,8 +68,8 @@ function greetingList(problemNode) {
   return { node: el('fieldset', { class: 'field' }, el('legend', null, t('maker.greetings')), el('small', { class: 'muted' }), list, el('p', null, more), problemNode), add, set: texts => (list.replaceChildren(), texts.forEach(add)), texts: () => [...list.querySelectorAll('textarea')].map(input => input.value.trim()).filter(Boolean), focus: () => (list.querySelector('textarea') ?? more).focus() };
 }
 
-// `options` is what can be chosen, `fields` what is written. `named()` is called when the name changes.
-export function companionForm({ options, fields, elsewhere, named }) {
+// `options` is what can be chosen, `fields` what is written. `named()` is called when the name changes; `taken(name)` is the companion that has it already.
+export function companionForm({ options, fields, elsewhere, named, taken }) {
   const everyday = new Set(options.common_names);
   const text = attributes => el('input', { autocomplete: 'off', dir: 'auto', ...attributes });
   const name = entry('name', t('maker.name'), text({ maxlength: 64, value: fields.name ?? '' }), ' ');
@@ -142,7 +143,19 @@ export function companionForm({ options, fields, elsewhere, named }) {
     persona.input.dispatchEvent(new Event('input', { bubbles: true }));
     persona.input.focus();
   }
-  name.input.addEventListener('input', () => (name.refuse(''), relabel(), named(who())));
+  let typing = null;
+  async function tellTaken() {
+    await loadRefusals();
+    const other = taken(name.input.value);
+    if (other) name.refuse(words.upper(t('refusals.companion_name_taken', { name: name.input.value.trim(), other: other.name })));
+  }
+  name.input.addEventListener('input', () => {
+    clearTimeout(typing);
+    typing = setTimeout(tellTaken, TYPING_MS);
+    name.refuse('');
+    relabel();
+    named(who());
+  });
   persona.input.addEventListener('input', measure);
   relabel();
   measure();

@@ -2,8 +2,9 @@
 
 import { el, name } from './dom.js';
 import { face, pictureOf } from './pictures.js';
-import { pieces, t } from './texts.js';
+import { loadRefusals, pieces, t } from './texts.js';
 
+const TYPING_MS = 400;
 const COMPANION_ID = /^[A-Za-z0-9_-]{1,64}$/u;
 
 // An external companion keeps the name and aliases that it was given.
@@ -17,7 +18,18 @@ export const membersOf = room => (room.companions ?? []).map(c => (c.external ? 
 export function companionPicker(configured, members, { allowsExternal = true, desk }) {
   const boxes = el('div', { class: 'boxes' });
   const externalId = el('input', { class: 'external-id', maxlength: '64', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('picker.id'), placeholder: t('picker.id') });
-  const addExternal = el('details', { class: 'external-more' }, el('summary', null, t('maker.developers')), el('p', null, pieces('maker.developers_about', { document: el('code', null, 'docs/external-companions.md') })), el('p', null, t('picker.add')), externalId);
+  const taken = el('p', { class: 'form-problem', role: 'alert' });
+  let typing = null;
+  externalId.addEventListener('input', () => {
+    clearTimeout(typing);
+    taken.textContent = '';
+    typing = setTimeout(async () => {
+      await loadRefusals();
+      const id = externalId.value.trim();
+      if (configuredIds.has(id)) taken.textContent = t('refusals.not_external', { id });
+    }, TYPING_MS);
+  });
+  const addExternal = el('details', { class: 'external-more' }, el('summary', null, t('maker.developers')), el('p', null, pieces('maker.developers_about', { document: el('code', null, 'docs/external-companions.md') })), el('p', null, t('picker.add')), externalId, taken);
   const make = el('p', { class: 'actions' }, el('button', { type: 'button', class: 'quiet-button', onclick: () => desk.create(added) }, t('maker.new')), desk.importButton('quiet-button', added));
   const memberById = new Map(members.map(c => [c.id, c]));
 

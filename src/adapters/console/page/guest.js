@@ -115,7 +115,7 @@ function showTitle() {
   byId('room-title').hidden = rooms.length > 1;
   byId('rooms').hidden = rooms.length < 2;
   byId('room-title').replaceChildren(name(room ? titleOf(room) : ''));
-  byId('rooms').replaceChildren(...rooms.map(one => el('option', { value: one.id, selected: one === room }, titleOf(one))));
+  byId('rooms').replaceChildren(...rooms.map(one => el('option', { value: one.id, dir: 'auto', selected: one === room }, titleOf(one))));
   say(byId('leave'), t(rooms.length > 1 ? 'guest.leave_all' : 'guest.leave'));
   byId('leave').title = [t('guest.leave_about'), room?.ends_at ? t('guest.ends', { at: words.minute(room.ends_at) }) : ''].filter(Boolean).join(' ');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;

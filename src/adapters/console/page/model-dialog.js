@@ -64,7 +64,7 @@ export function modelDialog({ ready, current, changed }) {
   if (!current) return dialog(t('ai.models'), el('p', null, t('ai.unknown')));
   const isConnected = current.source !== 'rehearsal';
   const side = current.side.model !== current.main.model && current.side.provider === current.main.provider ? current.side : null;
-  const input = (name, attributes) => el('input', { name, autocomplete: 'off', spellcheck: 'false', ...attributes });
+  const input = (name, attributes) => el('input', { name, dir: 'ltr', autocomplete: 'off', spellcheck: 'false', ...attributes });
   const price = (name, value) => input(name, { type: 'number', min: '0', step: 'any', value: value ?? '' });
   const address = input('base_url', { type: 'url', required: true, placeholder: 'https://…/v1', value: isConnected ? (current.base_url ?? '') : '' });
   const key = input('api_key', { type: 'password', placeholder: t(current.has_key ? 'ai.key_kept' : current.has_spare_key ? 'ai.key_or_choose' : 'ai.key_none') });
@@ -72,11 +72,11 @@ export function modelDialog({ ready, current, changed }) {
   const main = input('model', { required: true, list: 'model-names', value: isConnected ? current.main.model : '' });
   const decides = input('side', { list: 'model-names', placeholder: t('ai.model_same'), value: isConnected && side ? side.model : '' });
   const prices = { in: price('input_price', isConnected ? current.main.input_price : null), out: price('output_price', isConnected ? current.main.output_price : null), sideIn: price('side_input_price', side?.input_price), sideOut: price('side_output_price', side?.output_price) };
-  const lines = (values, hint) => el('textarea', { rows: 2, autocomplete: 'off', spellcheck: 'false', placeholder: hint, value: isConnected ? linesOf(values) : '' });
+  const lines = (values, hint) => el('textarea', { rows: 2, dir: 'ltr', autocomplete: 'off', spellcheck: 'false', placeholder: hint, value: isConnected ? linesOf(values) : '' });
   const headers = lines(current.extra_headers, 'x-gateway-key: …');
   const parameters = lines(current.extra_query, 'api-version: …');
   const json = model => {
-    const area = el('textarea', { rows: 3, autocomplete: 'off', spellcheck: 'false', placeholder: '{"reasoning_effort": "low"}', value: isConnected ? jsonOf(model?.extra_body) : '' });
+    const area = el('textarea', { rows: 3, dir: 'ltr', autocomplete: 'off', spellcheck: 'false', placeholder: '{"reasoning_effort": "low"}', value: isConnected ? jsonOf(model?.extra_body) : '' });
     area.addEventListener('input', () => area.setCustomValidity(fieldsOf(area.value) ? '' : t('ai.extra_body_wrong')));
     return area;
   };
@@ -138,7 +138,8 @@ export function modelDialog({ ready, current, changed }) {
     try {
       await run();
     } catch (problem) {
-      show(el('p', { class: 'danger', dir: 'auto' }, plain(words.ofModel(words.upper(problem.message)))));
+      const { error, problem: detail } = problem.why ?? {};
+      show(error ? failure(error, detail) : el('p', { class: 'danger', dir: 'auto' }, plain(words.ofModel(problem.message))));
     }
     node.disabled = false;
     node.textContent = label;

@@ -11,7 +11,9 @@ const MOST_NAMES = 6;
 const LONGEST_NAME = 64;
 
 // The server compares more: characters of other scripts that look alike.
-const folded = text => text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '').toLowerCase().trim().replace(/\s+/gu, ' ');
+export const folded = text => text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '').toLowerCase().trim().replace(/\s+/gu, ' ');
+// All that a companion answers to.
+export const namesOf = ({ id, name, aliases = [] }) => [id, name, ...aliases].filter(Boolean).map(folded);
 
 // Why a person cannot have this name: a guest or a companion here has it. Otherwise null. `rooms` is the list of all rooms, and `guests` are the names of those
 // who are here.
@@ -20,7 +22,7 @@ export function nameProblem(person, rooms, roomId, guests) {
   if (guest) return t('people.guest', { name: guest });
   const guild = rooms.find(room => room.id === roomId)?.guild;
   const companions = rooms.filter(room => room.guild === guild).flatMap(room => room.companions ?? []);
-  const namesake = companions.find(({ id, name: display, aliases = [] }) => [id, display, ...aliases].some(taken => folded(taken) === folded(person)));
+  const namesake = companions.find(companion => namesOf(companion).includes(folded(person)));
   return namesake ? t('people.namesake', { name: namesake.name }) : null;
 }
 

@@ -4,7 +4,7 @@
 import texts from './en.json' with { type: 'json' };
 
 export const LANGUAGE = document.documentElement.lang;
-export const LANGUAGES = { en: 'English', de: 'Deutsch' };
+export const LANGUAGES = { en: 'English', de: 'Deutsch', es: 'Español' };
 // For numbers and dates: the language as this browser's region writes it.
 export const LOCALE = navigator.languages.find(one => one.startsWith(LANGUAGE)) ?? LANGUAGE;
 
@@ -26,6 +26,10 @@ export const has = key => find(key) !== key;
 const conjunction = new Intl.ListFormat(LOCALE, { type: 'conjunction' });
 // “A, B and C”, of texts or nodes.
 export const listed = items => conjunction.formatToParts(items.map(String)).map(({ type, value }, i) => (type === 'element' ? items[i / 2] : value));
+
+let refusals = null;
+// Few visits need the words of refusals: they are loaded with the first one. Without them the server's own words are shown.
+export const loadRefusals = () => (refusals ??= fetch(`/page/refusals.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, { refusals: words }))).catch(() => (refusals = null)));
 
 // Asks the server for the page in another language, from now on.
 export function speak(language) {

@@ -66,13 +66,13 @@ async fn what_cannot_be_a_companion_is_refused_with_its_field() {
     let deep = STANDARD.encode("{\"name\":".to_owned() + &"[".repeat(100_000));
     let long = "x".repeat((16 << 10) + 1);
     for (path, value, status, field, code) in [
-        ("/companion/name", json!("a\u{7}b"), 422, "companion.name", None),
-        ("/companion/name", json!(""), 422, "companion.name", None),
+        ("/companion/name", json!("a\u{7}b"), 422, "companion.name", Some("control_character")),
+        ("/companion/name", json!(""), 422, "companion.name", Some("length")),
         ("/companion/name", json!(7), 422, "companion.name", None),
-        ("/companion/aliases", json!(["Ida", "a\u{202e}b"]), 422, "companion.aliases[1]", None),
-        ("/companion/persona", json!(long), 422, "companion.persona", None),
-        ("/companion/greetings", json!(["Hi.", " "]), 422, "companion.greetings[1]", None),
-        ("/companion/greetings", json!(vec!["Hi."; 65]), 422, "companion.greetings", None),
+        ("/companion/aliases", json!(["Ida", "a\u{202e}b"]), 422, "companion.aliases[1]", Some("control_character")),
+        ("/companion/persona", json!(long), 422, "companion.persona", Some("too_many_bytes")),
+        ("/companion/greetings", json!(["Hi.", " "]), 422, "companion.greetings[1]", Some("blank")),
+        ("/companion/greetings", json!(vec!["Hi."; 65]), 422, "companion.greetings", Some("too_many_entries")),
         ("/companion/interjection", json!("chatty"), 422, "companion.interjection", None),
         ("/companion/voice", json!({ "speed": "fast" }), 422, "companion.voice.speed", None),
         ("/companion/color", json!("red"), 422, "companion.color", None),
@@ -175,7 +175,7 @@ async fn bytes_that_are_no_picture_are_not_served() {
     let companions = Arc::new(FakeCompanions::default());
     let fields = CompanionFields { name: "Ida".into(), ..CompanionFields::default() };
     let svg = Base64(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>".to_vec());
-    let new = NewCompanion { companion: fields, copy_of: None, picture: Some(svg), card: None };
+    let new = NewCompanion { companion: fields, copy_of: None, picture: Some(svg), card: None, room: None };
     let made = companions.create(new).await.unwrap();
     let backend = Backend::of(Arc::new(FakeBackend::with_lobby()));
     let served = Served::Core { backend, models: Arc::<FakeModels>::default(), companions, nodes: Arc::new(NoNodes) };

@@ -421,7 +421,7 @@ async fn enter(call: Arc<dyn PlatformCall>, user: Snowflake, author: Author) -> 
         match call.enter(author.clone()).await {
             Ok(line) => return (user, Some(line)),
             Err(Refused::TooMany { detail, .. }) => {
-                tracing::warn!(detail, "somebody in a voice channel is not heard");
+                tracing::warn!(%detail, "somebody in a voice channel is not heard");
                 return (user, None);
             }
             Err(error) => {

@@ -94,7 +94,7 @@ impl Shared {
     }
 
     async fn notice(&self, channel: Snowflake) -> Result<String, Refused> {
-        let id = RoomId::of(&channel.channel()).ok_or_else(|| Refused::NotFound("no room".to_owned()))?;
+        let id = RoomId::of(&channel.channel()).ok_or_else(|| Refused::not_found("no room".to_owned()))?;
         let room = self.parts.backend.rooms.get(&id).await?;
         let names: Vec<_> = room.companions.iter().map(|companion| companion.name.clone()).collect();
         Ok(text(&names, &self.parts.calls.describe(&channel.channel())))

@@ -204,8 +204,7 @@ mod tests {
             let text = refusal_text(&refused);
             assert!(!text.contains("/var") && !text.contains("discord:") && text.ends_with('.'), "{text}");
         }
-        let shared =
-            Refused::Conflict("Aria and Ari share the name \"ari\"; two companions of one guild cannot share a name".into());
+        let shared = Refused::conflict("Aria and Ari share the name \"ari\"; two companions of one guild cannot share a name");
         assert!(refusal_text(&shared).contains("cannot share a name"));
     }
 

@@ -216,9 +216,9 @@ async fn refusals_by_the_backend_are_explained_in_plain_words() {
     assert_eq!(unknown, "There is no companion called “\\@everyone”. Available companions: Aria and Ben.");
 
     for (refusal, expected) in [
-        (Refused::Conflict("Aria and Ari share the name \"ari\"".into()), "cannot be done: Aria and Ari share the name"),
+        (Refused::conflict("Aria and Ari share the name \"ari\""), "cannot be done: Aria and Ari share the name"),
         (Refused::Unavailable { detail: "/var/lib".into(), retry_after: None }, "Please try again in a minute."),
-        (Refused::Broken("/var/lib".into()), "tell the operator of the bot"),
+        (Refused::broken("/var/lib"), "tell the operator of the bot"),
     ] {
         scene.backend.probe().refuses = Some(refusal);
         let answer = scene.final_answer(scene.kim, scene.general, join()).await;
