@@ -54,11 +54,12 @@ const view = {
   found: null,
   epoch: '',
   showsDecisions: () => false,
-  stories: stories(() => {}),
+  stories: stories(key => talkView.reveal(key)),
   me,
   mayChange: entry => entry.from === me(),
   tone: id => tone(id),
   act: {
+    unfold: item => view.stories.unfold(item.key),
     reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => composer.edit(entry),
     remove: entry => composer.remove(entry),

@@ -63,8 +63,8 @@ const showProblem = problem => notice.show(problem.message, 'problem');
 
 const change = redraws(draw);
 
-// The key of the item that shows an entry: its round, its group, or its own.
-const itemKeyOf = entry => entry?.round?.key ?? entry?.shownIn ?? entry?.key;
+// The key of the item that shows an entry: its round, the line below its message, its group, or its own.
+const itemKeyOf = entry => (decisions.shows() ? entry?.round?.key : entry?.line) ?? entry?.shownIn ?? entry?.key;
 const story = stories(key => talkView.reveal(itemKeyOf(view.room.seen.get(key)) ?? key));
 
 // What the items of the conversation need to be drawn.

@@ -36,12 +36,20 @@ export function presence({ me, tone, namesCompanions = false }) {
         ...listed.map(companion => el('li', null, companionName(companion), aside(t('presence.ai')))),
       ]);
       const typing = others.filter(person => person.isTyping);
-      const busy = [...companions.values()].map(companion => ({ companion, doing: doingOf(companion, drafts.get(companion.id)) })).filter(({ doing }) => doing);
+      const busy = new Map(); // by what they do
+      for (const companion of companions.values()) {
+        const doing = doingOf(companion, drafts.get(companion.id));
+        if (doing) busy.set(doing, [...(busy.get(doing) ?? []), companion]);
+      }
+      const words = (doing, all) => {
+        if (doing === 'paused' && all.length > 1 && all.length === companions.size) return t('presence.all_paused');
+        return pieces(`presence.${doing}`, { who: companionName(all[0]), count: all.length });
+      };
       // Where others are, there is always room for what they do.
       strip.classList.toggle('shared', others.length > 0);
-      fill(strip, [typing.map(person => person.name), busy.map(({ companion, doing }) => [companion.id, companion.name, tone(companion.id), doing])], () => [
-        ...typing.map(person => el('span', { class: 'person' }, pieces('presence.typing', { who: name(person.name, { class: 'who' }) }))),
-        ...busy.map(({ companion, doing }) => el('span', { 'data-doing': doing }, pieces(`presence.${doing}`, { who: companionName(companion) }))),
+      fill(strip, [typing.map(person => person.name), [...busy].map(([doing, all]) => [doing, companions.size, all.map(({ id, name: who }) => [id, who, tone(id)])])], () => [
+        ...typing.map(person => el('span', { class: 'person' }, pieces('presence.typing', { who: name(person.name, { class: 'who' }), count: 1 }))),
+        ...[...busy].map(([doing, all]) => el('span', { 'data-doing': doing }, words(doing, all))),
       ]);
     },
   };
