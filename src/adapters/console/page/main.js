@@ -204,8 +204,8 @@ function offerUndo(room, deletion) {
       .catch(showProblem);
   notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
 }
-const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, desk });
-const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), create: () => desk.create(), showProblem });
+const list = rooms({ open: id => open(id), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
+const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, showProblem });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 // A room that is not processed sends no events, so its state is requested.
@@ -215,10 +215,7 @@ const unavailableNotice = unavailable({ room: () => view.room, released: () => a
 const noCompanionsNotice = noCompanions({
   room: () => view.room,
   announce,
-  choose() {
-    showSide(true);
-    list.chooseCompanions();
-  },
+  choose: () => menu.chooseCompanions(),
   create: () => desk.create(),
 });
 const notHereNotice = notHere({

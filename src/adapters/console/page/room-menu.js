@@ -1,6 +1,7 @@
-// The menu “More” of the room: rename, export, usage, tokens of programs, cancel replies, delete. On phones it also has the buttons for which the header has no room.
+// The menu of the room: what is rarely used. It has what is done with the room, who writes, the server, and the page.
 
 import * as api from './api.js';
+import { companionPicker } from './companion-picker.js';
 import { dialog } from './dialogs.js';
 import { showDiscord } from './discord.js';
 import { byId, el, name } from './dom.js';
@@ -70,17 +71,14 @@ function showExport(room) {
   ];
   const link = ([form, extension, label, about]) =>
     el('a', { class: 'menu-item', href: api.exportUrl(room.id, form), download: `${room.id.replaceAll(':', '-')}.${extension}`, onclick: () => box.close() }, t(label), el('span', { class: 'muted' }, t(about)));
-  const box = dialog(t('export.title', { room: titleOf(room) }), forms.map(link));
+  const box = dialog(t('export.title', { room: titleOf(room) }), el('div', { class: 'export' }, forms.map(link)));
 }
 
-// `room()` is the room shown as the server lists it; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with null if it
-// was not, `deleted(room, deletion)` afterwards; `find()` opens the search, `create()` the form that makes a companion.
-export function roomMenu({ room, changed, leave, deleted, find, create, showProblem }) {
+// `room()` is the room shown as the server lists it; `changed()` loads the list again, and `open(id)` the room; `leave(id)` is called before a room is deleted,
+// and with null if it was not, `deleted(room, deletion)` afterwards; `find()` opens the search, and `desk` makes companions.
+export function roomMenu({ room, changed, open, leave, deleted, find, desk, showProblem }) {
   const button = byId('more');
   const panel = byId('room-menu');
-  const actions = byId('room-menu-actions');
-  const moved = byId('top-buttons');
-  const pencil = byId('rename');
 
   function rename() {
     const shown = room();
@@ -103,34 +101,66 @@ export function roomMenu({ room, changed, leave, deleted, find, create, showProb
     field.select();
   }
 
-  const item = (label, act, about, attributes = {}) => el('button', { type: 'button', class: 'menu-item', onclick: act, ...attributes }, label, about ? el('span', { class: 'muted' }, about) : null);
+  async function chooseCompanions() {
+    const shown = room();
+    if (!shown) return;
+    const isOfOtherPlatform = Boolean(platformName(shown.id));
+    try {
+      const { companions = [] } = await api.companions();
+      const problem = el('p', { class: 'form-problem', role: 'alert' });
+      const picker = companionPicker(companions, shown.companions ?? [], { allowsExternal: !isOfOtherPlatform, desk });
+      const form = el('form', { class: 'small-form' }, shown.lives_by ? el('p', { class: 'muted' }, t('rooms.thread')) : null, picker.node, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, t('base.cancel'))));
+      form.addEventListener('submit', async event => {
+        event.preventDefault();
+        try {
+          await api.putRoom(shown.id, { guild: shown.guild, companions: picker.chosen() });
+          box.close();
+          await changed();
+          open(shown.id);
+        } catch (refusal) {
+          problem.textContent = refusal.message;
+        }
+      });
+      const box = dialog(t('rooms.choose'), form);
+      picker.focus();
+    } catch (problem) {
+      showProblem(problem);
+    }
+  }
+
   // The focus does not stay in a menu that is hidden.
   const closing = act => () => {
     if (close()) button.focus();
     act();
   };
+  const item = (label, act, about = null, attributes = {}) => el('button', { type: 'button', class: 'menu-item', title: about, onclick: closing(act), ...attributes }, label);
+  const patch = (shown, change) => api.patchRoom(shown.id, change).then(changed).catch(showProblem);
+  const toggle = (label, isOn, act, about) => item(label, act, about, { 'aria-pressed': String(isOn) });
 
-  const deletion = shown => item(deletionLabel(shown), closing(() => deletesRoom(shown, leave, deleted).then(isDeleted => isDeleted && changed()).catch(showProblem)), null, { class: 'menu-item danger' });
+  const ofRoom = shown => [
+    item(t('rooms.find'), find, t('rooms.find_about')),
+    platformName(shown.id) ? null : item(t('rooms.rename'), rename, t('rooms.rename_about')),
+    item(t('rooms.choose'), chooseCompanions),
+    toggle(t(shown.paused ? 'rooms.resume_all' : 'rooms.pause_all'), Boolean(shown.paused), () => patch(shown, { paused: !shown.paused })),
+    toggle(t('rooms.spoken_to'), shown.quiet_hours === 'always', () => patch(shown, { quiet_hours: shown.quiet_hours === 'always' ? null : 'always' }), t('rooms.spoken_to_about')),
+    item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
+    item(t('rooms.export'), () => showExport(shown), t('rooms.export_about')),
+  ];
+  const ofServer = shown => [
+    shown ? item(t('rooms.usage'), () => showUsage(shown), t('rooms.usage_about')) : null,
+    item(t('maker.new'), () => desk.create()),
+    item('Discord', showDiscord, t('on_discord.about')),
+    item(t('tokens.button'), () => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem), t('tokens.about')),
+  ];
+  const deletion = shown => item(deletionLabel(shown), () => deletesRoom(shown, leave, deleted).then(isDeleted => isDeleted && changed()).catch(showProblem), null, { class: 'menu-item danger' });
 
   let drawnFor;
   function draw() {
     const shown = room();
     drawnFor = shown?.id;
-    pencil.hidden = !shown || Boolean(platformName(shown.id));
-    const wanted = shown
-      ? [
-          item(t('rooms.find'), closing(find), t('rooms.find_about')),
-          pencil.hidden ? null : item(t('rooms.rename'), closing(rename), t('rooms.rename_about')),
-          item(t('rooms.export'), closing(() => showExport(shown)), t('rooms.export_about')),
-          item(t('rooms.usage'), closing(() => showUsage(shown)), t('rooms.usage_about')),
-          item(t('maker.new'), closing(create)),
-          item('Discord', closing(showDiscord), t('on_discord.about')),
-          item(t('tokens.button'), closing(() => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem)), t('tokens.about')),
-          item(t('rooms.cancel_replies'), closing(() => api.clearRoom(shown.id).catch(showProblem)), t('rooms.cancel_replies_about')),
-          deletion(shown),
-        ]
-      : [];
-    actions.replaceChildren(...wanted.filter(Boolean));
+    byId('room-menu-actions').replaceChildren(...(shown ? ofRoom(shown).filter(Boolean) : []));
+    byId('server-menu-actions').replaceChildren(...ofServer(shown).filter(Boolean));
+    byId('room-menu-end').replaceChildren(...(shown ? [deletion(shown)] : []));
   }
 
   function close() {
@@ -147,19 +177,13 @@ export function roomMenu({ room, changed, leave, deleted, find, create, showProb
     button.setAttribute('aria-expanded', 'true');
     panel.querySelector('button, a')?.focus();
   });
-  pencil.addEventListener('click', () => room() && rename());
-  byId('find-open').addEventListener('click', find);
   document.addEventListener('click', event => !panel.contains(event.target) && !button.contains(event.target) && close());
-  moved.addEventListener('click', event => event.target.closest('#model, #help, #invite') && close());
-
-  // Where the header is narrow, these buttons are in the menu.
-  const narrow = matchMedia('(max-width: 48em)');
-  const place = () => (narrow.matches ? panel.prepend(moved) : byId('connection').after(moved));
-  narrow.addEventListener('change', place);
-  place();
+  // What is pressed there opens something else.
+  for (const id of ['model', 'help', 'decisions']) byId(id).addEventListener('click', closing(() => {}), true);
   draw();
 
   return {
+    chooseCompanions,
     // What is in the menu is about one room.
     draw() {
       if (drawnFor !== room()?.id) close();
