@@ -2,7 +2,7 @@
 
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
-import { drawHappened, gather, happened } from './happened.js';
+import { drawHappened, gather, happened, outcomes, sentence } from './happened.js';
 import { draw as drawMarkdown } from './markdown.js';
 import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
@@ -205,7 +205,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),
-      story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
+      story ? el('div', { id: body }, drawOutcomes(entry, story, view.tone, beforehand(view, entry))) : null,
     ],
   });
   if (entry.replyTo) {
@@ -213,6 +213,12 @@ function message(view, { entry, follows, canBeReplaced }) {
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }
   return node;
+}
+
+// What companions did with the message that an answer is about.
+function beforehand(view, { wish }) {
+  const heard = wish && messageOf(view.room, wish.about);
+  return heard ? outcomes(view.room, heard).map(row => sentence(view, heard, row)) : [];
 }
 
 // A spoken statement of which the rest was not heard.
