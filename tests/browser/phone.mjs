@@ -33,7 +33,7 @@ for (const [companions, size] of [[['aria'], 'one companion'], [['aria', 'bruno'
     assert.deepEqual(await misfits(page), []);
     await page.locator('.card-head').first().tap();
 
-    await page.getByRole('button', { name: 'More' }).tap();
+    await page.locator('#more').tap();
     await page.locator('#room-menu').waitFor();
     assert.deepEqual(await misfits(page), []);
     // Which models answer is reached there, too.

@@ -35,6 +35,7 @@ const FILES: &[(&str, &[u8])] = files![
     "announcements.js",
     "api.js",
     "attention.js",
+    "back.js",
     "base.css",
     "card-preview.js",
     "clock.js",

@@ -1,6 +1,7 @@
 // The menu of the room: what is rarely used. It has what is done with the room, who writes, the server, and the page.
 
 import * as api from './api.js';
+import { opened } from './back.js';
 import { companionPicker } from './companion-picker.js';
 import { dialog } from './dialogs.js';
 import { showDiscord } from './discord.js';
@@ -154,6 +155,7 @@ export function roomMenu({ room, changed, open, leave, deleted, find, desk, show
   ];
   const deletion = shown => item(deletionLabel(shown), () => deletesRoom(shown, leave, deleted).then(isDeleted => isDeleted && changed()).catch(showProblem), null, { class: 'menu-item danger' });
 
+  let closed = null;
   let drawnFor;
   function draw() {
     const shown = room();
@@ -167,6 +169,7 @@ export function roomMenu({ room, changed, open, leave, deleted, find, desk, show
     if (panel.hidden) return false;
     panel.hidden = true;
     button.setAttribute('aria-expanded', 'false');
+    closed();
     return true;
   }
 
@@ -174,12 +177,13 @@ export function roomMenu({ room, changed, open, leave, deleted, find, desk, show
     if (close()) return;
     draw();
     panel.hidden = false;
+    closed = opened(close);
     button.setAttribute('aria-expanded', 'true');
     panel.querySelector('button, a')?.focus();
   });
   document.addEventListener('click', event => !panel.contains(event.target) && !button.contains(event.target) && close());
   // What is pressed there opens something else.
-  for (const id of ['model', 'help', 'decisions']) byId(id).addEventListener('click', closing(() => {}), true);
+  for (const id of ['model', 'voice-set-up', 'help', 'decisions']) byId(id).addEventListener('click', closing(() => {}), true);
   draw();
 
   return {
