@@ -301,9 +301,9 @@ test('from its profile a companion joins and leaves the room', async t => {
 test('what a companion can say first is offered in an empty room', async t => {
   await make('Mia', { greetings: ['The lamp is lit.', 'Who is there?'] });
   const page = await it.open(t, await it.server.room({ companions: ['mia'] }));
+  await page.getByText('Or let a companion begin').click();
   await page.locator('.suggestion', { hasText: 'Who is there?' }).waitFor();
 
-  await page.getByText('Or let a companion begin').click();
   await page.locator('.suggestion', { hasText: 'Let Mia begin: The lamp is lit.' }).click();
 
   await page.locator('.chat-message.companion', { hasText: 'The lamp is lit.' }).waitFor();

@@ -79,7 +79,7 @@ export function gather(room) {
     } else if (kind === 'failed') {
       const { about } = wishes.get(companion) ?? {};
       wishes.delete(companion);
-      if (!isStopped(entry)) note(about, entry);
+      if (!isStopped(entry) && entry.error !== 'interrupted') note(about, entry);
       else room.seen.get(`m${about}`)?.did?.delete(companion);
     } else if (kind === 'replan' && entry.hasBegun && entry.messages.length) {
       begun.set(companion, Object.assign(entry, { answer: null }));

@@ -182,8 +182,8 @@ export function roomMenu({ room, changed, open, leave, deleted, find, desk, show
     panel.querySelector('button, a')?.focus();
   });
   document.addEventListener('click', event => !panel.contains(event.target) && !button.contains(event.target) && close());
-  // What is pressed there opens something else.
-  for (const id of ['model', 'voice-set-up', 'help', 'decisions']) byId(id).addEventListener('click', closing(() => {}), true);
+  // These open something else.
+  panel.addEventListener('click', event => event.target.closest('#model, #voice-set-up, #help, #decisions, .deletes') && closing(() => {})(), true);
   draw();
 
   return {
