@@ -207,7 +207,6 @@ test('a key that is set on the server and belongs to no address is used only if 
 test('an address and a key are taken as they are copied, and what is wrong with them is said in the words of the page', async t => {
   const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
   await openMenu(page);
-  await openMenu(page);
   await page.locator('#model').click();
   const show = page.getByRole('button', { name: 'Show models' });
   const address = page.locator('[name=base_url]');
