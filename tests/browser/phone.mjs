@@ -129,7 +129,7 @@ for (const [language, locale] of [['English', 'en-GB'], ['German', 'de-DE']]) {
       await openMenu(page);
       if (opener) {
         await opener().tap();
-        await page.locator('dialog[open] :is(form, button, .muted)').first().waitFor();
+        await page.locator('dialog[open] :is(form, table, .actions, .keys, .menu-item)').first().waitFor();
         for (const summary of await page.locator('dialog[open] summary').all()) await summary.tap();
       }
       assert.deepEqual(await sideways(page), [], name);
