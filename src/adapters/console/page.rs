@@ -97,6 +97,7 @@ const FILES: &[(&str, &[u8])] = files![
     "profile.css",
     "profile.js",
     "redraw.js",
+    "room-dialogs.js",
     "room-menu.css",
     "room-menu.js",
     "rooms.css",
