@@ -37,6 +37,8 @@ for (const [kind, options] of Object.entries(KINDS)) {
     await openMenu(page);
     await page.locator('#decisions').click();
     await page.locator('.chat-only').waitFor();
+    await page.locator('.chat-message.companion:not(.draft) [data-focus=outcomes]').press('Enter');
+    await page.locator('.beforehand').waitFor();
     assert.deepEqual(await problems(page), []);
   });
 

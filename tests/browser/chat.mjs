@@ -142,3 +142,41 @@ test('nobody answers while the room is paused, which is said below the message a
   await page.locator('.card', { hasText: 'Paused with the whole room' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'End the pause', exact: true }).count(), 0);
 });
+
+test('one line tells how many others listened, and opens into one reason for each', async t => {
+  const room = await it.server.room({ externals: ['xia', 'yan', 'zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  const message = await it.server.say(room, 'xia, yan and zed, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.vote('xia', message);
+  await live.vote('yan', message);
+  await live.speak('zed', message, 'Yes, Ben.');
+
+  await page.getByRole('button', { name: '2 others listened' }).click();
+
+  assert.deepEqual(await texts(page.locator('.happened li')), ['Zed answered because Ben spoke to Zed. Why?', 'Xia had nothing to add. Why?', 'Yan had nothing to add. Why?']);
+  await page.getByRole('button', { name: 'Why? Yan' }).click();
+  await page.locator('.happened .story .sentences').waitFor();
+  await page.getByRole('button', { name: '2 others listened' }).click();
+  await page.locator('.happened ul').waitFor({ state: 'detached' });
+});
+
+test('with many companions the lines are less than a fifth of the talk', async t => {
+  const ids = ['u', 'v', 'w', 'x', 'y', 'z'].map(letter => `${letter}en`);
+  const room = await it.server.room({ externals: ids });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  for (const [speaker, text] of [['uen', 'The ferry was late again this morning, because the wind turned.'], ['ven', 'At least the coffee on board has got better since they bought the new machine.']]) {
+    const message = await it.server.say(room, `${ids.join(', ')}: what do you think of the ferry this morning?`);
+    for (const id of ids.filter(one => one !== speaker)) await live.vote(id, message);
+    await live.vote(speaker, message, { state: 'speak', importance: 4 });
+    await live.speak(speaker, message, text);
+  }
+  await page.locator('.happened', { hasText: '5 others listened' }).nth(1).waitFor();
+
+  const letters = async selector => (await texts(page.locator(selector))).join('').replace(/\s/gu, '').length;
+  const [lines, talk] = [await letters('.log :is(.happened, .line, .remark, .round)'), await letters('.log .chat-message .words')];
+
+  assert.ok(lines * 5 < talk, `${lines} letters of lines, ${talk} of talk`);
+});

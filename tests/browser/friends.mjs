@@ -72,6 +72,19 @@ test('one sentence below a message tells a guest who answered, without votes', a
   await ben.locator('.chat-message.companion').waitFor();
 });
 
+test('a guest is told that a companion cannot answer, and the owner also why', async t => {
+  const { host, ben } = await visit(t, { companions: ['aria'] });
+  t.after(() => it.server.call('DELETE', '/api/models'));
+  await it.server.call('PUT', '/api/models', { base_url: 'http://127.0.0.1:9/v1', api_key: 'k', main: { model: 'large' }, side: { model: 'small' } });
+
+  await say(ben, 'Aria, are you there?');
+
+  await ben.locator('.happened', { hasText: 'Aria cannot answer now' }).waitFor();
+  await host.locator('.happened', { hasText: 'Aria could not answer: the model could not be reached' }).waitFor();
+  await ben.locator('.happened-head').click();
+  assert.deepEqual(await texts(ben.locator('.happened li')), ['Aria cannot answer now']);
+});
+
 test('a guest is in the call under the own name', async t => {
   const { room, host, ben } = await visit(t, { companions: ['aria'] });
 
