@@ -39,7 +39,7 @@ test('a decision stands below the message that it was about, not below the newes
   const asked = 'Aria, Bruno and Cleo: what do you think of each other?';
   const room = roomOf(says(asked), answers('aria', 'Bruno, you first.'), says('Well, good evening everybody.'), stays('dario', 'other_addressed', asked));
 
-  assert.deepEqual(rows(room, asked), [['dario', 'stayed_out.other']]);
+  assert.deepEqual(rows(room, asked), [['dario', 'stayed_out.meant']]);
   assert.deepEqual(rows(room, 'Well, good evening everybody.'), []);
 });
 

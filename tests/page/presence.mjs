@@ -112,5 +112,5 @@ test('a guest gets what stands below a message from decisions alone', () => {
   const room = guestsRoom(said, decided('bruno', 'NO', 'other_addressed'), decided('aria', 'YES', 'model_yes'), { event: 'message', role: 'companion', from: 'aria', name: 'Aria', text: 'Yes?' });
   gather(room);
 
-  assert.deepEqual(outcomes(room, room.entries[0]).map(({ key, companion }) => [key, companion]), [['answered.direct_address', 'aria'], ['stayed_out.other', 'bruno']]);
+  assert.deepEqual(outcomes(room, room.entries[0]).map(({ key, companion }) => [key, companion]), [['answered.direct_address', 'aria'], ['stayed_out.meant', 'bruno']]);
 });

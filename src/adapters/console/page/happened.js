@@ -103,7 +103,7 @@ function outcome(room, message, entry) {
     if (UNABLE.has(entry.reason)) return { is: 'unable', key: 'stayed_out.error', error: words.reason(entry.reason) };
     if (entry.reason === 'loop_guard') return { is: 'waits', key: 'stayed_out.loop_guard' };
     const others = entry.reason === 'other_addressed' ? spokenTo(room, message) : [];
-    const key = others.length && !others.includes(companion) ? 'stayed_out.other' : `stayed_out.${entry.reason}`;
+    const key = others.length && !others.includes(companion) ? 'stayed_out.meant' : `stayed_out.${entry.reason}`;
     return { is: AWAY.has(entry.reason) ? 'away' : 'listened', key: has(key) ? key : 'stayed_out.other_addressed', whom: others };
   }
   const answer = answerOf(entry);
