@@ -216,7 +216,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       show(null);
     }
     const node = nodes.get(items[i].key);
-    (node?.querySelector('.line-head') ?? node)?.focus({ preventScroll: true });
+    (node?.querySelector('.line-head, .happened-head') ?? node)?.focus({ preventScroll: true });
     node?.scrollIntoView({ block: 'nearest' });
   }
 
