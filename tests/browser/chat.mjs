@@ -57,6 +57,19 @@ test('without decisions one line says who is thinking or paused', async t => {
   await page.locator('#presence', { hasText: 'yan is paused' }).waitFor();
 });
 
+test('several companions that do the same are one number', async t => {
+  const room = await it.server.room({ externals: ['xia', 'yan', 'zed'] });
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  await it.server.say(room, 'xia, yan and zed, are you there?');
+  await page.locator('#presence', { hasText: '3 are thinking…' }).waitFor();
+  await it.server.call('PATCH', `/api/rooms/${room}`, { paused: true });
+
+  await page.locator('#presence', { hasText: 'All are paused' }).waitFor();
+  assert.equal(await page.locator('#presence > span').count(), 1);
+});
+
 test('what the server answered before an event does not undo the event', async t => {
   const room = await it.server.room({ externals: ['yan', 'zed'] });
   const page = await it.open(t, room, { storage: { decisions: 'hidden' } });

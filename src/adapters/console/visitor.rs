@@ -283,7 +283,8 @@ mod tests {
     #[test]
     fn what_the_owner_pays_and_what_fails_is_not_told() {
         let reason = |reason: &str| seen(&json!({ "event": "decision", "seq": 9, "reason": reason })).unwrap()["reason"].clone();
-        let error = |event: &str, error: &str| seen(&json!({ "event": event, "seq": 9, "error": error })).unwrap()["error"].clone();
+        let error =
+            |event: &str, error: &str| seen(&json!({ "event": event, "seq": 9, "error": error })).unwrap()["error"].clone();
 
         for owners in OWNERS_REASONS {
             assert_eq!(reason(owners), "unavailable");
