@@ -147,7 +147,7 @@ test('nobody answers while the room is paused, which is said below the message a
   await page.locator('#connection[data-state=live]').waitFor();
   await it.server.call('PATCH', `/api/rooms/${room}`, { paused: true });
   await page.locator('#presence', { hasText: 'Aria is paused' }).waitFor();
-  await page.locator('.room-about', { hasText: 'paused' }).waitFor();
+  await page.locator('.room[aria-current] .room-about', { hasText: 'paused' }).waitFor();
   await it.server.say(room, 'Aria, are you there?');
 
   await page.locator('.happened', { hasText: 'Aria was paused.' }).waitFor();
