@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { KINDS, problems } from './support/axe.mjs';
 import { card, file, png } from './support/cards.mjs';
-import { world } from './support/world.mjs';
+import { openMenu, world } from './support/world.mjs';
 
 const it = world();
 
@@ -29,6 +29,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
   test(`axe-core finds nothing in a profile and the editor, ${kind}`, async t => {
     const page = await open(t, options);
     if (narrow) await page.locator('#room-title').click();
+    await openMenu(page);
     await page.getByRole('button', { name: 'Choose companions' }).click();
     await page.getByText('For developers').click();
     await page.getByRole('button', { name: 'Profile Aria' }).waitFor();
@@ -53,6 +54,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
   test(`axe-core finds nothing in the preview of a card, ${kind}`, async t => {
     const page = await open(t, options);
     if (narrow) await page.locator('#room-title').click();
+    await openMenu(page);
     await page.getByRole('button', { name: 'Choose companions' }).click();
     const long = card('Nell', { mes_example: `<START>\n${'{{char}}: The tide is late. '.repeat(900)}` });
     await page.locator('.companion-picker input[type=file]').setInputFiles(file('nell.png', png([40, 90, 160], long), 'image/png'));

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { KINDS, problems } from './support/axe.mjs';
 import { startModel } from './support/model.mjs';
-import { world } from './support/world.mjs';
+import { openMenu, world } from './support/world.mjs';
 
 const it = world();
 
@@ -23,8 +23,6 @@ async function richTalk(t, options) {
   return { room, live, page };
 }
 
-const openMore = page => page.getByRole('button', { name: 'More', exact: true }).click();
-
 for (const [kind, options] of Object.entries(KINDS)) {
   test(`axe-core finds nothing in Markdown, with and without decisions, ${kind}`, async t => {
     const { room, live, page } = await richTalk(t, options);
@@ -36,15 +34,17 @@ for (const [kind, options] of Object.entries(KINDS)) {
     await page.locator('.draft').waitFor();
     assert.deepEqual(await problems(page), []);
 
-    if (kind === 'phone') await openMore(page);
+    await openMenu(page);
     await page.locator('#decisions').click();
     await page.locator('.chat-only').waitFor();
+    await page.locator('.chat-message.companion:not(.draft) [data-focus=outcomes]').press('Enter');
+    await page.locator('.beforehand').waitFor();
     assert.deepEqual(await problems(page), []);
   });
 
   test(`axe-core finds nothing in the menu, the usage and the renaming, ${kind}`, async t => {
     const { page } = await richTalk(t, { ...options, storage: { seen: { lobby: '2020-01-01T00:00:00.000Z' } } });
-    await openMore(page);
+    await openMenu(page);
     assert.deepEqual(await problems(page), []);
 
     await page.getByRole('button', { name: /^Usage/u }).click();
@@ -52,7 +52,8 @@ for (const [kind, options] of Object.entries(KINDS)) {
     assert.deepEqual(await problems(page), []);
 
     await page.keyboard.press('Escape');
-    await page.locator('#rename').click();
+    await openMenu(page);
+    await page.getByRole('button', { name: 'Rename' }).click();
     await page.locator('#room-new-title').waitFor();
     assert.deepEqual(await problems(page), []);
 
@@ -75,7 +76,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
     const room = await it.server.room({ companions: ['aria'] });
     const page = await it.open(t, room, options);
     await page.locator('#connection[data-state=live]').waitFor();
-    if (kind === 'phone') await openMore(page);
+    await openMenu(page);
     await page.locator('#model').click();
     await page.locator('dialog[open]').waitFor();
     assert.deepEqual(await problems(page), []);

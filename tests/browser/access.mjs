@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { KINDS, problems } from './support/axe.mjs';
-import { until, world } from './support/world.mjs';
+import { openMenu, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -20,7 +20,7 @@ async function talk(t, options) {
   await page.locator('#connection[data-state=live]').waitFor();
   await page.route('**/messages', route => route.fulfill({ status: 422, contentType: 'application/problem+json', body: '{"status": 422, "detail": "is too long", "field": "text"}' }));
   await page.locator('#message').fill('refused');
-  await page.keyboard.press('Enter');
+  await page.locator('#send').click();
   await page.locator('.pending.refused').waitFor();
   await page.locator('.line.round .line-head').first().click();
   await page.locator('.round-story').waitFor();
@@ -41,12 +41,13 @@ for (const [kind, options] of Object.entries(KINDS)) {
 
     if (kind === 'phone') await page.locator('#room-title').click();
     await page.getByRole('button', { name: '+ New room' }).click();
+    await openMenu(page);
     await page.getByRole('button', { name: 'Choose companions' }).click();
     await until(page, () => document.querySelectorAll('.companion-picker').length === 2);
     assert.deepEqual(await problems(page), []);
 
-    if (kind === 'phone') await page.locator('#room-title').click();
-    if (kind === 'phone') await page.getByRole('button', { name: 'More' }).click();
+    await page.keyboard.press('Escape');
+    await openMenu(page);
     await page.locator('#help').click();
     await page.locator('dialog[open]').waitFor();
     assert.deepEqual(await problems(page), []);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { PHONE, holdAnswer, texts, until, world } from './support/world.mjs';
+import { holdAnswer, openMenu, PHONE, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -17,18 +17,20 @@ test('details are behind a switch, which is remembered', async t => {
   await page.locator('#companions .ring').first().waitFor({ state: 'hidden' });
   assert.equal(await page.locator('section.round, .line.round').count(), 0);
 
+  await openMenu(page);
   await page.getByRole('button', { name: 'Details', pressed: false }).click();
 
   await page.locator('section.round, .line.round').first().waitFor();
   await page.locator('#companions .ring').first().waitFor();
   await page.reload();
   await page.locator('section.round, .line.round').first().waitFor();
+  await openMenu(page);
   await page.getByRole('button', { name: 'Details', pressed: true }).click();
   await page.locator('section.round, .line.round').first().waitFor({ state: 'detached' });
   assert.equal(await page.locator('.chat-message').count(), 1);
 });
 
-test('without details a sentence says who answered, who stayed out, and why', async t => {
+test('an answer that follows at once needs no line, and Why? says how it came about', async t => {
   const room = await it.server.room({ companions: ['aria'], externals: ['zed'] });
   const live = await it.watch(t, room);
   const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
@@ -36,9 +38,11 @@ test('without details a sentence says who answered, who stayed out, and why', as
   await live.vote('zed', message, { state: 'speak', importance: 4 });
   await live.speak('zed', message, 'Yes, Ana.');
 
-  await page.locator('.happened', { hasText: 'Zed answered because Ben spoke to Zed.' }).waitFor();
-  assert.equal(await page.locator('.line, .round').count(), 0);
-  assert.ok((await page.locator('.happened').first().textContent()).length < 120);
+  // That Zed answered is seen.
+  await page.locator('.chat-message.companion').waitFor();
+  assert.equal(await page.locator('.happened, .line, .round').count(), 0);
+  await page.locator('.chat-message.companion [data-focus=outcomes]').press('Enter');
+  await page.locator('.beforehand', { hasText: 'Zed answered because Ben spoke to Zed.' }).waitFor();
 });
 
 test('without decisions one line says who is thinking or paused', async t => {
@@ -51,6 +55,19 @@ test('without decisions one line says who is thinking or paused', async t => {
 
   await page.locator('#presence', { hasText: 'zed is thinking' }).waitFor();
   await page.locator('#presence', { hasText: 'yan is paused' }).waitFor();
+});
+
+test('several companions that do the same are one number', async t => {
+  const room = await it.server.room({ externals: ['xia', 'yan', 'zed'] });
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  await it.server.say(room, 'xia, yan and zed, are you there?');
+  await page.locator('#presence', { hasText: '3 are thinking…' }).waitFor();
+  await it.server.call('PATCH', `/api/rooms/${room}`, { paused: true });
+
+  await page.locator('#presence', { hasText: 'All are paused' }).waitFor();
+  assert.equal(await page.locator('#presence > span').count(), 1);
 });
 
 test('what the server answered before an event does not undo the event', async t => {
@@ -76,7 +93,7 @@ test('on a phone nothing is cut off at the side', async t => {
   const wide = () => page.evaluate(() => document.documentElement.scrollWidth > 360);
 
   assert.equal(await wide(), false);
-  await page.getByRole('button', { name: 'More' }).click();
+  await page.locator('#more').click();
   assert.equal(await wide(), false);
   await page.locator('#decisions').click();
   assert.equal(await wide(), false);
@@ -130,11 +147,49 @@ test('nobody answers while the room is paused, which is said below the message a
   await page.locator('#connection[data-state=live]').waitFor();
   await it.server.call('PATCH', `/api/rooms/${room}`, { paused: true });
   await page.locator('#presence', { hasText: 'Aria is paused' }).waitFor();
-  await page.locator('.room-about', { hasText: 'paused' }).waitFor();
+  await page.locator('.room[aria-current] .room-about', { hasText: 'paused' }).waitFor();
   await it.server.say(room, 'Aria, are you there?');
 
-  await page.locator('.happened', { hasText: 'Nobody answered, because the room was paused.' }).waitFor();
+  await page.locator('.happened', { hasText: 'Aria was paused.' }).waitFor();
   await page.locator('.card-head').click();
   await page.locator('.card', { hasText: 'Paused with the whole room' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'End the pause', exact: true }).count(), 0);
+});
+
+test('one line tells how many others listened, and opens into one reason for each', async t => {
+  const room = await it.server.room({ externals: ['xia', 'yan', 'zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  const message = await it.server.say(room, 'xia, yan and zed, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.vote('xia', message);
+  await live.vote('yan', message);
+  await live.speak('zed', message, 'Yes, Ben.');
+
+  await page.getByRole('button', { name: '2 others listened' }).click();
+
+  assert.deepEqual(await texts(page.locator('.happened li')), ['Zed answered because Ben spoke to Zed. Why?', 'Xia had nothing to add. Why?', 'Yan had nothing to add. Why?']);
+  await page.getByRole('button', { name: 'Why? Yan' }).click();
+  await page.locator('.happened .story .sentences').waitFor();
+  await page.getByRole('button', { name: '2 others listened' }).click();
+  await page.locator('.happened ul').waitFor({ state: 'detached' });
+});
+
+test('with many companions the lines are less than a fifth of the talk', async t => {
+  const ids = ['u', 'v', 'w', 'x', 'y', 'z'].map(letter => `${letter}en`);
+  const room = await it.server.room({ externals: ids });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  for (const [speaker, text] of [['uen', 'The ferry was late again this morning, because the wind turned.'], ['ven', 'At least the coffee on board has got better since they bought the new machine.']]) {
+    const message = await it.server.say(room, `${ids.join(', ')}: what do you think of the ferry this morning?`);
+    for (const id of ids.filter(one => one !== speaker)) await live.vote(id, message);
+    await live.vote(speaker, message, { state: 'speak', importance: 4 });
+    await live.speak(speaker, message, text);
+  }
+  await page.locator('.happened', { hasText: '5 others listened' }).nth(1).waitFor();
+
+  const letters = async selector => (await texts(page.locator(selector))).join('').replace(/\s/gu, '').length;
+  const [lines, talk] = [await letters('.log :is(.happened, .line, .remark, .round)'), await letters('.log .chat-message .words')];
+
+  assert.ok(lines * 5 < talk, `${lines} letters of lines, ${talk} of talk`);
 });

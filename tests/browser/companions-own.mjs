@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
 import { card, file, jsonFile, png } from './support/cards.mjs';
-import { texts, until, world } from './support/world.mjs';
+import { openMenu, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -26,6 +26,7 @@ const dialog = page => page.locator('dialog[open]').last();
 const button = (page, name) => dialog(page).getByRole('button', { name, exact: true });
 
 async function openProfile(page, name) {
+  await openMenu(page);
   await page.getByRole('button', { name: 'Choose companions' }).click();
   await page.getByRole('button', { name: `Profile ${name}` }).click();
   await dialog(page).getByRole('heading', { name, exact: true }).waitFor();
@@ -160,6 +161,8 @@ test('a copy takes everything with it, and deleting asks first', async t => {
   const { companion, rooms } = await profileOf('vera-the-second');
   assert.deepEqual([companion.tone, companion.greetings, rooms.length], ['Slowly.', ['Good evening.'], 1]);
 
+  await page.keyboard.press('Escape');
+  await page.locator('dialog').waitFor({ state: 'detached' });
   await page.locator('.card .who', { hasText: 'Vera the Second' }).click();
   await button(page, 'Delete').click();
   await button(page, 'Keep').click();
@@ -315,6 +318,7 @@ test('from its profile a companion joins and leaves the room', async t => {
 test('what a companion can say first is offered in an empty room', async t => {
   await make('Mia', { greetings: ['The lamp is lit.', 'Who is there?'] });
   const page = await it.open(t, await it.server.room({ companions: ['mia'] }));
+  await page.getByText('Or let a companion begin').click();
   await page.locator('.suggestion', { hasText: 'Who is there?' }).waitFor();
 
   await page.locator('.suggestion', { hasText: 'Let Mia begin: The lamp is lit.' }).click();

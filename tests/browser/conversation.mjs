@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { texts, until, world } from './support/world.mjs';
+import { openMenu, texts, until, world } from './support/world.mjs';
 
 const it = world();
 const lines = page => texts(page.locator('.log > [data-key]'));
@@ -130,6 +130,7 @@ test('a button that is pressed right after another name was typed is pressed onc
   const room = await it.server.room({ externals: ['zed'] });
   const page = await it.open(t, room);
   await page.locator('#connection[data-state=live]').waitFor();
+  await openMenu(page);
   await page.locator('#me').fill('Somebody else');
   const button = await page.locator('#people .deletes').boundingBox();
 

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { card, file, png } from './support/cards.mjs';
 import { untranslatedIn } from './support/untranslated.mjs';
-import { PHONE, texts, world } from './support/world.mjs';
+import { openMenu, PHONE, texts, world } from './support/world.mjs';
 
 const untranslated = untranslatedIn('de');
 const it = world();
@@ -20,12 +20,11 @@ test('a German browser gets the page in German, and in English once that is chos
 
   await page.locator('#message').fill('Aria, bist du da?');
   await page.keyboard.press('Enter');
-  const sentence = page.locator('.happened', { hasText: 'Aria' }).first();
-  await sentence.waitFor();
-  await page.locator('.chat-message.companion:not(.draft)').waitFor();
-  assert.match((await texts(sentence))[0], /^Aria hat geantwortet, weil du Aria angesprochen hast\./u);
+  await page.locator('.chat-message.companion:not(.draft) [data-focus=outcomes]').press('Enter');
+  await page.locator('.beforehand', { hasText: 'Aria hat geantwortet, weil du Aria angesprochen hast.' }).waitFor();
   assert.deepEqual(await untranslated(page), []);
 
+  await openMenu(page);
   await page.getByRole('button', { name: 'Details', pressed: false }).click();
   await page.locator('.line.round .line-head').first().click();
   await page.locator('.round-story .vote-why').first().click();
@@ -37,13 +36,14 @@ test('a German browser gets the page in German, and in English once that is chos
   await page.locator('.outcomes').waitFor();
   assert.deepEqual(await untranslated(page), []);
 
-  await page.getByRole('button', { name: 'Mehr', exact: true }).click();
+  await openMenu(page);
   assert.deepEqual(await untranslated(page), []);
   await page.getByRole('button', { name: /^Verbrauch/u }).click();
   await page.locator('dialog', { hasText: 'Demomodus' }).waitFor();
   assert.deepEqual(await untranslated(page), []);
   await page.keyboard.press('Escape');
   for (const [button, inside] of [['#help', 'dialog .keys'], ['#model', 'dialog form.connect']]) {
+    await openMenu(page);
     await page.locator(button).click();
     await page.locator(inside).waitFor();
     assert.deepEqual(await untranslated(page), []);
@@ -53,6 +53,7 @@ test('a German browser gets the page in German, and in English once that is chos
   await page.getByLabel('Name des Raums').waitFor();
   assert.deepEqual(await untranslated(page), []);
 
+  await openMenu(page);
   await page.locator('#language').selectOption('English');
   await page.getByRole('button', { name: '+ New room' }).waitFor();
   await page.locator('html[lang=en]').waitFor();
@@ -63,9 +64,9 @@ test('a German browser gets the page in German, and in English once that is chos
 test('on a phone the language is in the menu, with its name', async t => {
   const page = await it.open(t, 'lobby', { locale: 'de-DE', viewport: PHONE, hasTouch: true, isMobile: true });
   await page.locator('#connection[data-state=live]').waitFor();
-  await page.getByRole('button', { name: 'Mehr', exact: true }).tap();
+  await page.locator('#more').tap();
 
-  await page.locator('#room-menu').getByText('Sprache', { exact: true }).waitFor();
+  await page.locator('#room-menu').getByText('Sprache').first().waitFor();
   await page.locator('#room-menu #language').waitFor();
   assert.deepEqual(await untranslated(page), []);
 });

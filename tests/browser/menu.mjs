@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
-import { texts, until, world } from './support/world.mjs';
+import { openMenu, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -13,7 +13,8 @@ test('a room is renamed, and keeps its id', async t => {
   const page = await it.open(t, room);
   await page.locator('#connection[data-state=live]').waitFor();
 
-  await page.getByRole('button', { name: 'Rename this room' }).click();
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Rename' }).click();
   await page.getByLabel('Name of the room').fill('  Harbour talk ');
   await page.keyboard.press('Enter');
 
@@ -22,8 +23,8 @@ test('a room is renamed, and keeps its id', async t => {
   assert.equal(new URL(page.url()).hash, `#/${room}`);
   await until(page, () => document.title === 'Harbour talk · tertulia');
   // Without a name of its own it has its id again.
-  await page.getByRole('button', { name: 'More' }).click();
-  await page.getByRole('button', { name: /^Rename/u }).last().click();
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Rename' }).click();
   await page.getByLabel('Name of the room').fill('');
   await page.keyboard.press('Enter');
   await page.locator('.room[aria-current] .room-name', { hasText: room }).waitFor();
@@ -36,11 +37,12 @@ test('a name that cannot be is refused, and the field is named', async t => {
   }
 });
 
-test('a button opens the search', async t => {
+test('the menu has the search', async t => {
   const page = await it.open(t, await it.server.room({ externals: ['zed'] }));
   await page.locator('#connection[data-state=live]').waitFor();
 
-  await page.getByRole('button', { name: 'Find in messages' }).click();
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Find' }).click();
 
   await page.locator('#find-words:focus').waitFor();
 });
@@ -73,21 +75,21 @@ test('export and usage are behind buttons', async t => {
   const message = await it.server.say(room, 'Aria, are you there?');
   await page.locator('.chat-message.companion:not(.draft)').waitFor();
 
-  await page.getByRole('button', { name: 'More' }).click();
+  await openMenu(page);
   const saved = async name => {
     await page.getByRole('button', { name: /^Export/u }).click();
     const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()]);
     return [file.suggestedFilename(), await readFile(await file.path(), 'utf8')];
   };
   const [name, json] = await saved(/^Data/u);
-  await page.getByRole('button', { name: 'More' }).click();
+  await openMenu(page);
   const [nameOfPage, html] = await saved(/^Page/u);
   assert.deepEqual([name, nameOfPage], [`${room}.ndjson`, `${room}.html`]);
   assert.match(html, /<div class="text" dir="auto">Aria, are you there\?<\/div>/u);
   const lines = json.trim().split('\n').map(line => JSON.parse(line));
   assert.ok(lines.some(({ seq }) => seq === message));
 
-  await page.getByRole('button', { name: 'More' }).click();
+  await openMenu(page);
   await page.getByRole('button', { name: /^Usage/u }).click();
   await page.getByText('Demo mode: no AI is connected').waitFor();
   assert.equal(await page.locator('table.usage').count(), 0);
@@ -99,7 +101,7 @@ test('export and usage are behind buttons', async t => {
     answer.guilds[0].by[0].provider = 'openrouter';
     await route.fulfill({ json: answer });
   });
-  await page.getByRole('button', { name: 'More' }).click();
+  await openMenu(page);
   await page.getByRole('button', { name: /^Usage/u }).click();
   await page.locator('table.usage').waitFor();
   const rows = await texts(page.locator('table.usage tbody th'));

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 
 import { startModel } from './support/model.mjs';
 import { startServer } from './support/server.mjs';
-import { texts, until, world } from './support/world.mjs';
+import { openMenu, texts, until, world } from './support/world.mjs';
 
 const KEY = 'sk-right';
 const STATEMENT = 'Take **tea** with `honey`:\n\n- black\n- [green](https://tea.example/)\n- [no](javascript:alert(1))\n\n```js\nlet a = "<b>";\n```\n<img src=x onerror="document.title=\'hacked\'"> see https://rain.example/a?b=1.';
@@ -28,6 +28,7 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
   await page.getByText('companions speak in ready-made sentences').waitFor();
+  await openMenu(page);
   await page.locator('#model').click();
   await connect(page, 'sk-wrong');
   await page.getByRole('button', { name: 'Show models' }).click();
@@ -42,7 +43,7 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
   await it.server.say(room, 'Aria, what helps against rain?');
 
   await page.locator('#model-trouble', { hasText: 'Aria can’t answer: the API key was rejected.' }).waitFor();
-  await page.locator('#model.failing', { hasText: 'The API key was rejected' }).waitFor();
+  await page.locator('#model.failing', { hasText: 'The API key was rejected' }).waitFor({ state: 'attached' });
   await page.locator('.missing, .line.error', { hasText: 'the API key was rejected' }).first().waitFor();
 
   await page.locator('#model-trouble button').click();
@@ -72,6 +73,7 @@ test('another address asks for the key again, and disconnecting leads back to re
   t.after(() => other.stop());
   await it.server.call('PUT', '/api/models', { base_url: model.url, api_key: KEY, main: { model: 'large' } });
   const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await openMenu(page);
   await page.locator('#model', { hasText: 'large' }).click();
   await connect(page, null, other.url);
   await page.getByRole('button', { name: 'Test', exact: true }).click();
@@ -83,7 +85,7 @@ test('another address asks for the key again, and disconnecting leads back to re
   assert.deepEqual([...other.keys], []);
   await page.getByRole('button', { name: 'Disconnect' }).click();
 
-  await page.locator('#model', { hasText: 'Demo mode' }).waitFor();
+  await page.locator('#model', { hasText: 'Demo mode' }).waitFor({ state: 'attached' });
   assert.equal((await it.server.call('GET', '/api/models')).source, 'rehearsal');
 });
 
@@ -120,6 +122,7 @@ test('Stop also ends the call of the model', async t => {
 
 test('connecting after a failed test asks first, and a change after a good one is said not to be tested', async t => {
   const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await openMenu(page);
   await page.locator('#model').click();
   await connect(page, 'sk-wrong');
   const testButton = page.getByRole('button', { name: 'Test', exact: true });
@@ -144,12 +147,13 @@ test('connecting after a failed test asks first, and a change after a good one i
   await page.getByRole('button', { name: 'small', exact: true }).click();
   await page.getByText('You changed something. Test again.').waitFor();
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
-  await page.locator('#model', { hasText: 'small' }).waitFor();
+  await page.locator('#model', { hasText: 'small' }).waitFor({ state: 'attached' });
   await it.server.call('DELETE', '/api/models');
 });
 
 test('a failed test may be connected anyway, and an old error is gone while a new test runs', async t => {
   const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await openMenu(page);
   await page.locator('#model').click();
   await connect(page, 'sk-wrong');
   const testButton = page.getByRole('button', { name: 'Test', exact: true });
@@ -182,6 +186,7 @@ test('a key that is set on the server and belongs to no address is used only if 
   t.after(() => server.stop());
   const page = await it.open(t);
   await page.goto(server.url);
+  await openMenu(page);
   await page.locator('#model').click();
   await connect(page, null);
   await page.getByRole('button', { name: 'Test', exact: true }).click();
@@ -193,7 +198,7 @@ test('a key that is set on the server and belongs to no address is used only if 
   assert.equal(await page.getByLabel('Use the key that is set on the server').isChecked(), false);
   await page.getByText('Use the key that is set on the server').click();
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
-  await page.locator('#model', { hasText: 'large' }).waitFor();
+  await page.locator('#model', { hasText: 'large' }).waitFor({ state: 'attached' });
 
   const shown = await server.call('GET', '/api/models');
   assert.deepEqual([shown.source, shown.has_key, JSON.stringify(shown).includes(KEY)], ['page', true, false]);
@@ -201,6 +206,7 @@ test('a key that is set on the server and belongs to no address is used only if 
 
 test('an address and a key are taken as they are copied, and what is wrong with them is said in the words of the page', async t => {
   const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await openMenu(page);
   await page.locator('#model').click();
   const show = page.getByRole('button', { name: 'Show models' });
   const address = page.locator('[name=base_url]');

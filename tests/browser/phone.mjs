@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { PHONE, world } from './support/world.mjs';
+import { sideways } from './support/sideways.mjs';
+import { openMenu, PHONE, until, world } from './support/world.mjs';
 
 const it = world();
 const LEAST_PX = 40;
@@ -33,7 +34,7 @@ for (const [companions, size] of [[['aria'], 'one companion'], [['aria', 'bruno'
     assert.deepEqual(await misfits(page), []);
     await page.locator('.card-head').first().tap();
 
-    await page.getByRole('button', { name: 'More' }).tap();
+    await page.locator('#more').tap();
     await page.locator('#room-menu').waitFor();
     assert.deepEqual(await misfits(page), []);
     // Which models answer is reached there, too.
@@ -100,4 +101,111 @@ test('two companions stay in one row while one of them speaks', async t => {
   await page.locator('.card[data-doing=speaking]').waitFor();
 
   assert.equal(await height(), before);
+});
+
+const NARROW = { viewport: { width: 320, height: 740 }, hasTouch: true, isMobile: true };
+
+for (const [language, locale] of [['English', 'en-GB'], ['German', 'de-DE']]) {
+  test(`no dialog scrolls sideways on a narrow phone, in ${language}`, async t => {
+    const room = await it.server.room({ companions: ['aria', 'bruno', 'cleo'] });
+    await it.server.call('PATCH', `/api/rooms/${room}`, { title: `Kitchenconversationsoftheneighbourhood ${language}` });
+    const page = await it.open(t, room, { ...NARROW, locale, storage: { decisions: undefined } });
+    await page.locator('#connection[data-state=live]').waitFor();
+    const item = (part, at) => page.locator(`#${part}-menu-actions .menu-item`).nth(at);
+    const views = {
+      menu: null,
+      name: () => item('room', 1),
+      companions: () => item('room', 2),
+      export: () => item('room', 6),
+      usage: () => item('server', 0),
+      editor: () => item('server', 1),
+      tokens: () => item('server', 3),
+      model: () => page.locator('#model'),
+      voice: () => page.locator('#voice-set-up'),
+      keys: () => page.locator('#help'),
+      deletion: () => page.locator('#room-menu-end .menu-item'),
+    };
+    for (const [name, opener] of Object.entries(views)) {
+      await openMenu(page);
+      if (opener) {
+        await opener().tap();
+        await page.locator('dialog[open] :is(form, table, .actions, .keys, .menu-item)').first().waitFor();
+        for (const summary of await page.locator('dialog[open] summary').all()) await summary.tap();
+      }
+      assert.deepEqual(await sideways(page), [], name);
+      await page.goBack();
+      await until(page, () => !document.querySelector('dialog[open]') && document.querySelector('#room-menu').hidden);
+    }
+    await page.locator('#invite').tap();
+    await page.locator('dialog[open] form').waitFor();
+    assert.deepEqual(await sideways(page), []);
+  });
+}
+
+test('on a phone Enter makes a new line, and a button sends', async t => {
+  const page = await it.open(t, await it.server.room({ externals: ['zed'] }), { viewport: PHONE, hasTouch: true, isMobile: true });
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  await page.locator('#message').fill('One');
+  await page.locator('#message').press('Enter');
+  await page.keyboard.type('two');
+  assert.equal(await page.locator('#message').inputValue(), 'One\ntwo');
+  await page.locator('#send').tap();
+
+  await page.locator('.chat-message:not(.pending)', { hasText: 'two' }).waitFor();
+});
+
+test('Back closes what is open, and then leads to the room before', async t => {
+  const [first, second] = [await it.server.room({ externals: ['zed'] }), await it.server.room({ externals: ['zed'] })];
+  const page = await it.open(t, first, { viewport: PHONE, hasTouch: true, isMobile: true });
+  const isIn = room => until(page, id => location.hash === `#/${id}` && document.querySelector(`.room[aria-current][data-room="${id}"]`), room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.locator('#room-title').tap();
+  await page.locator(`.room[data-room="${second}"]`).tap();
+  await isIn(second);
+
+  await openMenu(page);
+  await page.locator('#help').tap();
+  await page.locator('dialog[open]').waitFor();
+  await page.goBack();
+  await page.locator('dialog').waitFor({ state: 'detached' });
+  await isIn(second);
+  await openMenu(page);
+  await page.goBack();
+  await page.locator('#room-menu').waitFor({ state: 'hidden' });
+  await isIn(second);
+  // What was closed by itself is not in the way.
+  await openMenu(page);
+  await page.locator('#more').tap();
+  await until(page, () => !history.state?.isOpen);
+  await page.goBack();
+
+  await isIn(first);
+});
+
+test('a link with a sign behind it works, and of an unknown room it is said', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  await it.server.say(room, 'Here.');
+  const page = await it.open(t, `${room}/999).`);
+  await page.getByText('There is no message 999 in this room.').first().waitFor();
+  const other = await it.open(t, `${room}.`);
+  await other.locator('.chat-message', { hasText: 'Here.' }).waitFor();
+
+  const lost = await it.open(t, 'nowhere');
+
+  await lost.getByText('There is no room nowhere.').first().waitFor();
+});
+
+test('typed text outlives its window', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.locator('#message').fill('Not sent yet');
+  const context = page.context();
+  await page.close();
+
+  const later = await context.newPage();
+  await later.goto(`${it.server.url}/#/${room}`);
+
+  await until(later, () => document.querySelector('#message').value === 'Not sent yet');
 });

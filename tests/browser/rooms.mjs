@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { texts, until, world } from './support/world.mjs';
+import { openMenu, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -58,6 +58,7 @@ test('words for a room that is deleted in another window stay there, and go nowh
   const other = await it.open(t, room);
 
   await page.locator('#message').pressSequentially('for this room alo');
+  await openMenu(other);
   await other.getByRole('button', { name: 'Delete this room' }).click();
   await other.locator('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText(`The room “${room}” was deleted`).first().waitFor();
@@ -84,6 +85,7 @@ test('a double click deletes neither a message nor a room', async t => {
   await message.getByRole('button', { name: 'Delete' }).dblclick();
   const asked = await page.locator('dialog p').first().textContent();
   await page.locator('dialog').getByRole('button', { name: 'Keep' }).click();
+  await openMenu(page);
   await page.getByRole('button', { name: 'Delete this room' }).dblclick();
   const askedAboutRoom = await page.locator('dialog p').first().textContent();
   await page.keyboard.press('Escape');
@@ -110,6 +112,7 @@ test('a room with a name in any script is deleted after a question that counts i
   await it.server.say(id, 'keep me');
   await page.locator('.chat-message', { hasText: 'keep me' }).waitFor();
 
+  await openMenu(page);
   await page.getByRole('button', { name: 'Delete this room' }).click();
   const asked = await page.locator('dialog p').first().textContent();
   await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
@@ -128,6 +131,7 @@ test('what a person said is counted, and forgotten after a question', async t =>
   const page = await it.open(t, room);
   // Before, the page does not know in which guild to look.
   await page.locator('#connection[data-state=live]').waitFor();
+  await openMenu(page);
   await page.locator('#me').fill('Zoe');
   await page.locator('#me').press('Enter');
 
@@ -136,6 +140,7 @@ test('what a person said is counted, and forgotten after a question', async t =>
   await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText('2 messages were deleted.').first().waitFor();
   const left = (await it.server.call('GET', `/api/rooms/${room}/history`)).messages;
+  await openMenu(page);
   await page.getByRole('button', { name: 'Delete my messages' }).click();
 
   assert.equal(asked, '2 messages will be deleted: all that Zoe said, in all rooms.');

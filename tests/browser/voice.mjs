@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { KINDS, problems } from './support/axe.mjs';
-import { texts, world } from './support/world.mjs';
+import { listenFirst, texts, world } from './support/world.mjs';
 
 const it = world();
 
@@ -12,7 +12,8 @@ const it = world();
 async function call(t, options) {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room, options);
-  await page.getByRole('button', { name: 'Listen to the call' }).click();
+  await page.locator('#connection[data-state=live]').waitFor();
+  await listenFirst(page);
   await page.locator('#voice[data-phase=live]').waitFor();
   return { room, page };
 }

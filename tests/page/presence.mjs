@@ -7,9 +7,9 @@ import { load, stub } from './support/modules.mjs';
 
 // Their words do not matter here.
 await stub('texts.js', 'export const t = key => key; export const pieces = key => [key]; export const listed = all => all; export const has = () => true; export const LOCALE = "en"');
-for (const name of ['tones.js', 'dom.js', 'companion.js', 'round-state.js', 'platforms.js', 'loop-guard.js', 'entries.js', 'floor.js', 'state.js', 'words.js', 'happened.js', 'typing.js']) await load(name);
+for (const name of ['storage.js', 'tones.js', 'dom.js', 'companion.js', 'round-state.js', 'platforms.js', 'loop-guard.js', 'entries.js', 'floor.js', 'state.js', 'words.js', 'happened.js', 'typing.js']) await load(name);
 const { fold, newRoom } = await load('state.js');
-const { happened } = await load('happened.js');
+const { gather, outcomes } = await load('happened.js');
 const { typing } = await load('typing.js');
 
 const at = '2026-11-26T10:00:00Z';
@@ -102,17 +102,15 @@ test('a guest, who sees no votes, sees of a round who thinks, who speaks next an
   const room = guestsRoom(...events);
   const behind = room.entries.filter(entry => entry.kind !== 'message' && !entry.round);
   assert.deepEqual(behind.map(({ kind, outcome, ballots }) => [kind, outcome, ...ballots.keys()]), [['round', 'posted', 'aria', 'bruno']]);
-  assert.deepEqual(happened(room, behind, [room.entries[0]], room.entries.at(-1)).map(({ key, companions }) => [key, ...companions]), [['answered.interjection', 'bruno']]);
+  gather(room);
+  assert.deepEqual(outcomes(room, room.entries[0]).map(({ key, companion }) => [key, companion]), [['answered.interjection', 'bruno'], ['stayed_out.wanted', 'aria']]);
 });
 
-test('a guest gets the sentence below a message from decisions alone', () => {
+test('a guest gets what stands below a message from decisions alone', () => {
   const said = { event: 'message', role: 'user', from: 'Ben', text: 'Aria?' };
   const decided = (companion, decision, reason) => ({ event: 'decision', companion, decision, reason, trigger: 'direct_address' });
   const room = guestsRoom(said, decided('bruno', 'NO', 'other_addressed'), decided('aria', 'YES', 'model_yes'), { event: 'message', role: 'companion', from: 'aria', name: 'Aria', text: 'Yes?' });
-  const [heard, ...rest] = room.entries;
-  const next = rest.pop();
+  gather(room);
 
-  const sentences = happened(room, rest, [heard], next).map(({ key, companions }) => [key, ...companions]);
-
-  assert.deepEqual(sentences, [['answered.direct_address', 'aria'], ['stayed_out.other', 'bruno']]);
+  assert.deepEqual(outcomes(room, room.entries[0]).map(({ key, companion }) => [key, companion]), [['answered.direct_address', 'aria'], ['stayed_out.meant', 'bruno']]);
 });

@@ -34,7 +34,7 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("voice_left", &["from", "name"]),
     ("evaluate", &["companion"]),
     ("decision", &["companion", "trigger", "decision", "reason", "messages"]),
-    ("error", &["companion", "error", "retry_at"]),
+    ("error", &["companion", "retry_at"]),
     ("round_opened", &["message_id"]),
     ("round", &["message_id", "selected"]),
     ("held_selected", &["selected", "others"]),
@@ -54,6 +54,11 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("people", &["people"]),
     ("resume", &["after"]),
 ];
+
+/// Why a companion does not answer, as the owner knows it: guests get `unavailable` instead.
+const OWNERS_REASONS: &[&str] = &["budget", "unpostable", "unreadable"];
+/// The errors of a reply that tell what people did. Guests get no others.
+const PEOPLES_ERRORS: &[&str] = &["cancelled", "interrupted"];
 
 /// Whether guests may send a message in a call of their room.
 pub(super) fn may_send(message: &PageMessage) -> bool {
@@ -154,6 +159,12 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
         state_of(state);
     }
     keep_each(event.get_mut("rounds"), ROUND);
+    if event.get("reason").and_then(Value::as_str).is_some_and(|reason| OWNERS_REASONS.contains(&reason)) {
+        event.insert("reason".to_owned(), "unavailable".into());
+    }
+    if event.get("error").and_then(Value::as_str).is_some_and(|error| !PEOPLES_ERRORS.contains(&error)) {
+        event.remove("error");
+    }
     Some(Value::Object(event).to_string())
 }
 
@@ -267,6 +278,20 @@ mod tests {
                 "decision": "NO", "reason": "not_now", "messages": [8], "rounds": [{ "seq": 8, "speaker": "aria" }],
             }))
         );
+    }
+
+    #[test]
+    fn what_the_owner_pays_and_what_fails_is_not_told() {
+        let reason = |reason: &str| seen(&json!({ "event": "decision", "seq": 9, "reason": reason })).unwrap()["reason"].clone();
+        let error =
+            |event: &str, error: &str| seen(&json!({ "event": event, "seq": 9, "error": error })).unwrap()["error"].clone();
+
+        for owners in OWNERS_REASONS {
+            assert_eq!(reason(owners), "unavailable");
+        }
+        assert_eq!(reason("model_no"), "model_no");
+        assert_eq!((error("error", "no_credit"), error("failed", "no_credit")), (Value::Null, Value::Null));
+        assert_eq!(error("failed", "cancelled"), "cancelled");
     }
 
     #[test]

@@ -17,7 +17,7 @@ export async function problems(page) {
 // Visible controls that do not take the focus. Behind a dialog nothing does.
 function withoutFocus() {
   const before = document.activeElement;
-  const controls = (document.querySelector('dialog[open]') ?? document).querySelectorAll('button, a[href], input, select, textarea, summary, [tabindex]');
+  const controls = ([...document.querySelectorAll('dialog[open]')].at(-1) ?? document).querySelectorAll('button, a[href], input, select, textarea, summary, [tabindex]');
   const isUsable = node => !node.disabled && node.checkVisibility({ visibilityProperty: true }) && node.getClientRects().length + node.children.length > 0;
   const found = [...controls].filter(isUsable).filter(node => (node.focus({ preventScroll: true }), document.activeElement !== node));
   before?.focus({ preventScroll: true });

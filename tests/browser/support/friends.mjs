@@ -38,6 +38,6 @@ export async function visit(t, { guest = {}, people = ['Ana'], ...setup } = { ex
 
 export async function say(page, text) {
   await page.locator('#message').fill(text);
-  await page.keyboard.press('Enter');
+  await page.locator('#send').click();
 }
 export const heard = (page, text) => page.locator('.chat-message:not(.pending)', { hasText: text }).waitFor();

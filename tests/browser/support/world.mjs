@@ -188,6 +188,16 @@ export function world(settings = {}) {
   return it;
 }
 
+// Opens the menu of the room.
+export const openMenu = page => page.locator('#more[aria-expanded=false]').click();
+
+// Listens to the call of a room on a server without services for speech.
+export async function listenFirst(page) {
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Voice ▸ Set up' }).click();
+  await page.getByRole('button', { name: 'Listen to the call' }).click();
+}
+
 // Waits until a function of the page returns something true.
 export const until = (page, check, argument) => page.waitForFunction(check, argument, { polling: 'raf', timeout: TIMEOUT_MS });
 

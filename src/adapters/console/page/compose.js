@@ -1,10 +1,11 @@
-// The message field: Enter sends, Shift-Enter starts a new line, ↑ edits your last message, Esc cancels an edit or a reply. Typed text is stored.
+// The message field: Enter sends, Shift-Enter starts a new line, as Enter does on a phone; ↑ edits your last message, Esc cancels an edit or a reply. Typed text is
+// stored, and outlives its window.
 // In a voice call the same field says it aloud.
 
 import * as api from './api.js';
 import { confirmed } from './dialogs.js';
 import { byId, el, name, plain, say } from './dom.js';
-import { load, store } from './storage.js';
+import { loadForAll, storeForAll } from './storage.js';
 import { mention } from './mention.js';
 import { pieces, t } from './texts.js';
 
@@ -21,12 +22,15 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
   const sayWay = way(t('call.aloud'), true);
   const writeWay = way(t('call.text'), false);
   how.replaceChildren(el('span', { class: 'muted' }, `${t('call.send_as')} `), sayWay, writeWay);
+  const onPhone = matchMedia('(pointer: coarse)').matches;
+  if (onPhone) field.enterKeyHint = 'enter';
+  byId('send-sign').textContent = onPhone ? '➤' : '⏎';
   let editing = null;
   let replying = null;
 
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
-  const save = () => editing === null && store(key(), field.value);
+  const save = () => editing === null && storeForAll(key(), field.value);
 
   function size() {
     steady(() => {
@@ -84,7 +88,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
     const wasEditing = Boolean(editing);
     editing = null;
     replying = null;
-    if (wasEditing) set(load(key(), ''));
+    if (wasEditing) set(loadForAll(key(), ''));
     draw();
     field.focus();
     return true;
@@ -127,7 +131,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
       if (!aloud.say(text)) return;
       set('');
       typed('');
-      store(key(), null);
+      storeForAll(key(), null);
       return;
     }
     if (!author.takes()) return;
@@ -135,7 +139,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
     set('');
     typed('');
     replying = null;
-    store(key(), null);
+    storeForAll(key(), null);
     draw();
     sent();
     await outbox().send(me(), text, replyTo);
@@ -154,7 +158,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
   field.addEventListener('keydown', event => {
     // While an input method is active, Enter confirms a word.
     if (event.isComposing || event.keyCode === 229) return;
-    if (event.key === 'Enter' && !event.shiftKey) {
+    if (event.key === 'Enter' && !event.shiftKey && !onPhone) {
       event.preventDefault();
       send();
     } else if (event.key === 'ArrowUp' && !field.value && !editing) {
@@ -191,7 +195,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
     restore() {
       editing = null;
       replying = null;
-      set(load(key(), ''));
+      set(loadForAll(key(), ''));
       draw();
     },
     // Puts a companion's name before the typed text.

@@ -1,5 +1,6 @@
 // Dialogs: the question before something is done for good, and the keyboard shortcuts and symbols.
 
+import { opened } from './back.js';
 import { el, glyph } from './dom.js';
 import { t } from './texts.js';
 
@@ -11,8 +12,8 @@ export function dialog(title, ...content) {
   const leave = async () => (await (box.mayClose?.() ?? true)) && box.close();
   const close = el('button', { class: 'quiet-button', type: 'button', onclick: leave }, t('base.close_esc'));
   const box = el('dialog', { 'aria-label': title }, el('header', null, el('h2', null, title), close), content);
-  const opened = performance.now();
-  box.addEventListener('click', event => event.target === box && performance.now() - opened > DOUBLE_CLICK_MS && leave());
+  const began = performance.now();
+  box.addEventListener('click', event => event.target === box && performance.now() - began > DOUBLE_CLICK_MS && leave());
   // Of two closing requests of the browser only the first one can be refused, so the key is.
   box.addEventListener('keydown', event => {
     if (event.key !== 'Escape' || !box.mayClose || event.defaultPrevented) return;
@@ -24,7 +25,8 @@ export function dialog(title, ...content) {
     event.preventDefault();
     leave();
   });
-  box.addEventListener('close', () => box.remove());
+  const closed = opened(leave);
+  box.addEventListener('close', () => (closed(), box.remove()));
   document.body.append(box);
   box.showModal();
   return box;

@@ -54,11 +54,12 @@ const view = {
   found: null,
   epoch: '',
   showsDecisions: () => false,
-  stories: stories(() => {}),
+  stories: stories(key => talkView.reveal(key)),
   me,
   mayChange: entry => entry.from === me(),
   tone: id => tone(id),
   act: {
+    unfold: item => view.stories.unfold(item.key),
     reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
     edit: entry => composer.edit(entry),
     remove: entry => composer.remove(entry),
@@ -85,7 +86,7 @@ const author = {
 const typingSign = typing((room, isTyping) => api.tellTyping(room, roomOf(room)?.name ?? me(), isTyping).catch(() => {}));
 const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
-const whoIsHere = presence({ me, tone: id => tone(id), namesCompanions: true });
+const whoIsHere = presence({ me, tone: id => tone(id), isGuest: true });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });
 const missed = unread({ me, changed: showTitle });
 const connection = connectionSign({ announce: text => notice.announce(text), reconnect: () => current?.reconnect(), live: () => unsent?.flush() });

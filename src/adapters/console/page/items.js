@@ -2,7 +2,7 @@
 
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
-import { drawHappened, happened } from './happened.js';
+import { drawHappened, gather, happened, outcomes, sentence } from './happened.js';
 import { draw as drawMarkdown } from './markdown.js';
 import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
@@ -14,8 +14,6 @@ import * as words from './words.js';
 
 const FOLLOWS_WITHIN_MS = 5 * 60_000;
 const QUOTED_CHARS = 90;
-// In so many messages is looked for the one that a decision was about.
-const MOST_SAID = 50;
 
 // Consecutive entries of these kinds that say the same of several companions become one line.
 const GROUPED = new Set(['decision', 'stage', 'note', 'tombstone']);
@@ -28,8 +26,25 @@ const groupOf = entry => (entry.kind === 'tombstone' ? (entry.companion ? null :
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
 
-// What is shown with “Details” only. Without it, one sentence stands for all of them that follow each other.
+// What is shown with “Details” only. Without it, a line below the message stands for all decisions about it.
 const OF_DECISIONS = new Set(['decision', 'round', 'error', 'stage', 'repetition', 'replan']);
+const isOfDecisions = (entry, hasTalk) => OF_DECISIONS.has(entry.kind) || (entry.kind === 'failed' && !isStopped(entry)) || (entry.kind === 'note' && entry.what === 'joined' && !hasTalk);
+
+// The line below a message, or null. It is cached in the message. Versions only grow.
+function lineOf(room, message) {
+  const { did, following: next } = message;
+  if (!did.size && !message.whilePaused) return null;
+  const decided = [...did.values()];
+  const doing = next ? '' : [...room.companions.values()].map(companion => companion.doing).join();
+  const mark = `${decided.map(one => `${one.key}${one.version}${one.answer?.seq}${one.next?.key}`)} ${next?.seq} ${next?.whilePaused} ${room.companions.size} ${doing} ${message.version}`;
+  if (message.line?.mark !== mark) {
+    const key = `h${message.key}`;
+    const line = happened(room, message);
+    for (const one of line ? decided : []) one.line = key;
+    message.line = { mark, item: line && { key, what: 'happened', entry: message, line, mark, drawWhy } };
+  }
+  return message.line.item;
+}
 
 // Whether another statement may take the place of a message: it is the newest, by a companion of this server.
 const isReplaceable = (room, entry, newest) => entry === newest && entry.role === 'companion' && !room.platform && room.companions.get(entry.from)?.isExternal === false;
@@ -39,9 +54,10 @@ export function itemsOf(room, now, showsDecisions = true) {
   const items = [];
   let day = null;
   let previous = null;
-  const said = []; // the messages so far, also deleted ones
   const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
+  let hasTalk = false;
+  gather(room);
   // Whether an entry only repeats the companion's decision before it.
   const isRepeated = entry => {
     if (entry.kind !== 'decision') return false;
@@ -61,36 +77,10 @@ export function itemsOf(room, now, showsDecisions = true) {
     items[items.length - 1] = { ...last, key, all, mark: `${all.length}` };
     return true;
   };
-  let behind = [];
-  let isReplaced = false; // whether the newest message so far was deleted, to be replaced
-  const addSentence = (next = null) => {
-    // What was decided about an answer does not matter once another one takes its place.
-    if (isReplaced) behind = [];
-    const heard = said.at(-1);
-    // Also without a decision there may be something to say of it.
-    const isLast = !showsDecisions && heard && items.at(-1)?.entry === heard && (next?.role === 'companion' || heard.whilePaused);
-    const first = behind[0] ?? (isLast ? heard : null);
-    if (!first) return;
-    // Cached, too. A version only grows.
-    const mark = `${behind.reduce((sum, entry) => sum + (entry.version ?? 0), behind.length)} ${next?.key}`;
-    if (first.sentence?.mark !== mark) {
-      const sentences = happened(room, behind, said.slice(-MOST_SAID), next);
-      first.sentence = { mark, item: sentences.length ? { key: `h${first.key}`, what: 'happened', entry: first, sentences, mark } : null };
-    }
-    if (first.sentence.item) {
-      items.push(first.sentence.item);
-      previous = null;
-    }
-    behind = [];
-  };
   const add = (entry, what = entry.kind) => {
     // Answers in a round are shown with the round.
     if (entry.round || isRepeated(entry)) return;
-    if (!showsDecisions && OF_DECISIONS.has(entry.kind)) return void behind.push(entry);
-    addSentence(entry);
-    isReplaced = entry.kind === 'tombstone' && Boolean(entry.companion);
-    if (entry.kind === 'message') said.push(entry);
-    else if (entry.kind === 'tombstone') said.push(room.seen.get(`m${entry.seq}`) ?? entry);
+    if (!showsDecisions && isOfDecisions(entry, hasTalk)) return;
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
     const entryDay = entry.day || day;
@@ -119,6 +109,12 @@ export function itemsOf(room, now, showsDecisions = true) {
     }
     items.push(entry.item);
     previous = what === 'message' ? entry : null;
+    if (what !== 'message') return;
+    hasTalk = true;
+    const line = showsDecisions ? null : lineOf(room, entry);
+    if (!line) return;
+    items.push(line);
+    previous = null;
   };
   const addPending = message => {
     items.push({ key: `p${message.id}`, what: 'pending', entry: message, mark: `${message.state}${message.problem ?? ''}` });
@@ -129,7 +125,6 @@ export function itemsOf(room, now, showsDecisions = true) {
     while (refused[0]?.after < entry.seq) addPending(refused.shift());
     add(entry);
   }
-  addSentence();
   refused.forEach(addPending);
   for (const [companion, question] of showsDecisions ? room.asked : []) {
     // Companions that an open round asks are shown with the round.
@@ -210,7 +205,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),
-      story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
+      story ? el('div', { id: body }, drawOutcomes(entry, story, view.tone, beforehand(view, entry))) : null,
     ],
   });
   if (entry.replyTo || entry.quoted) {
@@ -220,6 +215,12 @@ function message(view, { entry, follows, canBeReplaced }) {
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }
   return node;
+}
+
+// What companions did with the message that an answer is about.
+function beforehand(view, { wish }) {
+  const heard = wish && messageOf(view.room, wish.about);
+  return heard ? outcomes(view.room, heard).map(row => sentence(view, heard, row)) : [];
 }
 
 // A spoken statement of which the rest was not heard.
@@ -315,6 +316,15 @@ function failedReply(view, { entry }) {
   const shown = line(view, entry, 'error', [pieces('decisions.tried', { who, answer: el('strong', null, t('decisions.reply_failed')) }), DOT, words.failure(entry.error, entry.text)]);
   if (entry.text) shown.append(el('p', { class: 'unposted', dir: 'auto' }, entry.text));
   return shown;
+}
+
+// Its story, for those who may read it.
+function drawWhy(view, entry) {
+  if (!view.act.open) return null;
+  const story = view.stories.get(entry.key);
+  const body = `why-${entry.seq}-${entry.companion}`;
+  const button = el('button', { class: 'tool shown', 'data-focus': `why-${entry.companion}`, 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'aria-label': `${whyOrClose(story)} ${nameOf(view.room, entry.companion)}`, onclick: () => view.act.open(entry) }, whyOrClose(story));
+  return [' ', button, story ? el('div', { id: body }, drawStory(entry, story)) : null];
 }
 
 const aside = (...content) => el('p', { class: 'remark' }, glyph('note'), el('span', null, content));

@@ -3,6 +3,7 @@
 import { announcement } from './announcements.js';
 import * as api from './api.js';
 import { attention } from './attention.js';
+import { goTo as goToPlace, opened as openedHere } from './back.js';
 import { serverNow } from './clock.js';
 import { companionDesk } from './companion-desk.js';
 import { companionCards } from './companions.js';
@@ -63,8 +64,8 @@ const showProblem = problem => notice.show(problem.message, 'problem');
 
 const change = redraws(draw);
 
-// The key of the item that shows an entry: its round, its group, or its own.
-const itemKeyOf = entry => entry?.round?.key ?? entry?.shownIn ?? entry?.key;
+// The key of the item that shows an entry: its round, the line below its message, its group, or its own.
+const itemKeyOf = entry => (decisions.shows() ? entry?.round?.key : entry?.line) ?? entry?.shownIn ?? entry?.key;
 const story = stories(key => talkView.reveal(itemKeyOf(view.room.seen.get(key)) ?? key));
 
 // What the items of the conversation need to be drawn.
@@ -204,8 +205,8 @@ function offerUndo(room, deletion) {
       .catch(showProblem);
   notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
 }
-const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, desk });
-const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), create: () => desk.create(), showProblem });
+const list = rooms({ open: id => open(id), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
+const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, showProblem });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 // A room that is not processed sends no events, so its state is requested.
@@ -215,10 +216,7 @@ const unavailableNotice = unavailable({ room: () => view.room, released: () => a
 const noCompanionsNotice = noCompanions({
   room: () => view.room,
   announce,
-  choose() {
-    showSide(true);
-    list.chooseCompanions();
-  },
+  choose: () => menu.chooseCompanions(),
   create: () => desk.create(),
 });
 const notHereNotice = notHere({
@@ -228,7 +226,7 @@ const notHereNotice = notHere({
   join: (target, id) => desk.join(target, id),
   showProblem,
 });
-const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text) });
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), setUp: byId('voice-set-up') });
 
 const connection = connectionSign({
   announce,
@@ -302,6 +300,7 @@ function nameRefused(problem) {
 
 function open(id, reload = false) {
   if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
+  const isFirst = !current;
   current?.close();
   typingSign.stop();
   // What came with the first page was seen, too.
@@ -355,7 +354,8 @@ function open(id, reload = false) {
   byId('message').disabled = false;
   storeForAll('room', id);
   wanted = wantedRoom() === id && !reload ? wantedMessage() : null;
-  if (wantedRoom() !== id) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
+  // A room is a place of the history.
+  if (wantedRoom() !== id) (isFirst ? address => history.replaceState(null, '', address) : goToPlace)(`#/${encodeURIComponent(id)}`);
   missed.look(id, allRooms.find(room => room.id === id)?.last_at);
   list.set(allRooms, id);
   showTitle();
@@ -367,17 +367,19 @@ function open(id, reload = false) {
   change(['talk', 'companions', 'people']);
 }
 
-// The address names a room, and with a permalink also a message: #/lobby/12.
+// The address names a room, and with a permalink also a message: #/lobby/12. Where it stood in a text, a sign behind it may have become a part of it.
 const wantedRoom = () => {
+  if (!location.hash.startsWith('#/')) return null;
   try {
-    return location.hash.startsWith('#/') ? decodeURIComponent(location.hash.slice(2).split('/')[0]) : null;
+    const id = decodeURIComponent(location.hash.slice(2).split('/')[0]);
+    return [id, id.replace(/[\p{P}\p{S}]+$/u, '')].find(one => allRooms.some(room => room.id === one)) ?? id;
   } catch {
     return null;
   }
 };
 const wantedMessage = () => {
-  const seq = location.hash.split('/')[2] ?? '';
-  return /^\d{1,15}$/u.test(seq) ? Number(seq) : null;
+  const seq = location.hash.split('/')[2]?.match(/^\d{1,15}(?!\d)/u);
+  return seq ? Number(seq[0]) : null;
 };
 
 // Goes to a message. Earlier pages are loaded as needed.
@@ -406,6 +408,7 @@ async function readRooms() {
   if (!exists(now)) {
     leaving = null;
     const next = [wantedRoom(), loadForAll('room'), allRooms.find(room => !platformName(room.id))?.id, allRooms[0]?.id].find(id => id && exists(id));
+    if (!current && wantedRoom() && !exists(wantedRoom())) notice.show(t('rooms.unknown', { room: wantedRoom() }));
     if (next) open(next);
     else {
       current?.close();
@@ -453,7 +456,11 @@ function showDeleted(shown) {
   change(['talk', 'companions']);
 }
 
+let sideClosed = null;
 function showSide(shown) {
+  if (shown === document.body.classList.contains('side-open')) return;
+  if (shown) sideClosed = openedHere(() => showSide(false));
+  else sideClosed();
   document.body.classList.toggle('side-open', shown);
   byId('room-title').setAttribute('aria-expanded', String(shown));
 }

@@ -141,10 +141,7 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
     // Whether this person can write in the room. If not, says why.
     mayWrite() {
       const problem = problemWith(me);
-      if (problem) {
-        showProblem(new Error(problem));
-        byId('me').focus();
-      }
+      if (problem) showProblem(new Error(problem));
       return !problem;
     },
   };

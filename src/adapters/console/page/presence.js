@@ -17,9 +17,12 @@ function fill(node, shown, nodes) {
   node.replaceChildren(...nodes());
 }
 
-// `me()` is the person of this window, `tone(id)` the accent of a companion. With `namesCompanions` the companions are listed among those who are here;
-// without it the list is shown once somebody else is here.
-export function presence({ me, tone, namesCompanions = false }) {
+// So many others stand in the head by name.
+const MOST_NAMES = 3;
+
+// `me()` is the person of this window, `tone(id)` the accent of a companion. With `isGuest` all are listed, and that companions are no people; otherwise the
+// others, the first by name.
+export function presence({ me, tone, isGuest = false }) {
   const here = byId('here');
   const strip = byId('presence');
   const companionName = ({ id, name: who }) => name(who, { class: 'who', 'data-tone': tone(id) });
@@ -28,20 +31,30 @@ export function presence({ me, tone, namesCompanions = false }) {
   return {
     draw({ people, companions, drafts }) {
       const others = people.filter(person => person.name !== me());
-      const listed = namesCompanions ? [...companions.values()] : [];
-      here.hidden = !others.length && !namesCompanions;
-      fill(here, [me(), people.map(person => [person.name, person.isGuest]), listed.map(companion => [companion.name, tone(companion.id)])], () => [
-        el('li', { class: 'muted' }, t('presence.here')),
-        ...people.map(person => el('li', { class: 'person' }, name(person.name), person.name === me() ? aside(t('presence.you')) : person.isGuest && !namesCompanions ? aside(t('presence.guest')) : null)),
-        ...listed.map(companion => el('li', null, companionName(companion), aside(t('presence.ai')))),
-      ]);
+      const all = [...(isGuest ? people : others).map(person => ({ name: person.name, about: person.name === me() ? 'you' : person.isGuest && !isGuest ? 'guest' : null })), ...[...companions.values()].map(({ id, name: who }) => ({ id, name: who, about: isGuest ? 'ai' : null }))];
+      const shown = isGuest || all.length <= MOST_NAMES + 1 ? all : all.slice(0, MOST_NAMES);
+      here.hidden = !all.length;
+      here.title = all.length > shown.length ? all.map(one => one.name).join(', ') : '';
+      fill(here, [shown.map(one => [one.name, one.about, one.id && tone(one.id)]), all.length, isGuest], () => [
+        isGuest ? el('li', { class: 'muted' }, t('presence.here')) : '',
+        ...shown.map(one => el('li', { class: one.id ? null : 'person' }, one.id ? companionName(one) : name(one.name), one.about ? aside(t(`presence.${one.about}`)) : null)),
+        all.length > shown.length ? el('li', { class: 'muted', 'aria-label': here.title }, `+${all.length - shown.length}`) : '',
+      ].filter(Boolean));
       const typing = others.filter(person => person.isTyping);
-      const busy = [...companions.values()].map(companion => ({ companion, doing: doingOf(companion, drafts.get(companion.id)) })).filter(({ doing }) => doing);
+      const busy = new Map(); // by what they do
+      for (const companion of companions.values()) {
+        const doing = doingOf(companion, drafts.get(companion.id));
+        if (doing) busy.set(doing, [...(busy.get(doing) ?? []), companion]);
+      }
+      const words = (doing, all) => {
+        if (doing === 'paused' && all.length > 1 && all.length === companions.size) return t('presence.all_paused');
+        return pieces(`presence.${doing}`, { who: companionName(all[0]), count: all.length });
+      };
       // Where others are, there is always room for what they do.
       strip.classList.toggle('shared', others.length > 0);
-      fill(strip, [typing.map(person => person.name), busy.map(({ companion, doing }) => [companion.id, companion.name, tone(companion.id), doing])], () => [
-        ...typing.map(person => el('span', { class: 'person' }, pieces('presence.typing', { who: name(person.name, { class: 'who' }) }))),
-        ...busy.map(({ companion, doing }) => el('span', { 'data-doing': doing }, pieces(`presence.${doing}`, { who: companionName(companion) }))),
+      fill(strip, [typing.map(person => person.name), [...busy].map(([doing, all]) => [doing, companions.size, all.map(({ id, name: who }) => [id, who, tone(id)])])], () => [
+        ...typing.map(person => el('span', { class: 'person' }, pieces('presence.typing', { who: name(person.name, { class: 'who' }), count: 1 }))),
+        ...[...busy].map(([doing, all]) => el('span', { 'data-doing': doing }, words(doing, all))),
       ]);
     },
   };

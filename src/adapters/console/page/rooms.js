@@ -1,4 +1,4 @@
-// The list of rooms, the form for a new room, and the actions for the open room.
+// The list of rooms, the form for a new room, and the question before one is deleted.
 
 import * as api from './api.js';
 import { serverNow } from './clock.js';
@@ -33,13 +33,12 @@ export async function deletesRoom(room, leave, deleted) {
   return true;
 }
 
-// `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
-// null if it was not; `deleted(room, deletion)` is called afterwards; `desk` makes companions.
-export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, desk }) {
+// `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list
+// again; `desk` makes companions.
+export function rooms({ open, unreadIn, showProblem, changed, desk }) {
   const listNode = byId('rooms');
   const filter = byId('room-filter');
   const newNode = byId('new-room');
-  const actionsNode = byId('room-actions');
   let all = [];
   let current = null;
   const extra = new Map(); // by platform: how many rooms are listed besides those with the newest messages
@@ -137,75 +136,6 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, de
     newNode.replaceChildren(button);
   }
 
-  function companionsForm(room) {
-    const problem = el('p', { class: 'form-problem', role: 'alert' });
-    const pickerNode = el('div');
-    let picker = null;
-    const form = el('form', { class: 'small-form' }, pickerNode, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), el('button', { type: 'button', class: 'quiet-button', onclick: drawActions }, t('base.cancel'))));
-    api
-      .companions()
-      .then(({ companions = [] }) => {
-        picker = companionPicker(companions, room.companions ?? [], { allowsExternal: !platformName(room.id), desk });
-        pickerNode.replaceChildren(picker.node);
-        picker.focus();
-      })
-      .catch(refusal => {
-        problem.textContent = refusal.message;
-      });
-    form.addEventListener('submit', async event => {
-      event.preventDefault();
-      if (!picker) return;
-      try {
-        await api.putRoom(room.id, { guild: room.guild, companions: picker.chosen() });
-        drawActions();
-        await changed();
-        open(room.id, true);
-      } catch (refusal) {
-        problem.textContent = refusal.message;
-      }
-    });
-    return form;
-  }
-
-  function chooseCompanions() {
-    const room = all.find(other => other.id === current);
-    if (room) actionsNode.replaceChildren(companionsForm(room));
-  }
-
-  const attempt = act => async () => {
-    try {
-      await act();
-      await changed();
-    } catch (problem) {
-      showProblem(problem);
-    }
-  };
-
-  function drawActions() {
-    const room = all.find(other => other.id === current);
-    if (!room) return actionsNode.replaceChildren();
-    const actions = [
-      el('h2', null, t(platformName(room.id) ? 'rooms.this_channel' : 'rooms.this_room')),
-      room.lives_by ? el('p', { class: 'muted' }, t('rooms.thread')) : null,
-      el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, t(room.paused ? 'rooms.resume_all' : 'rooms.pause_all')),
-      el('button', { class: 'quiet-button', title: t('rooms.spoken_to_about'), 'aria-pressed': String(room.quiet_hours === 'always'), onclick: attempt(() => api.patchRoom(room.id, { quiet_hours: room.quiet_hours === 'always' ? null : 'always' })) }, t('rooms.spoken_to')),
-      el('button', { class: 'quiet-button', onclick: chooseCompanions }, t('rooms.choose')),
-      el('button', { class: 'quiet-button make-here', onclick: () => desk.create() }, t('maker.new')),
-      el('button', { class: 'quiet-button', title: t('rooms.cancel_replies_about'), onclick: attempt(() => api.clearRoom(room.id)) }, t('rooms.cancel_replies')),
-      el(
-        'button',
-        {
-          class: 'quiet-button deletes',
-          onclick: attempt(async () => {
-            if (await deletesRoom(room, leave, deleted)) current = null;
-          }),
-        },
-        deletionLabel(room),
-      ),
-    ];
-    actionsNode.replaceChildren(...actions.filter(Boolean));
-  }
-
   filter.addEventListener('input', drawList);
   filter.addEventListener('keydown', event => {
     if (event.key === 'Escape' && filter.value) {
@@ -220,15 +150,11 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, de
   drawNew();
   return {
     set(list, id) {
-      const before = JSON.stringify([all, current]);
       all = list;
       current = id;
       drawList();
-      // A form that is being filled in is not redrawn.
-      if (before !== JSON.stringify([all, current]) && !(actionsNode.querySelector('form') && all.some(room => room.id === id))) drawActions();
     },
     redraw: drawList,
-    chooseCompanions,
     startNew: () => newNode.querySelector('button')?.click(),
   };
 }

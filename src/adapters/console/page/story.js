@@ -13,9 +13,11 @@ function decisionOf(room, entry) {
   return yes?.seq ?? entry.seq;
 }
 
-// Loads the story of an entry from the server.
-function load(room, entry) {
-  return entry.kind === 'message' ? api.messageOutcomes(room.id, entry.seq) : api.why(room.id, entry.companion, decisionOf(room, entry));
+// Loads the story of an entry from the server; of an answer also that of the decision that led to it.
+async function load(room, entry) {
+  if (entry.kind !== 'message') return api.why(room.id, entry.companion, decisionOf(room, entry));
+  const [outcomes, decided] = await Promise.all([api.messageOutcomes(room.id, entry.seq), entry.wish && api.why(room.id, entry.from, entry.wish.seq)]);
+  return { ...outcomes, decided };
 }
 
 // The open stories by the key of their line: { state: 'loading' | 'loaded' | 'failed', answer }. `change(key)` redraws one.
@@ -127,26 +129,23 @@ export function drawStory(entry, story) {
   );
 }
 
-// What became of a message, for each companion in the room.
-export function drawOutcomes(story, tone) {
+// How a message came about, if a companion wrote it, and what became of it for each companion in the room. `beforehand` is what companions did with the message
+// that it answers.
+export function drawOutcomes(entry, story, tone, beforehand) {
   const answer = story.answer ?? {};
-  const outcomes = Array.isArray(answer.companions) ? answer.companions : [];
+  const isAnswer = entry.role === 'companion';
   // The message itself is shown above.
+  const outcomes = (Array.isArray(answer.companions) ? answer.companions : []).filter(one => one.outcome !== 'own');
   const events = (answer.story ?? []).filter(line => ['changed', 'dead_letter', 'recalled'].includes(line.event));
+  const one = outcome => el('li', null, el('p', null, name(outcome.name, { class: 'who', 'data-tone': tone(outcome.companion) }), outcome.at ? [' · ', el('time', { datetime: outcome.at, title: words.moment(outcome.at) }, words.second(outcome.at))] : null), el('p', { dir: 'auto' }, outcome.text));
   return el(
     'div',
     { class: 'story' },
     story.state === 'loading' ? el('p', { class: 'muted' }, t('base.loading')) : null,
     story.state === 'failed' ? el('p', { class: 'muted' }, t('base.not_loaded', { problem: story.problem })) : null,
+    beforehand.length ? el('ul', { class: 'beforehand' }, beforehand.map(line => el('li', null, line))) : null,
     events.length ? sentences(events) : null,
-    outcomes.length
-      ? el(
-          'ul',
-          { class: 'outcomes' },
-          outcomes.map(one => el('li', null, el('p', null, name(one.name, { class: 'who', 'data-tone': tone(one.companion) }), one.at ? [' · ', el('time', { datetime: one.at, title: words.moment(one.at) }, words.second(one.at))] : null), el('p', { dir: 'auto' }, one.text))),
-        )
-      : story.state === 'loaded'
-        ? el('p', { class: 'muted' }, t('outcomes.nobody'))
-        : null,
+    answer.decided ? el('details', null, el('summary', null, t('cards.steps')), drawStory(entry.wish, { state: 'loaded', answer: answer.decided })) : null,
+    outcomes.length ? [isAnswer ? el('h3', null, t('outcomes.afterwards')) : null, el('ul', { class: 'outcomes' }, outcomes.map(one))] : story.state === 'loaded' && !isAnswer ? el('p', { class: 'muted' }, t('outcomes.nobody')) : null,
   );
 }

@@ -61,7 +61,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
 
   // The open stories within an item.
   function innerStories(item) {
-    const entries = item.what === 'round' ? [...item.entry.ballots.values()].map(ballot => ballot.entry) : (item.all ?? (item.group ? [item.entry] : []));
+    const entries = item.line ? item.line.rows.map(row => row.entry) : item.what === 'round' ? [...item.entry.ballots.values()].map(ballot => ballot.entry) : (item.all ?? (item.group ? [item.entry] : []));
     return entries.map(entry => (entry ? view.stories.mark(entry.key) : '')).join();
   }
 
@@ -216,7 +216,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       show(null);
     }
     const node = nodes.get(items[i].key);
-    (node?.querySelector('.line-head') ?? node)?.focus({ preventScroll: true });
+    (node?.querySelector('.line-head, .happened-head') ?? node)?.focus({ preventScroll: true });
     node?.scrollIntoView({ block: 'nearest' });
   }
 

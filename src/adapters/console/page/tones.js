@@ -1,6 +1,11 @@
-// The accent colour of each companion. It follows from the id, unless another companion in the room has that colour already.
+// The accent colour of each companion. It follows from the id, unless another companion in the room has that colour already. A companion that has got one keeps
+// it in this browser, whoever comes and goes.
+
+import { loadForAll, storeForAll } from './storage.js';
 
 const TONES = 8;
+
+const kept = new Map(Object.entries(loadForAll('tones', {})));
 
 function hash(id) {
   let sum = 0x811c9dc5;
@@ -9,15 +14,16 @@ function hash(id) {
 }
 
 export function tonesOf(room) {
-  const tones = new Map();
-  const taken = new Set();
-  for (const id of room.companions.keys()) {
+  const ids = [...room.companions.keys()];
+  const taken = new Set(ids.map(id => kept.get(id)));
+  for (const id of ids.filter(one => !kept.has(one))) {
     let tone = hash(id);
     for (let i = 0; i < TONES && taken.has(tone); i += 1) tone = (tone + 1) % TONES;
     taken.add(tone);
-    tones.set(id, tone);
+    kept.set(id, tone);
+    storeForAll('tones', Object.fromEntries(kept));
   }
-  return id => tones.get(id) ?? hash(id ?? '');
+  return id => kept.get(id) ?? hash(id ?? '');
 }
 
 // The first letter of a name, with its accents.

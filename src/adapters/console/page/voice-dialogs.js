@@ -15,6 +15,8 @@ const hostsOf = services => [...new Set(services.map(service => service.host).fi
 const agreement = ({ recognition, fallbacks, synthesis }) => JSON.stringify([recognition.host, hostsOf(fallbacks), hostsOf(synthesis)]);
 export const hasConsent = description => loadForAll('voice-consent') === agreement(description);
 
+export const hasVoices = description => Boolean(description?.synthesis.some(({ provider }) => provider !== REHEARSAL));
+
 const fact = (term, ...detail) => [el('dt', null, term), el('dd', null, detail)];
 
 // Says who hears, what leaves the machine and what is kept. `join(listening)` is called in the click that agrees. `models` are those of the readiness check.
@@ -66,6 +68,17 @@ const OBSTACLES = {
 // Why the browser cannot take part in a call, and what to do.
 export function explainObstacle(obstacle) {
   dialog(t('obstacles.title'), OBSTACLES[obstacle](), el('p', { class: 'muted' }, t('obstacles.writing')));
+}
+
+// What a server without services for speech lacks, and the call as it is. `join(listening)` is called in the click that joins it.
+export function explainSetUp({ recognises, join }) {
+  const joins = (label, listening) => el('button', { class: 'outlined', type: 'button', onclick: () => (box.close(), join(listening)) }, label);
+  const box = dialog(
+    t('set_up.title'),
+    el('p', null, t(recognises ? 'set_up.no_voices' : 'set_up.no_words')),
+    el('p', null, pieces('set_up.how', { document: el('code', null, 'docs/voice.md') })),
+    el('p', { class: 'actions voice-actions' }, joins(t(recognises ? 'call.talk' : 'call.join'), false), joins(t('call.listen'), true)),
+  );
 }
 
 // What a server without speech recognition hears.

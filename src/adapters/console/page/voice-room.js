@@ -6,7 +6,7 @@ import { face, pictureOf } from './pictures.js';
 import { nameOf } from './state.js';
 import { listed, pieces, t } from './texts.js';
 import { MOST_ECHOES, isQuiet, shownCaptions, shownTrouble } from './voice-call.js';
-import { askConsent, chooseSound, explainObstacle, explainRecognition, hasConsent } from './voice-dialogs.js';
+import { askConsent, chooseSound, explainObstacle, explainRecognition, explainSetUp, hasConsent, hasVoices } from './voice-dialogs.js';
 import { isDescription } from './voice-protocol.js';
 import { obstacle, voice } from './voice.js';
 
@@ -24,9 +24,9 @@ const isControl = node => node instanceof HTMLElement && node.matches('button, s
 const button = (label, attributes) => el('button', { type: 'button', class: 'outlined', ...attributes }, label);
 
 // `room()` is the room shown, `me()` the speaker, `mayWrite()` whether that person may write there, `tone(id)` the accent of a companion, `notice` shows and
-// announces, `open(id)` opens a room, and `steady(act)` keeps the conversation in its place while this changes its height. `aloudChanged()` is called when typed
+// announces, `setUp` is the button that says what voice needs here, `open(id)` opens a room, and `steady(act)` keeps the conversation in its place while this changes its height. `aloudChanged()` is called when typed
 // words can be said aloud, or no longer, and `giveBack(text)` when they were refused. `readiness()` says to which model words go, for those who may know it.
-export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, aloudChanged, giveBack, readiness = api.readiness }) {
+export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, aloudChanged, giveBack, setUp = null, readiness = api.readiness }) {
   const root = byId('voice');
   let description = null; // of the room shown
   let described = ''; // its id
@@ -50,6 +50,11 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   const talkButton = el('button', { type: 'button', class: 'solid', onclick: () => begin(false) }, t('call.talk'));
   const listenButton = button(t('call.listen'), { onclick: () => begin(true) });
   const outNode = el('div', { class: 'voice-row' }, talkButton, listenButton, outWords);
+
+  // Without recognition and voices, a call is for who looks for it.
+  const works = () => Boolean(description?.recognises_words) && hasVoices(description);
+  setUp?.addEventListener('click', () => explainSetUp({ recognises: description.recognises_words, join: begin }));
+  const isQuietly = () => !description?.recognises_words && !hasVoices(description) && !description?.people.length && !(view.phase === 'over' && view.room?.id === room()?.id);
 
   // In the call.
   const status = el('span', { class: 'voice-status' });
@@ -192,7 +197,9 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   function drawAll() {
     const shown = room();
     const isIn = mine.isIn();
-    root.hidden = !isIn && (!description || described !== shown?.id || shown.isDeleted);
+    const isKnown = description && described === shown?.id && !shown.isDeleted;
+    root.hidden = !isIn && (!isKnown || isQuietly());
+    if (setUp) setUp.hidden = isIn || !isKnown || works();
     if (root.hidden) return;
     const mode = isIn ? 'in' : 'out';
     if (drawn !== mode) {
@@ -204,6 +211,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     root.dataset.phase = view.phase;
     if (!isIn) {
       fill(outWords, [outText()].flat());
+      talkButton.className = works() ? 'solid' : 'outlined';
       say(talkButton, t(description?.recognises_words ? 'call.talk' : 'call.join'));
       outWords.classList.toggle('voice-trouble', view.phase === 'over' && view.room?.id === shown?.id);
       outWords.classList.toggle('voice-invites', view.phase !== 'over' && !description?.people?.length);

@@ -31,17 +31,21 @@ function everybody(companions, drawn = c => c.name) {
   return listed(shown);
 }
 
-// What companions can say to begin, each with a button.
+// What companions can say to begin, each with a button. More than three things to try at first would be too many.
 function beginnings(room, { greetings, greet }) {
   const list = el('ul', { class: 'suggestions' });
+  const more = el('details', { class: 'beginnings', hidden: true }, el('summary', null, t('welcome.begin')), list);
   for (const { id, name: who, isExternal } of [...room.companions.values()].slice(0, MOST_GREETERS)) {
     if (isExternal) continue;
     greetings(id).then(
-      texts => list.append(...texts.map(text => suggestion(pieces('profile.begin', { who: name(who), text: short(text) }), button => greet(id, text, button)))),
+      texts => {
+        more.hidden &&= !texts.length;
+        list.append(...texts.map(text => suggestion(pieces('profile.begin', { who: name(who), text: short(text) }), button => greet(id, text, button))));
+      },
       () => {},
     );
   }
-  return list;
+  return more;
 }
 
 // `send(from, text)` sends a message; `me()` is the speaker of this window; `tone(id)` is the accent of a companion; `greetings(id)` resolves to what it can say
@@ -66,7 +70,7 @@ export function welcome(room, { send, me, tone, greetings, greet, create }) {
 
   return section(
     'welcome.no_messages',
-    el('p', null, pieces('welcome.about', { who, count }), ` ${t('welcome.about_lines')}`),
+    el('p', null, pieces('welcome.about', { who, count })),
     el('h3', null, t('welcome.try')),
     el(
       'ul',
@@ -87,7 +91,7 @@ export function welcomeGuest(room, { isDemo, say, tone }) {
   const who = everybody(companions, c => name(c.name, { class: 'who', 'data-tone': tone(c.id) }));
   return section(
     'welcome.guest',
-    companions.length ? el('p', null, pieces('welcome.about', { who, count: companions.length }), ` ${t('welcome.guest_lines')}`) : null,
+    companions.length ? el('p', null, pieces('welcome.about', { who, count: companions.length })) : null,
     isDemo ? el('p', null, t('consent.demo')) : null,
     el('p', null, t('welcome.guest_since')),
     companions.length ? el('ul', { class: 'suggestions' }, hello(companions[0], say)) : null,

@@ -43,7 +43,7 @@ export function yourName({ me, isNew, speakAs, mayWrite, steady, draw, focus }) 
     // Whether this person can write under the name that stands there.
     takes() {
       if (asks && !take()) return false;
-      if (!mayWrite()) return false;
+      if (!mayWrite()) return void ask();
       asks = false;
       return true;
     },
