@@ -53,6 +53,44 @@ test('while the window is hidden its title counts messages', async t => {
   assert.equal(await page.locator('.room-unread').count(), 0);
 });
 
+test('a room in which the person was called by name needs them, and the mark is in the title, too', async t => {
+  const [here, there] = [await it.server.room({ externals: ['zed'] }), await it.server.room({ externals: ['zed'] })];
+  const page = await it.open(t, here, { storage: { people: ['Ana'], seen: { [here]: '9', [there]: '2020-01-01T00:00:00.000Z' } } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  await it.server.say(there, 'Somebody else was here.');
+  await it.server.say(there, 'What does Ana think?');
+
+  await page.reload();
+
+  const room = page.locator(`.room[data-room=${there}]`);
+  await room.locator('.room-needs').waitFor();
+  assert.deepEqual(await texts(room.locator('.room-unread, .room-needs')), ['2 unread', 'needs you']);
+  assert.equal(await page.title(), `(2, needs you) ${here} · tertulia`);
+});
+
+test('what is seen in one window is seen in all, and what is deleted is not unread', async t => {
+  const [here, there] = [await it.server.room({ externals: ['zed'] }), await it.server.room({ externals: ['zed'] })];
+  const page = await it.open(t, here);
+  await page.locator('#connection[data-state=live]').waitFor();
+  const mark = page.locator(`.room[data-room=${there}] .room-unread`);
+  const look = () => hide(page, 'visible'); // loads the rooms again
+  await it.server.say(there, 'one');
+  await look();
+  await mark.waitFor();
+
+  const other = await page.context().newPage();
+  await other.goto(`${it.server.url}/#/${there}`);
+  await mark.waitFor({ state: 'detached' });
+  await other.close();
+
+  const seq = await it.server.say(there, 'not meant');
+  await look();
+  await mark.waitFor();
+  await it.server.call('DELETE', `/api/rooms/${there}/messages/${seq}`);
+  await look();
+  await mark.waitFor({ state: 'detached' });
+});
+
 test('the room with the newest message is listed first', async t => {
   const rooms = [await it.server.room({ externals: ['zed'] }), await it.server.room({ externals: ['zed'] }), await it.server.room({ externals: ['zed'] })];
   for (const at of [1, 0, 2]) await it.server.say(rooms[at], 'hello');

@@ -14,6 +14,7 @@ import { titleOf } from './platforms.js';
 import { presence } from './presence.js';
 import { redraws } from './redraw.js';
 import { learnNames, nameOf, newRoom } from './state.js';
+import { loadForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
 import { LANGUAGE, LANGUAGES, speak, t } from './texts.js';
@@ -24,6 +25,7 @@ import { visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { welcomeGuest } from './welcome.js';
 import * as words from './words.js';
+import { startWorker } from './worker.js';
 
 const TICK_MS = 500;
 const RETRY_MS = 3000;
@@ -87,7 +89,14 @@ const composer = compose({ author, room: () => current?.room ?? null, outbox: ()
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
 const whoIsHere = presence({ me, tone: id => tone(id), namesCompanions: true });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });
-const missed = unread({ me, changed: showTitle });
+const missed = unread({
+  me,
+  changed: showTitle,
+  called(id, { role, from, seq }) {
+    const who = role === 'companion' ? nameOf(view.room, from) : from;
+    import('./mentioned.js').then(({ mentioned }) => mentioned({ who, id, title: titleOf(roomOf(id) ?? { id }), seq }, steady), () => {});
+  },
+});
 const connection = connectionSign({ announce: text => notice.announce(text), reconnect: () => current?.reconnect(), live: () => unsent?.flush() });
 
 function draw(parts) {
@@ -165,7 +174,7 @@ function open(id) {
       change: parts => opened === current && change(parts),
       event(e, isNew) {
         if (opened !== current) return;
-        if (isNew) notice.announce(announcement(opened.room, e, me(), false));
+        if (isNew) notice.announce(announcement(opened.room, e, me()));
         // The event has neither name nor picture.
         if (isNew && e.event === 'joined') look();
         if (isNew && e.event === 'message' && e.modality === 'voice') voicePanel.posted(id, e);
@@ -240,5 +249,7 @@ function begin() {
 }
 setInterval(() => view.room.unavailable && current.renew(), KEPT_AWAY_MS);
 composer.draw();
+// The first visit needs it least.
+if (loadForAll('seen')) startWorker();
 begin();
 tick();

@@ -42,6 +42,7 @@ import { PAGE, visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
 import * as words from './words.js';
+import { startWorker } from './worker.js';
 import { yourName } from './your-name.js';
 
 const TICK_MS = 100;
@@ -193,6 +194,12 @@ const missed = unread({
     list.redraw();
     showTitle();
   },
+  called(id, { role, from, seq }) {
+    const who = role === 'companion' ? (configured.get(from)?.name ?? from) : from;
+    import('./mentioned.js').then(({ mentioned }) => mentioned({ who, id, title: titleOf(allRooms.find(room => room.id === id) ?? { id }), seq }, steady), () => {});
+  },
+  // Nobody writes from this page in the others.
+  isMarked: id => id === current?.room.id || !platformName(id),
 });
 let leaving = null; // the room that is deleted in this window
 function offerUndo(room, deletion) {
@@ -551,6 +558,8 @@ async function begin() {
 composer.draw();
 const probable = wantedRoom() ?? loadForAll('room');
 if (probable) api.expect(probable, PAGE);
+// The first visit needs it least.
+if (loadForAll('seen')) startWorker();
 begin();
 // They may have left the rooms in which they spoke.
 async function readCompanions() {

@@ -33,7 +33,7 @@ export async function deletesRoom(room, leave, deleted) {
   return true;
 }
 
-// `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
+// `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen, and whether one of them calls the person; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
 // null if it was not; `deleted(room, deletion)` is called afterwards; `desk` makes companions.
 export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, desk }) {
   const listNode = byId('rooms');
@@ -46,7 +46,7 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, de
 
   function entry(room) {
     const { channel, location } = titleParts(room);
-    const unseen = room.id === current ? 0 : unreadIn(room.id);
+    const unseen = room.id === current ? {} : unreadIn(room.id);
     return el(
       'li',
       null,
@@ -54,7 +54,8 @@ export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, de
         'button',
         { class: 'room', 'data-room': room.id, 'data-platform': platformName(room.id), title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
         name(channel, { class: 'room-name' }),
-        unseen ? el('span', { class: 'room-unread' }, inFigures(unseen), el('span', { class: 'visually-hidden' }, ` ${t('rooms.unread')}`)) : null,
+        unseen.count ? el('span', { class: 'room-unread' }, inFigures(unseen.count), el('span', { class: 'visually-hidden' }, ` ${t('rooms.unread')}`)) : null,
+        unseen.calls ? el('span', { class: 'room-needs' }, t('rooms.needs_you')) : null,
         el('span', { class: 'room-about' }, room.paused ? t('rooms.paused') : room.last_at ? words.ago(room.last_at, serverNow()) : platformName(room.id) ? '' : t('rooms.empty')),
         location ? name(location, { class: 'room-where' }) : null,
       ),
