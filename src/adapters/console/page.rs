@@ -70,6 +70,7 @@ const FILES: &[(&str, &[u8])] = files![
     "items.js",
     "join.html",
     "join.js",
+    "keep-focus.js",
     "live.js",
     "loop-guard.js",
     "loudspeaker-worklet.js",
@@ -136,6 +137,7 @@ const FILES: &[(&str, &[u8])] = files![
     "voice.js",
     "welcome.js",
     "words.js",
+    "worker.js",
     "your-name.js",
 ];
 

@@ -7,6 +7,7 @@ import { compose } from './compose.js';
 import { connectionSign } from './connection.js';
 import { confirmed } from './dialogs.js';
 import { byId, el, name, say } from './dom.js';
+import { keepFocus } from './keep-focus.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { learnPictures, pictureOf } from './pictures.js';
@@ -249,6 +250,7 @@ function begin() {
 }
 setInterval(() => view.room.unavailable && current.renew(), KEPT_AWAY_MS);
 composer.draw();
+keepFocus();
 // The first visit needs it least.
 if (loadForAll('seen')) startWorker();
 begin();

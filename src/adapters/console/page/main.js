@@ -14,6 +14,7 @@ import { missing } from './discord.js';
 import { byId, el, name, say } from './dom.js';
 import { find } from './find.js';
 import { invitations } from './invitations.js';
+import { keepFocus } from './keep-focus.js';
 import { meters } from './meters.js';
 import { models as modelsInForce } from './models.js';
 import { noCompanions } from './no-companions.js';
@@ -558,6 +559,7 @@ async function begin() {
 composer.draw();
 const probable = wantedRoom() ?? loadForAll('room');
 if (probable) api.expect(probable, PAGE);
+keepFocus();
 // The first visit needs it least.
 if (loadForAll('seen')) startWorker();
 begin();
