@@ -38,7 +38,7 @@ import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { typing } from './typing.js';
 import { unavailable } from './unavailable.js';
-import { unread } from './unread.js';
+import { unread, unreadMark } from './unread.js';
 import { PAGE, visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
@@ -289,7 +289,7 @@ function showTitle() {
   const about = room && !room.title && platformName(room.id) ? room.guild : null;
   byId('room-title').title = room?.title ? room.id : '';
   menu.draw();
-  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? t('rooms.title')), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
+  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? t('rooms.title')), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '', unreadMark(missed.all().count));
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 

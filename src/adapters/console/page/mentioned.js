@@ -10,7 +10,7 @@ function offer(steady) {
   if (byId('offer')) return;
   const close = () => steady(() => line.remove());
   const answer = (label, act) => el('button', { type: 'button', class: 'quiet-button', onclick: () => (close(), byId('message').focus(), act()) }, label);
-  const line = el('p', { class: 'no-companions', id: 'offer' }, `${t('mentioned.offer')} `, answer(t('mentioned.yes'), () => Notification.requestPermission().then(given => given === 'granted' && startWorker())), ' ', answer(t('mentioned.no'), () => storeForAll('notify', 'no')));
+  const line = el('p', { class: 'no-companions offer', id: 'offer' }, `${t('mentioned.offer')} `, answer(t('mentioned.yes'), () => Notification.requestPermission().then(given => given === 'granted' && startWorker())), ' ', answer(t('mentioned.no'), () => storeForAll('notify', 'no')));
   steady(() => byId('presence').before(line));
 }
 

@@ -3,6 +3,7 @@
 
 import * as api from './api.js';
 import { calls } from './calling.js';
+import { el } from './dom.js';
 import { changedElsewhere, loadForAll, storeForAll } from './storage.js';
 import { t } from './texts.js';
 
@@ -11,7 +12,9 @@ const AT_ONCE = 12; // rooms that are counted after one another
 const NOTHING = { count: 0, calls: false };
 
 // “3”, or “99+”.
-export const inFigures = count => (count >= MOST ? `${MOST - 1}+` : String(count));
+const inFigures = count => (count >= MOST ? `${MOST - 1}+` : String(count));
+
+export const unreadMark = count => (count ? el('span', { class: 'room-unread' }, inFigures(count), el('span', { class: 'visually-hidden' }, ` ${t('rooms.unread')}`)) : '');
 
 // `me()` is the person of this window, whose messages are never unread. `changed()` is called when a count changed, and `called(room, message)` when a message that is
 // not seen calls the person: once for all windows. `isMarked(room)` is whether the room counts in the window's title.
@@ -99,17 +102,22 @@ export function unread({ me, changed, called, isMarked = () => true }) {
     changed();
   }
 
+  // In all rooms that are marked.
+  function all() {
+    const marked = [...counts].filter(([id]) => isMarked(id)).map(([, one]) => one);
+    return { count: marked.reduce((total, one) => total + one.count, 0), calls: marked.some(one => one.calls) };
+  }
+
   return {
     look,
     note,
     read,
     of: room => counts.get(room) ?? NOTHING,
+    all,
     // What the window's title begins with.
     mark() {
-      const marked = [...counts].filter(([id]) => isMarked(id)).map(([, one]) => one);
-      const count = marked.reduce((total, one) => total + one.count, 0);
-      const needs = marked.some(one => one.calls) ? `, ${t('rooms.needs_you')}` : '';
-      return count ? `(${inFigures(count)}${needs}) ` : '';
+      const { count: number, calls: needs } = all();
+      return number ? `(${inFigures(number)}${needs ? `, ${t('rooms.needs_you')}` : ''}) ` : '';
     },
   };
 }
