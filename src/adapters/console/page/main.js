@@ -13,7 +13,6 @@ import { legend, showKeys } from './dialogs.js';
 import { missing } from './discord.js';
 import { byId, el, name, say } from './dom.js';
 import { find } from './find.js';
-import { invitations } from './invitations.js';
 import { keepFocus } from './keep-focus.js';
 import { meters } from './meters.js';
 import { models as modelsInForce } from './models.js';
@@ -251,7 +250,8 @@ const connection = connectionSign({
   },
 });
 
-const inviting = invitations({ room: () => allRooms.find(room => room.id === current?.room.id), showProblem });
+let inviting = null;
+byId('invite').addEventListener('click', () => api.loaded(import('./invitations.js')).then(({ invitations }) => (inviting ??= invitations({ room: () => allRooms.find(room => room.id === current?.room.id), showProblem })).show()).catch(showProblem));
 
 function draw(parts) {
   if (parts.has('loaded')) view.loaded = true;
@@ -330,7 +330,7 @@ function open(id, reload = false) {
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
       if (isNew) models.note(e);
-      if (e.event === 'people') inviting.refresh();
+      if (e.event === 'people') inviting?.refresh();
       if (isNew && e.event === 'round' && !e.selected) setTimeout(() => opened === current && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
       // These events do not contain the whole new state of the companions.
