@@ -106,7 +106,6 @@ test('the focus stays near what was pressed when that is drawn again or goes awa
   const page = await open(t);
   await pressInRoom(page, /^Pause the whole room/u);
   await isKept(page);
-  await page.locator('.model-dismiss, #model-trouble').first().waitFor();
   await go(page, /^Dismiss$/u);
   await page.keyboard.press('Enter');
   await page.locator('#model-trouble').waitFor({ state: 'hidden' });
@@ -121,6 +120,17 @@ test('the focus stays near what was pressed when that is drawn again or goes awa
   await page.keyboard.press('Enter');
   await page.locator('.notice').waitFor({ state: 'detached' });
   await isKept(page);
+});
+
+test('the tab key leaves the page behind its last button', async t => {
+  const page = await open(t);
+  await page.locator('#send').focus();
+  await page.keyboard.press('Tab');
+
+  await page.evaluate(() => document.body.append(document.createElement('i')));
+  await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+  assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
 });
 
 test('a call is joined and left', async t => {

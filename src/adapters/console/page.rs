@@ -52,6 +52,7 @@ const FILES: &[(&str, &[u8])] = files![
     "details.js",
     "dialogs.css",
     "dialogs.js",
+    "discord-dialog.js",
     "discord.js",
     "dom.js",
     "entries.js",

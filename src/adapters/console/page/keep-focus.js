@@ -7,7 +7,7 @@ const FOCUSABLE = 'a[href], button, input, select, textarea, summary, [tabindex]
 
 const isShown = node => node.isConnected && node.checkVisibility({ visibilityProperty: true });
 // Counts and times in it change.
-const labelOf = node => (node.getAttribute('aria-label') ?? node.textContent).replace(/\d+/gu, '');
+const labelOf = node => node.id || (node.getAttribute('aria-label') ?? node.textContent).replace(/\d+/gu, '');
 
 function ancestorsOf(node) {
   const found = [];
@@ -26,15 +26,18 @@ function successor({ ancestors, label }) {
 }
 
 export function keepFocus() {
-  let last = null; // what had the focus last, and `outer`, what had it before a dialog was opened
+  let last = null; // what had the focus last; `outer` had it before a dialog was opened
   let isLooking = false;
 
   function look() {
     isLooking = false;
     const { activeElement, body } = document;
+    if (!last || (activeElement !== body && activeElement !== last.node)) return;
     // A button that is disabled for a moment gets the focus again.
-    if (!last || (activeElement !== body && activeElement !== last.node) || (isShown(last.node) && (activeElement !== body || last.node.disabled))) return;
-    if (isShown(last.node)) return last.node.focus();
+    const { disabled } = last.node;
+    const isBack = last.wasDisabled && !disabled;
+    last.wasDisabled = disabled;
+    if (isShown(last.node)) return isBack && last.node.focus();
     for (let from = last; from; from = from.outer) {
       const next = isShown(from.node) ? from.node : successor(from);
       if (next) return next.focus();
@@ -47,9 +50,8 @@ export function keepFocus() {
     const box = target.closest('dialog');
     last = { node: target, ancestors, label: labelOf(target), box, outer: box && (last?.box === box ? last.outer : last) };
   });
-  // Who presses elsewhere, or leaves the page with the tab key, wants to be there.
+  // Who presses elsewhere wants to be there.
   document.addEventListener('pointerdown', () => (last = last?.box ? last : null), true);
-  document.addEventListener('keydown', event => event.key === 'Tab' && !last?.box && (last = null), true);
   new MutationObserver(() => {
     if (!isLooking) requestAnimationFrame(look);
     isLooking = true;
