@@ -33,7 +33,7 @@ export async function deletesRoom(room, leave, deleted) {
   return true;
 }
 
-// `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen, and whether one of them calls the person; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
+// `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
 // null if it was not; `deleted(room, deletion)` is called afterwards; `desk` makes companions.
 export function rooms({ open, unreadIn, showProblem, changed, leave, deleted, desk }) {
   const listNode = byId('rooms');
