@@ -28,8 +28,10 @@ const focused = async page => (await tree(page)).findLast(node => node.isFocused
 // Goes to the element with this name by the tab key, and checks that its focus can be seen.
 async function go(page, name, key = 'Tab') {
   for (let step = 0; step < MOST_STEPS; step += 1) {
-    await page.keyboard.press(key);
-    if (!name.test((await focused(page))?.name ?? '')) continue;
+    if (!name.test((await focused(page))?.name ?? '')) {
+      await page.keyboard.press(key);
+      continue;
+    }
     const isSeen = await page.evaluate(() => {
       const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
       return document.activeElement.matches('textarea, input') || (outlineStyle !== 'none' && parseFloat(outlineWidth) > 0);
@@ -40,15 +42,15 @@ async function go(page, name, key = 'Tab') {
   assert.fail(`the tab key does not reach ${name}`);
 }
 
-async function press(page, name) {
-  await go(page, name);
-  await page.keyboard.press('Enter');
-}
+const MENU = /^(Menu|More)$/u;
 
-// In the menu of the room, if it is there.
-async function pressInRoom(page, name) {
-  if (!(await page.getByRole('button', { name }).isVisible())) await press(page, /^More$/u);
-  await press(page, name);
+// What is not shown is in the menu.
+async function press(page, name) {
+  const isShown = await page.getByRole('button', { name }).first().isVisible();
+  for (const next of isShown ? [name] : [MENU, name]) {
+    await go(page, next);
+    await page.keyboard.press('Enter');
+  }
 }
 
 const hasFocus = (page, name) => until(page, wanted => new RegExp(wanted, 'u').test(document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent), name.source);
@@ -85,13 +87,13 @@ test('a first message, and why it was answered', async t => {
 
 test('dialogs have names for everything, and give the focus back', async t => {
   const page = await open(t);
-  for (const name of [/^Rename this room$/u, /^Invite$/u, /^Keyboard shortcuts/u, /^\+ New companion$/u]) {
+  for (const name of [/^Rename/u, /^Invite$/u, /^Keyboard shortcuts/u, /^\+ New companion$/u]) {
     await press(page, name);
     await dialogOpens(page);
     assert.deepEqual(await nameless(page), [], name.source);
     await page.keyboard.press('Escape');
     await dialogCloses(page);
-    await hasFocus(page, name);
+    await hasFocus(page, new RegExp(`${name.source}|${MENU.source}`, 'u'));
   }
 
   await press(page, /^\+ New companion$/u);
@@ -104,20 +106,20 @@ test('dialogs have names for everything, and give the focus back', async t => {
 
 test('the focus stays near what was pressed when that is drawn again or goes away', async t => {
   const page = await open(t);
-  await pressInRoom(page, /^Pause the whole room/u);
+  await press(page, /^Pause the whole room/u);
   await isKept(page);
   await go(page, /^Dismiss$/u);
   await page.keyboard.press('Enter');
   await page.locator('#model-trouble').waitFor({ state: 'hidden' });
   await isKept(page);
 
-  await pressInRoom(page, /^Delete this room/u);
+  await press(page, /^Delete this room/u);
   await dialogOpens(page);
   await press(page, /^Delete$/u);
-  await hasFocus(page, /^Undo/u);
+  await page.locator('.notice button').first().waitFor();
+  await isKept(page);
   // The seconds that are left are not read again and again.
-  assert.equal((await focused(page)).name, 'Undo');
-  await page.keyboard.press('Enter');
+  await press(page, /^Undo$/u);
   await page.locator('.notice').waitFor({ state: 'detached' });
   await isKept(page);
 });
@@ -135,13 +137,17 @@ test('the tab key leaves the page behind its last button', async t => {
 
 test('a call is joined and left', async t => {
   const page = await open(t);
-  await press(page, /^Join the call$/u);
+  const leave = page.getByRole('button', { name: /^Leave/u });
+  await press(page, /^(Join the call|Voice ▸ Set up)$/u);
   await dialogOpens(page);
   assert.deepEqual(await nameless(page), []);
-  await press(page, /^Listen to the call$/u);
-  await dialogCloses(page);
+  // Where voice is not set up, that is said first.
+  do {
+    await press(page, /^Listen to the call$/u);
+    await leave.or(page.locator('dialog[open]')).first().waitFor();
+  } while (await page.locator('dialog[open]').count());
   await press(page, /^Leave/u);
-  await page.getByRole('button', { name: 'Join the call' }).waitFor();
+  await leave.waitFor({ state: 'detached' });
   await isKept(page);
 });
 

@@ -45,3 +45,9 @@ test('scripts without spaces need none', () => {
 });
 
 test('nobody has no name', () => cases('  ', [[], ['anything', '  ']]));
+
+test('a long text takes no longer than a moment', () => {
+  const begin = performance.now();
+  for (const part of ['a', 'a@', '`', '```', '> ', 'http://', 'Ben', 'ア']) calls(part.repeat(40_000), 'Ana');
+  assert.ok(performance.now() - begin < 2000, `${performance.now() - begin} ms`);
+});

@@ -1,6 +1,6 @@
 // Whether a message calls a person by name.
 
-const ELSEWHERE = /```.*?(?:```|(?![^]))|`[^`\n]*`|^ {0,3}>[^\n]*$|\w+:\/\/\S+|[\w.+-]+@[\w-]+\.\S+/gmsu;
+const ELSEWHERE = /```.*?(?:```|(?![^]))|`[^`\n]*`|^ {0,3}>[^\n]*$|(?<!\w)\w+:\/\/\S+|(?<![\w.+-])[\w.+-]+@[\w-]+\.\S+/gmsu;
 // A name may stand beside letters of scripts that are written without spaces.
 const UNSPACED = '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
 const LETTER = `(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}]`;
