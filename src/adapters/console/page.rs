@@ -458,7 +458,10 @@ mod tests {
 
     /// The files that a page links to, and that a script imports or loads for the audio thread.
     fn linked_files(text: &'static str) -> impl Iterator<Item = &'static str> {
-        let linked = ["=\"/page/", ": \"/page/"].into_iter().flat_map(move |link| text.split(link).skip(1)).filter_map(|rest| rest.split('"').next());
+        let linked = ["=\"/page/", ": \"/page/"]
+            .into_iter()
+            .flat_map(move |link| text.split(link).skip(1))
+            .filter_map(|rest| rest.split('"').next());
         let imports = ["from './", "import('./"].into_iter().flat_map(move |import| text.split(import).skip(1));
         let imported = imports.filter_map(|rest| rest.split('\'').next()).filter(|name| *name != TEXTS);
         let worklets = text.split("addModule('/page/").skip(1).filter_map(|rest| rest.split('\'').next());
