@@ -62,7 +62,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
     await page.reload();
     await page.locator('#connection[data-state=live]').waitFor();
     if (kind === 'phone') await page.locator('#room-title').click();
-    await page.locator('.room-unread').first().waitFor();
+    await page.locator('.room .room-unread').first().waitFor();
     assert.deepEqual(await problems(page), []);
   });
 }

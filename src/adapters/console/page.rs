@@ -38,6 +38,7 @@ const FILES: &[(&str, &[u8])] = files![
     "attention.js",
     "back.js",
     "base.css",
+    "calling.js",
     "card-preview.js",
     "clock.js",
     "companion-desk.js",
@@ -53,6 +54,7 @@ const FILES: &[(&str, &[u8])] = files![
     "details.js",
     "dialogs.css",
     "dialogs.js",
+    "discord-dialog.js",
     "discord.js",
     "dom.js",
     "entries.js",
@@ -62,6 +64,8 @@ const FILES: &[(&str, &[u8])] = files![
     "guest.html",
     "guest.js",
     "happened.js",
+    "icon-192.png",
+    "icon-512.png",
     "icon.svg",
     "index.html",
     "invitations.css",
@@ -69,16 +73,19 @@ const FILES: &[(&str, &[u8])] = files![
     "items.js",
     "join.html",
     "join.js",
+    "keep-focus.js",
     "live.js",
     "loop-guard.js",
     "loudspeaker-worklet.js",
     "loudspeaker.js",
     "main.js",
+    "manifest.webmanifest",
     "markdown.css",
     "markdown.js",
     "marked-license.txt",
     "marked.js",
     "mention.js",
+    "mentioned.js",
     "meters.js",
     "microphone-worklet.js",
     "microphone.js",
@@ -106,6 +113,7 @@ const FILES: &[(&str, &[u8])] = files![
     "round-state.js",
     "rounds.css",
     "rounds.js",
+    "service-worker.js",
     "signin.css",
     "signin.html",
     "standby.html",
@@ -133,11 +141,14 @@ const FILES: &[(&str, &[u8])] = files![
     "voice.js",
     "welcome.js",
     "words.js",
+    "worker.js",
     "your-name.js",
 ];
 
 /// The pages with modules: the name of each, and that of its one style sheet and one script. What a page loads later is in one more script.
 const BUNDLED: [(&str, &str); 3] = [("index", "page"), ("guest", "guest-page"), ("join", "join-page")];
+/// The browser runs it beside the pages, also while none is open. Each language has its own.
+const WORKER: &str = "service-worker";
 /// The texts that the modules import. Each language has its own.
 const TEXTS: &str = "en.json";
 
@@ -234,6 +245,13 @@ impl Page {
             }
             files.push(styles);
             files.extend((!later.bytes.is_empty()).then_some(later));
+        }
+        for language in Language::ALL {
+            let worker = format!("{WORKER}.js");
+            let texts: &str = &language.of_page(source(&worker));
+            let read = |name: &str| if name == TEXTS { texts } else { source(name) };
+            let name = format!("{WORKER}.{}.js", language.code());
+            files.push(File::new(name, bundle::script(&worker, "", read).into_bytes()));
         }
         for (page, language) in ["signin", "standby"].into_iter().flat_map(|page| Language::ALL.map(|language| (page, language)))
         {
@@ -352,7 +370,12 @@ pub(super) async fn file(Path(name): Path<String>, RawQuery(query): RawQuery, he
         return Err(Problem::new(StatusCode::NOT_FOUND, "pages have addresses of their own: /, /join, /signin"));
     }
     let version = query.as_deref().and_then(|query| query.strip_prefix("v="));
-    Page::embedded().answer(&name, version, &headers)
+    let mut answer = Page::embedded().answer(&name, version, &headers)?;
+    if name.starts_with(WORKER) {
+        // It serves the pages, which are not below its own address.
+        answer.headers_mut().insert("service-worker-allowed", HeaderValue::from_static("/"));
+    }
+    Ok(answer)
 }
 
 /// Whether a list of encodings names gzip, and does not exclude it with `q=0`.
@@ -372,7 +395,7 @@ fn media_type(name: &str) -> HeaderValue {
         Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
-        Some("json" | "webmanifest") => "application/json",
+        Some("webmanifest") => "application/manifest+json",
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     })
@@ -435,7 +458,7 @@ mod tests {
         let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
 
         let names: BTreeSet<String> = names.collect();
-        let links = FILES.iter().flat_map(|(_, bytes)| linked_files(std::str::from_utf8(bytes).unwrap()));
+        let links = FILES.iter().filter_map(|(_, bytes)| std::str::from_utf8(bytes).ok()).flat_map(linked_files);
 
         assert!(names.iter().map(String::as_str).eq(served.iter().copied()), "{names:?}");
         for name in links {
@@ -445,7 +468,10 @@ mod tests {
 
     /// The files that a page links to, and that a script imports or loads for the audio thread.
     fn linked_files(text: &'static str) -> impl Iterator<Item = &'static str> {
-        let linked = text.split("=\"/page/").skip(1).filter_map(|rest| rest.split('"').next());
+        let linked = ["=\"/page/", ": \"/page/"]
+            .into_iter()
+            .flat_map(move |link| text.split(link).skip(1))
+            .filter_map(|rest| rest.split('"').next());
         let imports = ["from './", "import('./"].into_iter().flat_map(move |import| text.split(import).skip(1));
         let imported = imports.filter_map(|rest| rest.split('\'').next()).filter(|name| *name != TEXTS);
         let worklets = text.split("addModule('/page/").skip(1).filter_map(|rest| rest.split('\'').next());
@@ -465,7 +491,7 @@ mod tests {
             assert_eq!(html.matches("<link rel=\"stylesheet\"").count() + html.matches("<script").count(), 3, "{html}");
             assert!(html.contains(&format!("/page/{script}?v={}", page.0[&script].tag)), "{html}");
         }
-        let alone = ["theme.js", "standby.js", "loudspeaker-worklet.js", "microphone-worklet.js"];
+        let alone = ["service-worker.js", "theme.js", "standby.js", "loudspeaker-worklet.js", "microphone-worklet.js"];
         for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js") && !alone.contains(name)) {
             assert!(script.contains(&format!("modules[\"{name}\"] = ")), "nothing imports {name}");
             let source = std::str::from_utf8(bytes).unwrap();

@@ -84,7 +84,8 @@ export function world(settings = {}) {
 
   // A browser of somebody's own, and a blank page in it.
   async function start(options) {
-    const context = await it.browser.newContext({ reducedMotion: 'reduce', ...options });
+    // A service worker would answer besides the routes of tests.
+    const context = await it.browser.newContext({ reducedMotion: 'reduce', serviceWorkers: 'block', ...options });
     context.setDefaultTimeout(TIMEOUT_MS);
     if (FOLDER) await serveFromDisk(context, it.server.url);
     return { context, blank: await openBlank(context, it.server.url) };

@@ -1,45 +1,26 @@
-// What a screen reader announces: messages and decisions, not every number.
+// What a screen reader announces: messages, whom they are for, and answers that do not come. Who stays silent, and why, is there to be read.
 
+import { calls } from './calling.js';
 import { isStopped, stopReason } from './floor.js';
-import { outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
 import { t } from './texts.js';
-import * as words from './words.js';
 
-// What companions decide, and how.
-const OF_DECISIONS = new Set(['decision', 'round', 'held_selected', 'replanned', 'extended', 'closing', 'error']);
+const authorOf = (room, { role, from }) => (role === 'companion' ? nameOf(room, from) : from);
 
-const outcomeOf = (room, round) => (round ? outcomeSentence(room, round) : '');
+// Whom a message is for: the person of this window, whom it calls, or who wrote what it replies to.
+function addressee(room, e, me) {
+  const original = e.reply_to && room.seen.get(`m${e.reply_to}`);
+  if (calls(e.text, me) || (original?.role === 'user' && original.from === me)) return t('mentioned.you');
+  return original ? authorOf(room, original) : null;
+}
 
-// The sentence for an event that was just folded into the room, or nothing. Messages that were sent from this window are not announced, and decisions
-// only if `tellsDecisions`.
-export function announcement(room, e, me, tellsDecisions = true) {
-  if (!tellsDecisions && OF_DECISIONS.has(e.event)) return '';
-  const who = () => nameOf(room, e.companion);
-  switch (e.event) {
-    case 'message':
-      return e.role === 'user' && !e.kind && e.from === me ? '' : `${e.role === 'companion' ? nameOf(room, e.from) : e.from}: ${e.text}`;
-    case 'decision':
-      // Decisions of a round are announced when the round ends, and stopped replies by themselves.
-      if (e.decision !== 'NO' || e.reason === 'cancelled' || e.reason === 'backchannel' || room.rounds.some(round => round.ballots.get(e.companion)?.entry?.seq === e.seq)) return '';
-      if (e.reason === 'loop_guard') return t('meters.reached', { count: Math.max(room.guard.streak, room.guard.maxStreak) });
-      return words.wasAsked(e) || room.companions.size < 2 ? t('decisions.silent', { who: who(), why: e.why || words.reason(e.reason) }) : '';
-    case 'round':
-      return outcomeOf(room, room.rounds.findLast(round => round.message === e.message_id));
-    case 'held_selected':
-      return outcomeOf(room, room.rounds.findLast(round => round.selected === e.selected));
-    case 'replanned':
-    case 'extended':
-      return t('remarks.again', { who: who() });
-    case 'floor_expired':
-      return t('remarks.floor_expired', { who: who() });
-    case 'closing':
-      return t(words.step(e.to, e.cause), { who: who(), count: 1 }) + words.cause(e.cause);
-    case 'error':
-      return `${who()}: ${words.error(e.error)}`;
-    case 'failed':
-      return isStopped(e) ? t('decisions.stopped_who', { who: who(), why: stopReason(room, e.message) }) : t('decisions.reply_failed_said', { who: who() });
-    default:
-      return '';
+// The sentence for an event that was just folded into the room, or nothing. Messages that were sent from this window are not announced.
+export function announcement(room, e, me) {
+  if (e.event === 'failed') {
+    const who = nameOf(room, e.companion);
+    return isStopped(e) ? t('decisions.stopped_who', { who, why: stopReason(room, e.message) }) : t('decisions.reply_failed_said', { who });
   }
+  if (e.event !== 'message' || (e.role === 'user' && !e.kind && e.from === me)) return '';
+  const [who, whom] = [authorOf(room, e), addressee(room, e, me)];
+  return whom ? t('mentioned.said_to', { who, whom, text: e.text }) : `${who}: ${e.text}`;
 }

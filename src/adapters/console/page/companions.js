@@ -196,6 +196,7 @@ export function companionCards(root, { tone, act }) {
     parts.whoNode.querySelector('.face')?.remove();
     parts.whoNode.prepend(face(who, { path }));
     parts.node.toggleAttribute('data-picture', Boolean(path));
+    parts.node.setAttribute('aria-label', who);
   }
 
   function drawDecisions(parts, room, companion, now) {

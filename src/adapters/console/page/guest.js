@@ -7,6 +7,7 @@ import { compose } from './compose.js';
 import { connectionSign } from './connection.js';
 import { confirmed } from './dialogs.js';
 import { byId, el, name, say } from './dom.js';
+import { keepFocus } from './keep-focus.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { learnPictures, pictureOf } from './pictures.js';
@@ -14,6 +15,7 @@ import { titleOf } from './platforms.js';
 import { presence } from './presence.js';
 import { redraws } from './redraw.js';
 import { learnNames, nameOf, newRoom } from './state.js';
+import { loadForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
 import { LANGUAGE, LANGUAGES, speak, t } from './texts.js';
@@ -24,6 +26,7 @@ import { visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { welcomeGuest } from './welcome.js';
 import * as words from './words.js';
+import { startWorker } from './worker.js';
 
 const TICK_MS = 500;
 const RETRY_MS = 3000;
@@ -88,7 +91,14 @@ const composer = compose({ author, room: () => current?.room ?? null, outbox: ()
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
 const whoIsHere = presence({ me, tone: id => tone(id), isGuest: true });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });
-const missed = unread({ me, changed: showTitle });
+const missed = unread({
+  me,
+  changed: showTitle,
+  called(id, { role, from, seq }) {
+    const who = role === 'companion' ? nameOf(view.room, from) : from;
+    import('./mentioned.js').then(({ mentioned }) => mentioned({ who, id, title: titleOf(roomOf(id) ?? { id }), seq }, steady), () => {});
+  },
+});
 const connection = connectionSign({ announce: text => notice.announce(text), reconnect: () => current?.reconnect(), live: () => unsent?.flush() });
 
 function draw(parts) {
@@ -166,7 +176,7 @@ function open(id) {
       change: parts => opened === current && change(parts),
       event(e, isNew) {
         if (opened !== current) return;
-        if (isNew) notice.announce(announcement(opened.room, e, me(), false));
+        if (isNew) notice.announce(announcement(opened.room, e, me()));
         // The event has neither name nor picture.
         if (isNew && e.event === 'joined') look();
         if (isNew && e.event === 'message' && e.modality === 'voice') voicePanel.posted(id, e);
@@ -241,5 +251,8 @@ function begin() {
 }
 setInterval(() => view.room.unavailable && current.renew(), KEPT_AWAY_MS);
 composer.draw();
+keepFocus();
+// The first visit needs it least.
+if (loadForAll('seen')) startWorker();
 begin();
 tick();

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { confirmed, dialog } from './dialogs.js';
-import { byId, el, name, plain } from './dom.js';
+import { el, name, plain } from './dom.js';
 import { copyButton } from './markdown.js';
 import { titleOf } from './platforms.js';
 import { listed, pieces, t } from './texts.js';
@@ -118,7 +118,6 @@ export function invitations({ room, showProblem }) {
       top.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, t('base.not_loaded', { problem: problem.message })));
     }
   }
-  byId('invite').addEventListener('click', show);
 
-  return { refresh };
+  return { show, refresh };
 }

@@ -168,7 +168,7 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   const marks = part => withMarks(part, view.search);
   return el(
     'article',
-    { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
+    { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null, 'aria-label': `${from}, ${words.time(at)}` },
     follows ? null : face(from, { path: isCompanion ? pictureOf(companion) : null, onclick: open }),
     follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, who, role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
     drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), text, marks),
@@ -423,6 +423,12 @@ const DRAW = { day, happened: drawHappened, message, decision, round: drawRound,
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);
   node.dataset.key = item.key;
+  // A screen reader that comes here by an arrow key reads who says it, and the words.
+  const said = node.matches('.chat-message') && node.querySelector('.words');
+  if (said) {
+    said.id = `words-${item.key}`;
+    node.setAttribute('aria-describedby', said.id);
+  }
   // Arrow keys reach the item; the tab key skips it.
   if (!node.hasAttribute('tabindex') && item.what !== 'day') node.tabIndex = -1;
   return node;

@@ -14,7 +14,7 @@ import { legend, showKeys } from './dialogs.js';
 import { missing } from './discord.js';
 import { byId, el, name, say } from './dom.js';
 import { find } from './find.js';
-import { invitations } from './invitations.js';
+import { keepFocus } from './keep-focus.js';
 import { meters } from './meters.js';
 import { models as modelsInForce } from './models.js';
 import { noCompanions } from './no-companions.js';
@@ -38,11 +38,12 @@ import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { typing } from './typing.js';
 import { unavailable } from './unavailable.js';
-import { unread } from './unread.js';
+import { unread, unreadMark } from './unread.js';
 import { PAGE, visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
 import * as words from './words.js';
+import { startWorker } from './worker.js';
 import { yourName } from './your-name.js';
 
 const TICK_MS = 100;
@@ -194,6 +195,12 @@ const missed = unread({
     list.redraw();
     showTitle();
   },
+  called(id, { role, from, seq }) {
+    const who = role === 'companion' ? (configured.get(from)?.name ?? from) : from;
+    import('./mentioned.js').then(({ mentioned }) => mentioned({ who, id, title: titleOf(allRooms.find(room => room.id === id) ?? { id }), seq }, steady), () => {});
+  },
+  // Nobody writes from this page in the others.
+  isMarked: id => id === current?.room.id || !platformName(id),
 });
 let leaving = null; // the room that is deleted in this window
 function offerUndo(room, deletion) {
@@ -241,7 +248,8 @@ const connection = connectionSign({
   },
 });
 
-const inviting = invitations({ room: () => allRooms.find(room => room.id === current?.room.id), showProblem });
+let inviting = null;
+byId('invite').addEventListener('click', () => api.loaded(import('./invitations.js')).then(({ invitations }) => (inviting ??= invitations({ room: () => allRooms.find(room => room.id === current?.room.id), showProblem })).show()).catch(showProblem));
 
 function draw(parts) {
   if (parts.has('loaded')) view.loaded = true;
@@ -279,7 +287,7 @@ function showTitle() {
   const about = room && !room.title && platformName(room.id) ? room.guild : null;
   byId('room-title').title = room?.title ? room.id : '';
   menu.draw();
-  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? t('rooms.title')), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
+  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? t('rooms.title')), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '', unreadMark(missed.all().count));
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
@@ -321,7 +329,7 @@ function open(id, reload = false) {
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
       if (isNew) models.note(e);
-      if (e.event === 'people') inviting.refresh();
+      if (e.event === 'people') inviting?.refresh();
       if (isNew && e.event === 'round' && !e.selected) setTimeout(() => opened === current && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
       // These events do not contain the whole new state of the companions.
@@ -558,6 +566,9 @@ async function begin() {
 composer.draw();
 const probable = wantedRoom() ?? loadForAll('room');
 if (probable) api.expect(probable, PAGE);
+keepFocus();
+// The first visit needs it least.
+if (loadForAll('seen')) startWorker();
 begin();
 // They may have left the rooms in which they spoke.
 async function readCompanions() {

@@ -29,12 +29,14 @@ export function notices() {
       duplicate?.remove();
       const left = () => Math.max(0, Math.ceil((ends - Date.now()) / 1000));
       const ends = Date.now() + (action?.ms ?? SHOWN_MS);
-      const act = action && el('button', { class: 'solid', onclick: () => (node.remove(), action.act()) }, `${action.label} (${left()})`);
+      // A screen reader does not read every second.
+      const seconds = action && el('span', { 'aria-hidden': 'true' }, ` (${left()})`);
+      const act = action && el('button', { class: 'solid', onclick: () => (node.remove(), action.act()) }, action.label, seconds);
       const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), act, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => node.remove() }, '✕'));
       root.append(node);
       while (root.children.length > MOST) root.firstChild.remove();
       setTimeout(() => node.remove(), ends - Date.now());
-      const count = act && setInterval(() => (act.isConnected ? say(act, `${action.label} (${left()})`) : clearInterval(count)), 1000);
+      const count = act && setInterval(() => (act.isConnected ? say(seconds, ` (${left()})`) : clearInterval(count)), 1000);
     },
     announce(text) {
       // Several companions may do the same at once.

@@ -7,7 +7,7 @@ import { confirmed, once } from './dialogs.js';
 import { byId, el, name } from './dom.js';
 import { areMany, listed, platformName, titleOf, titleParts } from './platforms.js';
 import { t } from './texts.js';
-import { inFigures } from './unread.js';
+import { unreadMark } from './unread.js';
 import * as words from './words.js';
 
 const MORE = 50;
@@ -45,7 +45,7 @@ export function rooms({ open, unreadIn, showProblem, changed, desk }) {
 
   function entry(room) {
     const { channel, location } = titleParts(room);
-    const unseen = room.id === current ? 0 : unreadIn(room.id);
+    const unseen = room.id === current ? {} : unreadIn(room.id);
     return el(
       'li',
       null,
@@ -53,7 +53,8 @@ export function rooms({ open, unreadIn, showProblem, changed, desk }) {
         'button',
         { class: 'room', 'data-room': room.id, 'data-platform': platformName(room.id), title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
         name(channel, { class: 'room-name' }),
-        unseen ? el('span', { class: 'room-unread' }, inFigures(unseen), el('span', { class: 'visually-hidden' }, ` ${t('rooms.unread')}`)) : null,
+        unreadMark(unseen.count),
+        unseen.calls ? el('span', { class: 'room-needs' }, t('rooms.needs_you')) : null,
         el('span', { class: 'room-about' }, room.paused ? t('rooms.paused') : room.last_at ? words.ago(room.last_at, serverNow()) : platformName(room.id) ? '' : t('rooms.empty')),
         location ? name(location, { class: 'room-where' }) : null,
       ),

@@ -28,3 +28,5 @@ export const load = (key, fallback = null) => read(thisWindow, key, fallback);
 export const store = (key, value) => write(thisWindow, key, value);
 export const loadForAll = (key, fallback = null) => read(allWindows, key, fallback);
 export const storeForAll = (key, value) => write(allWindows, key, value);
+// Calls `run` when another window has stored something else under the key.
+export const changedElsewhere = (key, run) => addEventListener('storage', event => event.key === PREFIX + key && run());

@@ -3,7 +3,8 @@
 
 import texts from './en.json' with { type: 'json' };
 
-export const LANGUAGE = document.documentElement.lang;
+// The service worker has no document, and is there once for each language.
+export const LANGUAGE = globalThis.document?.documentElement.lang ?? location.pathname.split('.').at(-2);
 export const LANGUAGES = { en: 'English', de: 'Deutsch', es: 'Español' };
 // For numbers and dates: the language as this browser's region writes it.
 export const LOCALE = navigator.languages.find(one => one.startsWith(LANGUAGE)) ?? LANGUAGE;

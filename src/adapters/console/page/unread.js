@@ -1,22 +1,30 @@
-// How many messages came since the person last looked, for each room, and the count in the window's title. Remembered for this browser.
+// How many messages came since the person last looked, for each room, whether one of them calls the person by name, and the mark in the window's title. What was
+// seen is remembered for this browser, and all windows share it.
 
 import * as api from './api.js';
-import { loadForAll, storeForAll } from './storage.js';
+import { calls } from './calling.js';
+import { el } from './dom.js';
+import { changedElsewhere, loadForAll, storeForAll } from './storage.js';
+import { t } from './texts.js';
 
 const MOST = 100; // of a room; more are not counted
 const AT_ONCE = 12; // rooms that are counted after one another
+const NOTHING = { count: 0, calls: false };
 
 // “3”, or “99+”.
-export const inFigures = count => (count >= MOST ? `${MOST - 1}+` : String(count));
+const inFigures = count => (count >= MOST ? `${MOST - 1}+` : String(count));
 
-// `me()` is the person of this window, whose messages are never unread. `changed()` is called when a count changed.
-export function unread({ me, changed }) {
-  const counts = new Map(); // by room: { count, at }, where `at` is the time of the newest message that was counted
-  let hiddenSince = null; // while the window is hidden: the sum of the counts when it was hidden
+export const unreadMark = count => (count ? el('span', { class: 'room-unread' }, inFigures(count), el('span', { class: 'visually-hidden' }, ` ${t('rooms.unread')}`)) : '');
+
+// `me()` is the person of this window, whose messages are never unread. `changed()` is called when a count changed, and `called(room, message)` when a message that is
+// not seen calls the person: once for all windows. `isMarked(room)` is whether the room counts in the window's title.
+export function unread({ me, changed, called, isMarked = () => true }) {
+  const counts = new Map(); // by room: { count, calls, at }, where `at` is the time of the newest message that was counted
   let counting = false;
 
   const seen = () => loadForAll('seen', {});
-  const sum = () => [...counts.values()].reduce((total, { count }) => total + count, 0);
+  const isMine = ({ role, from }) => role === 'user' && from === me();
+  const callsMe = message => calls(message.text, me());
 
   // The messages of a room up to this time were seen.
   function look(room, at) {
@@ -26,10 +34,36 @@ export function unread({ me, changed }) {
     if (counts.delete(room)) changed();
   }
 
+  function tell(room, message) {
+    const told = loadForAll('told', {});
+    if (!message || told[room] >= message.at) return;
+    storeForAll('told', { ...told, [room]: message.at });
+    called(room, message);
+  }
+
   async function count(room, since) {
     const { messages = [] } = await api.history(room.id, api.NEWEST, MOST);
-    const isNew = ({ at, role, from }) => at > since && !(role === 'user' && from === me());
-    counts.set(room.id, { count: messages.filter(isNew).length, at: room.last_at });
+    const fresh = messages.filter(message => message.at > since && !isMine(message));
+    const calling = fresh.findLast(callsMe);
+    counts.set(room.id, { count: fresh.length, calls: Boolean(calling), at: room.last_at });
+    tell(room.id, calling);
+  }
+
+  // Another window may have shown a room meanwhile.
+  function forgetSeen() {
+    const known = seen();
+    for (const [id, { at }] of counts) if (known[id] >= at) counts.delete(id);
+  }
+  changedElsewhere('seen', () => {
+    forgetSeen();
+    changed();
+  });
+
+  // Keeps the times of these rooms alone.
+  function prune(key, ids) {
+    const all = Object.entries(loadForAll(key, {}));
+    const kept = all.filter(([id]) => ids.has(id));
+    if (kept.length < all.length) storeForAll(key, Object.fromEntries(kept));
   }
 
   // Counts in those rooms that have new messages. Rooms that this browser sees for the first time have nothing unread.
@@ -37,20 +71,20 @@ export function unread({ me, changed }) {
     if (counting) return;
     counting = true;
     try {
+      const ids = new Set(rooms.map(room => room.id));
+      for (const key of ['seen', 'told']) prune(key, ids);
       const known = seen();
       const fresh = rooms.filter(room => known[room.id] === undefined).map(room => [room.id, room.last_at ?? '0']);
-      const ids = new Set(rooms.map(room => room.id));
-      const kept = Object.entries(known).filter(([id]) => ids.has(id));
-      if (fresh.length || kept.length < Object.keys(known).length) storeForAll('seen', Object.fromEntries([...kept, ...fresh]));
+      if (fresh.length) storeForAll('seen', { ...known, ...Object.fromEntries(fresh) });
       for (const id of counts.keys()) if (!ids.has(id)) counts.delete(id);
       const isShown = room => room.id === current && document.visibilityState !== 'hidden';
       const shown = rooms.find(isShown);
       if (shown) look(shown.id, shown.last_at);
-      const grown = rooms.filter(room => room.last_at > (known[room.id] ?? room.last_at ?? '0') && !isShown(room) && counts.get(room.id)?.at !== room.last_at);
+      // What came may be deleted again.
+      const isNew = room => room.last_at > (known[room.id] ?? room.last_at ?? '0') || counts.has(room.id);
+      const grown = rooms.filter(room => isNew(room) && !isShown(room) && counts.get(room.id)?.at !== room.last_at);
       for (const room of grown.slice(0, AT_ONCE)) await count(room, known[room.id]).catch(() => {});
-      // Another window may have shown a room meanwhile.
-      const now = seen();
-      for (const [id, { at }] of counts) if (now[id] >= at) counts.delete(id);
+      forgetSeen();
     } finally {
       counting = false;
     }
@@ -60,25 +94,30 @@ export function unread({ me, changed }) {
   // A message of the room shown.
   function note(room, event) {
     if (document.visibilityState !== 'hidden') return look(room, event.at);
-    if ((event.role === 'user' && event.from === me()) || counts.get(room)?.at >= event.at) return;
-    counts.set(room, { count: (counts.get(room)?.count ?? 0) + 1, at: event.at });
+    const before = counts.get(room) ?? NOTHING;
+    if (isMine(event) || before.at >= event.at) return;
+    const isCall = callsMe(event);
+    counts.set(room, { count: before.count + 1, calls: before.calls || isCall, at: event.at });
+    if (isCall) tell(room, event);
     changed();
   }
 
-  document.addEventListener('visibilitychange', () => {
-    hiddenSince = document.visibilityState === 'hidden' ? sum() : null;
-    changed();
-  });
+  // In all rooms that are marked.
+  function all() {
+    const marked = [...counts].filter(([id]) => isMarked(id)).map(([, one]) => one);
+    return { count: marked.reduce((total, one) => total + one.count, 0), calls: marked.some(one => one.calls) };
+  }
 
   return {
     look,
     note,
     read,
-    of: room => counts.get(room)?.count ?? 0,
+    of: room => counts.get(room) ?? NOTHING,
+    all,
     // What the window's title begins with.
     mark() {
-      const more = hiddenSince === null ? 0 : sum() - hiddenSince;
-      return more > 0 ? `(${inFigures(more)}) ` : '';
+      const { count: number, calls: needs } = all();
+      return number ? `(${inFigures(number)}${needs ? `, ${t('rooms.needs_you')}` : ''}) ` : '';
     },
   };
 }

@@ -10,6 +10,8 @@ async fn the_page_is_served_with_types_and_tags() {
         ("/signin", "text/html; charset=utf-8"),
         ("/page/icon.svg", "image/svg+xml"),
         ("/page/signin.css", "text/css; charset=utf-8"),
+        ("/page/manifest.webmanifest", "application/manifest+json"),
+        ("/page/icon-192.png", "image/png"),
     ];
 
     for (path, media) in cases {
@@ -19,6 +21,22 @@ async fn the_page_is_served_with_types_and_tags() {
         let again = world.request(Method::GET, path).header("if-none-match", tag).send().await.unwrap();
         assert_eq!((again.status().as_u16(), again.text().await.unwrap()), (304, String::new()), "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_service_worker_speaks_each_language_may_serve_the_pages_and_is_never_kept_without_asking() {
+    let world = World::new().await;
+
+    for (language, words) in [("en", "Try again"), ("de", "Noch einmal versuchen")] {
+        let response = world.request(Method::GET, &format!("/page/service-worker.{language}.js")).send().await.unwrap();
+        let headers = response.headers().clone();
+        assert_eq!(headers["service-worker-allowed"], "/");
+        assert_eq!(headers["cache-control"], "no-cache");
+        assert_eq!(headers["content-type"], "text/javascript; charset=utf-8");
+        assert!(response.text().await.unwrap().contains(words), "{language}");
+    }
+    let other = world.request(Method::GET, "/page/theme.js").send().await.unwrap();
+    assert!(!other.headers().contains_key("service-worker-allowed"));
 }
 
 #[tokio::test]
