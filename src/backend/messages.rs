@@ -175,10 +175,11 @@ impl ActorBackend {
         for (index, id) in posted.iter().enumerate() {
             let part = parts.get(index).map(String::as_str);
             platform.change(&channel_key.guild, &channel_key.channel, id, part).await.map_err(|failed| match failed {
-                NotSent::Later { after, detail } => Refused::Unavailable { detail, retry_after: after },
-                NotSent::Unknown { detail, .. } => Refused::Unavailable { detail, retry_after: None },
+                NotSent::Later { after, detail } => Refused::Unavailable { detail: detail.into(), retry_after: after },
+                NotSent::Unknown { detail, .. } => Refused::unavailable(detail),
                 NotSent::Refused(why) | NotSent::Unpostable(why) => {
-                    Refused::Conflict(format!("{} does not change the message: {why}", self.platform(room)))
+                    let values = json!({ "platform": self.platform(room), "why": why });
+                    Refused::conflict(Detail::of("refusals.not_changed", values))
                 }
             })?;
         }
