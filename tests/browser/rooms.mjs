@@ -75,29 +75,55 @@ test('words for a room that is deleted in another window stay there, and go nowh
   assert.equal(await page.locator('#message').inputValue(), '');
 });
 
-test('a double click deletes neither a message nor a room', async t => {
+test('a double click deletes no room, and a message that is deleted can be brought back', async t => {
   const room = await it.server.room({ externals: ['zed'] });
   await it.server.say(room, 'keep me');
   const page = await it.open(t, room);
   const message = page.locator('.chat-message', { hasText: 'keep me' });
   await message.hover();
 
-  await message.getByRole('button', { name: 'Delete' }).dblclick();
-  const asked = await page.locator('dialog p').first().textContent();
-  await page.locator('dialog').getByRole('button', { name: 'Keep' }).click();
+  await message.getByRole('button', { name: 'Delete' }).click();
+  await message.waitFor({ state: 'detached' });
+  const kept = (await it.server.call('GET', `/api/rooms/${room}/history`)).messages.length;
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await message.waitFor();
   await openMenu(page);
   await page.getByRole('button', { name: 'Delete this room' }).dblclick();
   const askedAboutRoom = await page.locator('dialog p').first().textContent();
   await page.keyboard.press('Escape');
 
-  assert.match(asked, /“keep me” will be deleted/u);
+  assert.equal(kept, 1);
   assert.ok(askedAboutRoom.includes(room));
   assert.equal((await it.server.call('GET', `/api/rooms/${room}/history`)).messages.length, 1);
 
   await message.hover();
   await message.getByRole('button', { name: 'Delete' }).click();
-  await page.locator('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.locator('#message').fill('the next action');
+  await page.keyboard.press('Enter');
   await page.getByText('A message was deleted').waitFor();
+  assert.equal((await it.server.call('GET', `/api/rooms/${room}/history`)).messages[0].text, 'the next action');
+});
+
+test('what a companion said is edited, with a mark, and deleted when the page is left', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  await it.server.say(room, 'hey aria, are you there?');
+  const page = await it.open(t, room);
+  const answer = page.locator('.chat-message.companion').first();
+  await answer.hover();
+  await answer.getByRole('button', { name: 'Edit' }).click();
+  await page.locator('#message').fill('I never said that.');
+  await page.keyboard.press('Enter');
+  await answer.getByText('edited').waitFor();
+  const of = async () => (await it.server.call('GET', `/api/rooms/${room}/history`)).messages.find(one => one.role === 'companion')?.text;
+  assert.equal(await of(), 'I never said that.');
+
+  await answer.hover();
+  await answer.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Undo' }).waitFor();
+  await page.goto('about:blank');
+  const again = await it.open(t, room);
+  await again.getByText('A message was deleted').waitFor();
+  assert.equal(await of(), undefined);
 });
 
 test('a room with a name in any script is deleted after a question that counts its messages, and brought back', async t => {

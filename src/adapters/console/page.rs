@@ -105,6 +105,7 @@ const FILES: &[(&str, &[u8])] = files![
     "profile.css",
     "profile.js",
     "redraw.js",
+    "removal.js",
     "room-dialogs.js",
     "room-menu.css",
     "room-menu.js",

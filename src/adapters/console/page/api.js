@@ -44,6 +44,8 @@ async function call(method, path, body) {
       headers: body === undefined ? {} : { 'content-type': isFile ? 'application/octet-stream' : 'application/json' },
       body: body === undefined || isFile ? body : JSON.stringify(body),
       cache: 'no-store',
+      // A deletion may be sent while the page is left.
+      keepalive: method === 'DELETE',
     });
   } catch {
     throw new Problem({ detail: t('problems.unreachable'), status: 0 });

@@ -3,16 +3,16 @@
 // In a voice call the same field says it aloud.
 
 import * as api from './api.js';
-import { confirmed } from './dialogs.js';
-import { byId, el, name, plain, say } from './dom.js';
+import { byId, el, name, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { mention } from './mention.js';
+import { nameOf } from './state.js';
 import { pieces, t } from './texts.js';
 
-// `author` is who writes: `me()` is the name, `takes()` whether that person can write here, and `draw(isAloud)` draws the name. `tone(id)` is the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
+// `author` is who writes: `me()` is the name, `takes()` whether that person can write here, and `draw(isAloud)` draws the name. `tone(id)` is the accent of a companion. `room()` and `outbox()` belong to the room shown. `remove(room, seq)` deletes a message. `showProblem(problem)` shows a
 // refusal, `typed(text)` is called when a new message is typed or sent, and `sent()` after one was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
 // words in the voice call of this room: whether that is possible (`offered()`) and chosen (`isOn()`, `set(on)`), and `say(text)`, which returns whether they were sent.
-export function compose({ author, room, outbox, showProblem, typed, sent, tone, steady, aloud }) {
+export function compose({ author, remove, room, outbox, showProblem, typed, sent, tone, steady, aloud }) {
   const { me } = author;
   const form = byId('compose');
   const field = byId('message');
@@ -47,7 +47,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
   // What the message is about, or why there can be none.
   function context() {
     if (room()?.isDeleted) return `${t('compose.gone', { room: room().id })}${field.value ? ` ${t('compose.gone_typed')}` : ''}`;
-    if (editing) return [editing.from === me() ? t('compose.editing_own') : pieces('compose.editing', { who: name(editing.from) }), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, t('base.delete'))];
+    if (editing) return [editing.role === 'user' && editing.from === me() ? t('compose.editing_own') : pieces('compose.editing', { who: name(editing.role === 'companion' ? nameOf(room(), editing.from) : editing.from) }), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => takeBack(editing) }, t('base.delete'))];
     return replying ? pieces('compose.replying', { who: name(replying.name), text: el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80)) }) : null;
   }
 
@@ -94,12 +94,9 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
     return true;
   }
 
-  async function remove(entry) {
-    const { id } = room();
-    const beginning = entry.text.length > 80 ? `${entry.text.slice(0, 80)}…` : entry.text;
-    if (!(await confirmed(t('compose.delete_title'), t('compose.delete_question', { text: plain(beginning) }), t('base.delete')))) return;
+  function takeBack(entry) {
     cancel();
-    await api.deleteMessage(id, entry.seq).catch(showProblem);
+    remove(room(), entry.seq);
   }
 
   function edit(entry) {
@@ -184,7 +181,7 @@ export function compose({ author, room, outbox, showProblem, typed, sent, tone, 
     draw,
     edit,
     cancel,
-    remove,
+    remove: takeBack,
     reply(entry, author) {
       if (editing) cancel();
       replying = { entry, name: author };

@@ -14,6 +14,7 @@ import { learnPictures, pictureOf } from './pictures.js';
 import { titleOf } from './platforms.js';
 import { presence } from './presence.js';
 import { redraws } from './redraw.js';
+import { removal } from './removal.js';
 import { learnNames, nameOf, newRoom } from './state.js';
 import { loadForAll } from './storage.js';
 import { stories } from './story.js';
@@ -59,7 +60,7 @@ const view = {
   showsDecisions: () => false,
   stories: stories(key => talkView.reveal(key)),
   me,
-  mayChange: entry => entry.from === me(),
+  mayChange: entry => entry.role === 'user' && entry.from === me(),
   tone: id => tone(id),
   act: {
     unfold: item => view.stories.unfold(item.key),
@@ -87,7 +88,8 @@ const author = {
   },
 };
 const typingSign = typing((room, isTyping) => api.tellTyping(room, roomOf(room)?.name ?? me(), isTyping).catch(() => {}));
-const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const removals = removal({ notice, showProblem, changed: () => change(['talk']) });
+const composer = compose({ author, remove: removals.remove, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
 const whoIsHere = presence({ me, tone: id => tone(id), isGuest: true });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });

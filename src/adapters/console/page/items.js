@@ -123,7 +123,7 @@ export function itemsOf(room, now, showsDecisions = true) {
   const refused = room.pending.filter(message => message.state === 'refused').sort((one, other) => one.after - other.after);
   for (const entry of room.entries) {
     while (refused[0]?.after < entry.seq) addPending(refused.shift());
-    add(entry);
+    if (entry.kind !== 'message' || !room.hidden.has(entry.seq)) add(entry);
   }
   refused.forEach(addPending);
   for (const [companion, question] of showsDecisions ? room.asked : []) {
@@ -182,7 +182,7 @@ function message(view, { entry, follows, canBeReplaced }) {
   const original = entry.replyTo && room.entries.find(other => other.key === `m${entry.replyTo}`);
   const story = view.stories.get(entry.key);
   const body = `story-${entry.seq}-message`;
-  const mayChange = entry.role === 'user' && !room.platform && view.mayChange(entry);
+  const mayChange = view.mayChange(entry);
   const node = speech(view, {
     ...entry,
     follows,

@@ -26,6 +26,7 @@ import { learnPictures, pictureOf } from './pictures.js';
 import { platformName, titleOf } from './platforms.js';
 import { presence } from './presence.js';
 import { redraws } from './redraw.js';
+import { removal } from './removal.js';
 import { roomMenu } from './room-menu.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
@@ -79,7 +80,8 @@ const view = {
   showsDecisions: () => decisions.shows(),
   stories: story,
   me: () => speaker.me(),
-  mayChange: () => true,
+  // What people wrote on another platform is changed there.
+  mayChange: entry => entry.role === 'companion' || (entry.role === 'user' && !view.room.platform),
   link: entry => `#/${encodeURIComponent(view.room.id)}/${entry.seq}`,
   tone: id => tone(id),
   act: {
@@ -132,7 +134,8 @@ const steady = act => talkView.steady(act);
 const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
 const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
 const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
-const composer = compose({ author, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const removals = removal({ notice, showProblem, changed: () => change(['talk']) });
+const composer = compose({ author, remove: removals.remove, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -310,6 +313,7 @@ function open(id, reload = false) {
   if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
   const isFirst = !current;
   current?.close();
+  removals.finish();
   typingSign.stop();
   // What came with the first page was seen, too.
   if (current) missed.look(current.room.id, current.room.entries.findLast(entry => entry.kind === 'message')?.at);

@@ -37,6 +37,7 @@ export function notices() {
       while (root.children.length > MOST) root.firstChild.remove();
       setTimeout(() => node.remove(), ends - Date.now());
       const count = act && setInterval(() => (act.isConnected ? say(seconds, ` (${left()})`) : clearInterval(count)), 1000);
+      return () => node.remove();
     },
     announce(text) {
       // Several companions may do the same at once.

@@ -20,6 +20,7 @@ export function newRoom(id) {
     deleted: new Set(), // deleted messages, so that a page that loads late does not show them again
     filtered: new Map(), // by message that an AI service refuses to read: the kinds of prompts and the models
     tombstones: new Set(), // those of them in the places of which something is shown
+    hidden: new Set(), // messages that are deleted here as soon as that can no longer be undone
     replaced: new Map(), // the companions that write another message, by the deleted one
     companions: new Map(), // by id
     names: new Map(), // of companions by id, also of those that have left
