@@ -132,7 +132,7 @@ impl RoomService for ActorBackend {
             Some(at) => {
                 // Its time may be over because the store failed: then it is tried again.
                 if at <= self.context.clock.now() {
-                    changes::delete_later(&self.context, &channel, at);
+                    changes::delete_later(&self.context, &channel, at, changes::UNDO);
                 }
                 at
             }

@@ -145,7 +145,7 @@ test('a room with a name in any script is deleted after a question that counts i
   await entry.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
 
-  assert.equal(asked, `The room “${title}” and its only message will be deleted. You can undo this for ten seconds.`);
+  assert.equal(asked, `The room “${title}” and its only message will be deleted. You can undo this for a minute.`);
   await page.locator('.room[aria-current]', { hasText: title }).waitFor();
   await page.locator('.chat-message', { hasText: 'keep me' }).waitFor();
 });

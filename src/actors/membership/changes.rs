@@ -30,7 +30,10 @@ use crate::ports::store::Write;
 use crate::telemetry::plain::Plain;
 
 /// How long the deletion of a room can be undone.
-pub const UNDO: Duration = Duration::from_secs(10);
+pub const UNDO: Duration = Duration::from_secs(60);
+
+/// How long a start waits with a deletion at most, whatever the clock says, and how long it is until a failed one is tried again.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// How often a room is tried to be deleted while the store fails.
 const DELETION_ATTEMPTS: u32 = 60;
@@ -76,7 +79,7 @@ pub async fn begin_deletion(
         fence(&context, &ChannelKey::new(&membership.guild, &channel)).await?;
         let at = context.clock.now() + UNDO;
         hide_or_show(&context, &channel, Membership { deleted_at: Some(at), ..membership }).await?;
-        delete_later(&context, &channel, at);
+        delete_later(&context, &channel, at, UNDO);
         Ok(at)
     })
     .await
@@ -123,12 +126,12 @@ async fn hide_or_show(context: &ActorContext, channel: &ChannelId, membership: M
     Ok(())
 }
 
-/// Deletes a room later, unless the deletion is undone before.
-pub fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment) {
+/// Deletes a room later, after this long at most, unless the deletion is undone before.
+pub fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment, most: Duration) {
     let (context, channel) = (context.clone(), channel.clone());
     tokio::spawn(async move {
         // The clock may have been set meanwhile.
-        tokio::time::sleep(at.since(context.clock.now()).min(UNDO)).await;
+        tokio::time::sleep(at.since(context.clock.now()).min(most)).await;
         for attempt in 1..=DELETION_ATTEMPTS {
             let lock = context.memberships.lock().await;
             if context.memberships.deleted_at(&channel) != Some(at) {
@@ -140,7 +143,7 @@ pub fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment) {
             };
             tracing::warn!(%room, %error, attempt, "a room cannot be deleted; it stays hidden, and is deleted at the next start at the latest");
             drop(lock);
-            tokio::time::sleep(UNDO).await;
+            tokio::time::sleep(PAUSE).await;
         }
     });
 }
@@ -150,7 +153,7 @@ pub async fn resume_deletions(context: &ActorContext) {
     for (channel, at) in context.memberships.all_deleting() {
         let lock = context.memberships.lock().await;
         if at > context.clock.now() || delete_room(context, &lock, &channel).await.is_err() {
-            delete_later(context, &channel, at);
+            delete_later(context, &channel, at, PAUSE);
         }
     }
 }

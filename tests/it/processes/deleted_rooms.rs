@@ -1,4 +1,4 @@
-//! A room that is deleted can be brought back for ten seconds, also after a kill.
+//! A room that is deleted can be brought back for a while, also after a kill.
 
 use reqwest::{Method, StatusCode};
 
