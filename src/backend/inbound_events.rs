@@ -104,14 +104,17 @@ impl InboundEvents for Inbound {
         };
         let (mut messages, mut unknown, mut illegible) = (BTreeSet::new(), Vec::new(), None);
         for id in ids {
-            forget_quotations(self.context(), &channel_key, id, None).await?;
             match reader.message(&channel_key, id).await {
                 Ok(Some(seq)) => drop(messages.insert(seq)),
                 Ok(None) => unknown.push(id),
                 // An unreadable entry must not prevent the deletion of the others.
-                Err(error) if error.is_damage() => illegible = Some(error),
+                Err(error) if error.is_damage() => {
+                    illegible = Some(error);
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             }
+            forget_quotations(self.context(), &channel_key, id, None).await?;
         }
         if !messages.is_empty() {
             delete_messages(self.context(), &channel_key, &messages).await?;

@@ -166,11 +166,8 @@ impl ActorBackend {
         let posted = self.reader().ids_of(channel_key, seq).await?;
         let parts = text.map(|text| split(text, platform.capabilities().longest_part)).unwrap_or_default();
         if parts.len() > posted.len() && !posted.is_empty() {
-            let (name, needed, there) = (self.platform(room), parts.len(), posted.len());
-            return Err(invalid(
-                "text",
-                format!("takes {needed} messages on {name}, and the statement has {there}; make it shorter"),
-            ));
+            let values = json!({ "platform": self.platform(room), "needed": parts.len(), "there": posted.len() });
+            return Err(invalid("text", Detail::of("refusals.too_many_parts", values)));
         }
         for (index, id) in posted.iter().enumerate() {
             let part = parts.get(index).map(String::as_str);

@@ -8,7 +8,7 @@ use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::Refused;
-use crate::ports::inbound_events::{ChannelRef, InboundEvents};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundEvents};
 
 async fn admit(world: &World, channel_ref: &ChannelRef, companion: &str) -> Result<bool, Refused> {
     let admitted = world.backend.rooms.admit(channel_ref, &companion.into()).await.map(|(_, is_new)| is_new);
@@ -49,9 +49,13 @@ fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
     moves.iter().map(|(what, who)| ((*what).to_owned(), (*who).to_owned())).collect()
 }
 
-async fn say(world: &World, channel_ref: &ChannelRef, id: &str, text: &str) {
-    Inbound::new(world.context.clone()).said(channel_ref, ana(world, id, text)).await.unwrap();
+async fn say(world: &World, channel_ref: &ChannelRef, id: &str, text: &str) -> Seq {
+    let accepted = Inbound::new(world.context.clone()).said(channel_ref, ana(world, id, text)).await.unwrap();
     world.rest().await;
+    match accepted {
+        Acceptance::New(seq) | Acceptance::Duplicate(seq) => seq,
+        Acceptance::Ignored => Seq::NONE,
+    }
 }
 
 /// Long enough for every channel to fall asleep.
@@ -226,7 +230,7 @@ async fn a_deleted_channel_and_its_threads_have_no_members_any_more() {
     assert_eq!(world.present("discord:20").await, [""; 0]);
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]), "it may be undone");
     assert!(matches!(admit(&world, &general(), "bruno").await, Err(Refused::Conflict(_))));
-    world.pass(10.0).await;
+    world.pass(60.0).await;
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria"), ("left", "aria")]));
     admit(&world, &general(), "bruno").await.unwrap();
     assert_eq!(world.present("discord:20").await, ["bruno"]);
@@ -286,13 +290,14 @@ async fn rooms_of_another_platform_cannot_be_changed_through_the_console() {
     let world = with_aria().await;
     let (id, backend) = ("discord:10", &world.backend.messages);
     let sent = || json!({ "from": "Ana", "text": "hi" });
+    let seq = say(&world, &general(), "1", "hello").await;
     let vote = json!({ "from": "aria", "messageId": "1", "state": "speak", "importance": 1, "selected": false });
     let zed = json!([{ "id": "zed", "external": true }]);
 
     let refused = [
         world.try_say(id, sent()).await.map(drop),
-        backend.edit(&room(id), Seq(1), of_json(json!({ "text": "ho" }))).await.map(drop),
-        backend.delete(&room(id), Seq(1)).await.map(drop),
+        backend.edit(&room(id), seq, of_json(json!({ "text": "ho" }))).await.map(drop),
+        backend.delete(&room(id), seq).await.map(drop),
         world.vote(id, vote).await,
         world.speak(id, json!({ "from": "aria", "message_id": "1", "text": "hi" })).await.map(drop),
         world.put_room(id, json!({ "guild": "discord:1", "companions": zed })).await.map(drop),

@@ -387,7 +387,7 @@ async fn a_room_deleted_meanwhile_stays_deleted() {
     let (_, deleted) = tokio::join!(retention::pass(&context), world.backend.rooms.delete(&lobby_room));
 
     deleted.unwrap();
-    world.pass(10.0).await;
+    world.pass(60.0).await;
     world.rest().await;
     world.open("lobby", &["aria"]).await;
     assert_eq!(world.history("lobby").await, lines(&[]));

@@ -77,7 +77,7 @@ async fn a_deleted_room_is_gone_with_its_history() {
     assert_eq!(deletion.messages, 1);
     assert!(watching.is_over().await);
     assert!(matches!(world.backend.rooms.get(&room("lobby")).await, Err(Refused::NotFound(_))));
-    world.pass(10.0).await;
+    world.pass(60.0).await;
     world.rest().await;
     assert!(matches!(world.backend.rooms.undelete(&room("lobby")).await, Err(Refused::NotFound(_))));
     world.open("lobby", &["aria"]).await;

@@ -68,7 +68,7 @@ async fn rooms_come_and_go_while_they_are_watched() {
     let created = watching.seen().await;
     world.backend.rooms.delete(&room("den")).await.unwrap();
     let deleted = watching.seen().await;
-    world.pass(10.0).await;
+    world.pass(60.0).await;
     world.rest().await;
     world.open("den", &["bruno"]).await;
     world.say("den", "two").await;

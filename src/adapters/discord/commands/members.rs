@@ -27,6 +27,7 @@ impl CommandHandler {
             ));
         }
         let companion = self.configured(typed).await?;
+        self.refuse_in_guilds_without_bot(at).await?;
         let (room, is_new) = self.backend.rooms.admit(&at.channel_ref(), &companion.id).await?;
         if is_new {
             tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion joined a channel");

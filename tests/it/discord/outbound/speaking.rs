@@ -4,7 +4,7 @@ use crate::telemetry_fake::Logged;
 use futures_util::future::join_all;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 
-use super::super::counterpart::{Author, Bucket, Counterpart, Does, Kind, On, Permissions, Rules, Scope};
+use super::super::counterpart::{Author, Bucket, Counterpart, Does, Id, Kind, On, Permissions, Rules, Scope};
 use super::super::home::{Home, part, snowflake};
 use super::{Scene, client, client_with, direct, say};
 
@@ -266,7 +266,10 @@ async fn a_posted_statement_is_edited_and_deleted_in_channels_threads_and_direct
         let id = say(&client, &posted).await;
         let change = async |text| client.change(&posted.guild, &posted.channel, &id.to_string(), text).await;
         change(Some("@everyone, two")).await.expect("it is edited");
-        let content = || discord.posts().into_iter().find(|post| post.message == id).map(|post| post.content);
+        let content = || {
+            let channel = Id::parse(posted.channel.as_str().trim_start_matches("discord:")).expect("an id");
+            discord.look(|state| state.world.message(channel, id).map(|message| message.content.clone()))
+        };
         assert!(content().is_some_and(|content| content.contains("two") && !content.contains("@everyone")), "{:?}", content());
         assert!(matches!(change(Some("\u{200b}")).await, Err(NotSent::Refused(_))));
         change(None).await.expect("it is deleted");
